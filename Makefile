@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+INVENTORY ?= inventories/local
+SYSTEMS ?= persia
+# More options for ansible-playbook: make run ARGS='--check --diff'
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run prove test bench clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## make .venv (pinned) and link this clone as the collection muster.ml
+	@scripts/setup run
+
+run: ## the main job: a cluster on this machine, the systems on it, a model trained (again: nothing to change)
+	@scripts/play site.yml -i $(INVENTORY) $(ARGS)
+
+prove: ## check every claim on a running cluster, faults included: make prove SYSTEMS=persia
+	@scripts/play playbooks/prove.yml -i $(INVENTORY) -e prove_systems=$(SYSTEMS) $(ARGS)
+
+test: ## every check, from nothing: static, unit, sanity, molecule on a real cluster (ONLY='ruff unit' for a few)
+	@scripts/setup test
+	@.venv/bin/python tests/run.py $(ONLY)
+
+bench: ## the speed of the apply engine beside kubectl and kubernetes.core, on the running local cluster
+	@scripts/setup run
+	@.venv/bin/python tests/bench/apply.py $(ARGS)
+
+clean: ## remove the local cluster with all it left on this machine, then build/ (caches and .venv stay)
+	@scripts/play playbooks/teardown.yml -i $(INVENTORY) $(ARGS)
+	@rm -rf build
