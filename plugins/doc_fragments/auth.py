@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Connection options; twin of AUTH in module_utils/_module/options.py."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  kubeconfig:
+    description:
+      - Path of a kubeconfig file, or its content as a dictionary.
+      - Without it the environment variables E(K8S_AUTH_KUBECONFIG) and E(KUBECONFIG) are read (the latter may name several files,
+        which are merged as kubectl does), then C(~/.kube/config), then the service account of the pod that the task runs in.
+    type: raw
+  context:
+    description:
+      - The context of the kubeconfig to use, instead of its current one.
+      - Also read from E(K8S_AUTH_CONTEXT).
+    type: str
+  host:
+    description:
+      - URL of the API server. With it no kubeconfig is read unless O(kubeconfig) or O(context) is given too.
+      - Also read from E(K8S_AUTH_HOST).
+    type: str
+  api_key:
+    description:
+      - Bearer token. Also read from E(K8S_AUTH_API_KEY).
+    type: str
+  username:
+    description:
+      - User name for basic authentication, where a proxy in front of the API server wants it. Also read from E(K8S_AUTH_USERNAME).
+    type: str
+  password:
+    description:
+      - Password that belongs to O(username). Also read from E(K8S_AUTH_PASSWORD).
+    type: str
+  client_cert:
+    description:
+      - Path of a client certificate. Also read from E(K8S_AUTH_CERT_FILE).
+    type: path
+    aliases: [cert_file]
+  client_key:
+    description:
+      - Path of the key of O(client_cert). Also read from E(K8S_AUTH_KEY_FILE).
+    type: path
+    aliases: [key_file]
+  ca_cert:
+    description:
+      - Path of the certificate authority that signed the API server's certificate. Also read from E(K8S_AUTH_SSL_CA_CERT).
+    type: path
+    aliases: [ssl_ca_cert]
+  validate_certs:
+    description:
+      - Whether the API server's certificate is verified. Where it is not given, the kubeconfig decides, and that normally says yes.
+      - Also read from E(K8S_AUTH_VERIFY_SSL).
+    type: bool
+    aliases: [verify_ssl]
+  proxy:
+    description:
+      - URL of an HTTP proxy to reach the API server through. Also read from E(K8S_AUTH_PROXY), the kubeconfig's C(proxy-url), and
+        E(HTTPS_PROXY) with E(NO_PROXY).
+    type: str
+  impersonate_user:
+    description:
+      - User to act as. Also read from E(K8S_AUTH_IMPERSONATE_USER).
+    type: str
+  impersonate_groups:
+    description:
+      - Groups to act as. Also read from E(K8S_AUTH_IMPERSONATE_GROUPS).
+    type: list
+    elements: str
+notes:
+  - Nothing but Python and PyYAML is needed on the host that runs the task. A kubeconfig with C(exec) needs its credential plugin there.
+"""

@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The seam between the engine and a cluster.
+
+``client.HttpCluster`` is the real one; tests use ``FakeCluster`` of tests/unit/conftest.py. Every method may be called from several
+threads at once and raises only errors of ``errors``.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .objects import Event, Listing, Manifest, Ref, Resource
+
+
+class Cluster(t.Protocol):
+    """Everything that Muster asks of Kubernetes."""
+
+    def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
+        """How the kind is served, None where the cluster does not know it. ``refresh`` asks the server again."""
+
+    def get(self, ref: Ref) -> Manifest | None:
+        """The object, None where it does not exist (or its kind, or its namespace)."""
+
+    def list(
+        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
+    ) -> Listing:
+        """All objects of a kind, of all namespaces where none is given; empty where the kind is unknown."""
+
+    def list_metadata(
+        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
+    ) -> Listing:
+        """As ``list``, but only apiVersion, kind and metadata of each object."""
+
+    def kinds(self) -> t.Sequence[tuple[str, str, Resource]]:
+        """Every (apiVersion, kind, resource) that can be listed and deleted, in the group's preferred version."""
+
+    def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False) -> Manifest:
+        """Server-side apply as field manager ``muster``; the object as stored (or as it would be)."""
+
+    def delete(
+        self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None
+    ) -> bool:
+        """Delete the object; False where it does not exist. With ``uid`` only that very object."""
+
+    def patch(
+        self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool
+    ) -> Manifest:
+        """JSON merge patch of an object that exists."""
+
+    def watch(
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        name: str | None = None,
+        resource_version: str = "",
+        timeout: float,
+    ) -> t.Iterator[Event]:
+        """Events after ``resource_version``; ends after ``timeout`` seconds; raises Gone when it must be listed again."""
+
+    def logs(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        container: str | None = None,
+        tail_lines: int | None = None,
+        previous: bool = False,
+        since_seconds: int | None = None,
+    ) -> str:
+        """The log of one container."""
+
+    def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:
+        """HTTP GET through the API server's pod proxy: status and body."""
+
+    def version(self) -> str:
+        """The server's version, as ``v1.36.3``."""

@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What every part of the engine agrees on: manifests, references to objects, labels and kinds.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+Manifest = dict[str, t.Any]
+
+FIELD_MANAGER = "muster"
+"""One stable name: the API server caps the number of managers per object, and ownership is how we see drift."""
+
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+LABEL_OWNER = "muster.ml/owner"
+ANNOTATION_APPLIED = "muster.ml/applied"
+"""Digest of what was asked for last time (without any secret value)."""
+ANNOTATION_NOT_KEPT = "muster.ml/not-kept"
+"""Fields that were asked for and that this API server did not keep."""
+ANNOTATION_GENERATED = "muster.ml/generated"
+"""On a Secret whose keys we generated: it cannot be rebuilt, so it is treated as data."""
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Ref:
+    """Names one object of a cluster."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for the core group."""
+        return group_of(self.api_version)
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """Equal for the same object in two versions of its API."""
+        return (self.group, self.kind, self.namespace or "", self.name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Resource:
+    """How the API server serves a kind."""
+
+    plural: str
+    namespaced: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """One event of a watch. ``type`` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    type: str
+    object: Manifest
+
+
+class Listing(list[Manifest]):
+    """The items of a list call, and the version of the cluster at which they were read (start of a watch)."""
+
+    def __init__(self, items: t.Iterable[Manifest] = (), resource_version: str = "") -> None:
+        super().__init__(items)
+        self.resource_version = resource_version
+
+
+def group_of(api_version: str) -> str:
+    """``apps`` for ``apps/v1``, empty for ``v1``."""
+    return api_version.rpartition("/")[0]
+
+
+def ref_of(manifest: Manifest) -> Ref:
+    """The reference of an object that has at least apiVersion, kind and metadata.name."""
+    metadata = manifest["metadata"]
+    return Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace") or None)
+
+
+def labels_of(manifest: Manifest) -> dict[str, str]:
+    """The labels, empty where there are none."""
+    return manifest.get("metadata", {}).get("labels") or {}
+
+
+def annotations_of(manifest: Manifest) -> dict[str, str]:
+    """The annotations, empty where there are none."""
+    return manifest.get("metadata", {}).get("annotations") or {}

@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an apply or a delete did, or would do.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .objects import Manifest, Ref
+
+Action = t.Literal["created", "updated", "recreated", "deleted", "unchanged", "kept"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """One object: what was done to it, and the fields that matter before and after (already redacted)."""
+
+    ref: Ref
+    action: Action
+    reason: str = ""
+    before: Manifest | None = None
+    after: Manifest | None = None
+
+    @property
+    def changed(self) -> bool:
+        return self.action not in ("unchanged", "kept")
+
+    def result(self) -> dict[str, t.Any]:
+        """As it appears under ``objects`` of a module's result."""
+        found: dict[str, t.Any] = {
+            "kind": self.ref.kind,
+            "name": self.ref.name,
+            "namespace": self.ref.namespace,
+            "action": self.action,
+        }
+        return {**found, "reason": self.reason} if self.reason else found
+
+
+@dataclasses.dataclass
+class Report:
+    """All changes of one call. ``objects`` has the objects as they are now, for those who want to read status."""
+
+    changes: list[Change] = dataclasses.field(default_factory=list)
+    warnings: list[str] = dataclasses.field(default_factory=list)
+    objects: dict[Ref, Manifest] = dataclasses.field(default_factory=dict)
+
+    @property
+    def changed(self) -> bool:
+        return any(change.changed for change in self.changes)
+
+    def diff(self) -> list[dict[str, t.Any]]:
+        """One entry per changed object, in the form that Ansible prints with --diff."""
+        return [
+            {
+                "before_header": str(change.ref) if change.before is not None else f"{change.ref} (absent)",
+                "after_header": str(change.ref) if change.after is not None else f"{change.ref} (absent)",
+                "before": change.before if change.before is not None else "",
+                "after": change.after if change.after is not None else "",
+            }
+            for change in self.changes
+            if change.changed
+        ]
+
+    def merge(self, other: Report) -> Report:
+        """Add the changes of a later step."""
+        self.changes.extend(other.changes)
+        self.warnings.extend(other.warnings)
+        self.objects.update(other.objects)
+        return self
+
+    def result(self, *, diff: bool) -> dict[str, t.Any]:
+        """The keys that every module returns (warnings go through the edge's own channel)."""
+        found: dict[str, t.Any] = {
+            "changed": self.changed,
+            "objects": [change.result() for change in self.changes],
+        }
+        return {**found, "diff": self.diff()} if diff else found

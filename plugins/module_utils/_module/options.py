@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Options that modules share. Twins of the doc fragments auth, wait and apply; a test compares them.
+
+Connection and wait options are named as in kubernetes.core, so that its ``module_defaults`` and habits carry over.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.basic import env_fallback
+
+Spec = dict[str, dict[str, t.Any]]
+
+
+def _env(name: str) -> tuple[t.Callable[..., t.Any], list[str]]:
+    return (env_fallback, [f"K8S_AUTH_{name}"])
+
+
+AUTH: Spec = {
+    "kubeconfig": {"type": "raw", "fallback": _env("KUBECONFIG")},
+    "context": {"type": "str", "fallback": _env("CONTEXT")},
+    "host": {"type": "str", "fallback": _env("HOST")},
+    "api_key": {"type": "str", "no_log": True, "fallback": _env("API_KEY")},
+    "username": {"type": "str", "fallback": _env("USERNAME")},
+    "password": {"type": "str", "no_log": True, "fallback": _env("PASSWORD")},
+    "client_cert": {"type": "path", "aliases": ["cert_file"], "fallback": _env("CERT_FILE")},
+    "client_key": {"type": "path", "no_log": False, "aliases": ["key_file"], "fallback": _env("KEY_FILE")},
+    "ca_cert": {"type": "path", "aliases": ["ssl_ca_cert"], "fallback": _env("SSL_CA_CERT")},
+    "validate_certs": {"type": "bool", "aliases": ["verify_ssl"], "fallback": _env("VERIFY_SSL")},
+    "proxy": {"type": "str", "fallback": _env("PROXY")},
+    "impersonate_user": {"type": "str", "fallback": _env("IMPERSONATE_USER")},
+    "impersonate_groups": {"type": "list", "elements": "str", "fallback": _env("IMPERSONATE_GROUPS")},
+}
+"""Added to every module by ``module_main``."""
+
+STATE: Spec = {"state": {"type": "str", "choices": ["present", "absent"], "default": "present"}}
+
+WAIT: Spec = {
+    "wait": {"type": "bool", "default": False},
+    "wait_timeout": {"type": "int", "default": 120},
+}
+
+APPLY: Spec = {
+    "force_conflicts": {"type": "bool", "default": False},
+    "recreate": {"type": "bool", "default": False},
+}
+
+
+def full_spec(own: Spec) -> Spec:
+    """The options of one module together with those of the connection."""
+    return {**AUTH, **own}
