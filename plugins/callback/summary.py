@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Writes what a run did, and what each system reported, as one JSON file."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import pathlib
+import time
+import typing as t
+
+from ansible import context
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = r"""
+name: summary
+type: aggregate
+short_description: Write what a run did as one JSON file
+version_added: 0.1.0
+author: Muster contributors
+description:
+  - At the end of a run of one of the named playbooks, writes a JSON file with what each system reported, the number of
+    changed and failed tasks, the write requests that reached the API server, the time the run took and the time each
+    role took.
+  - Systems report through M(ansible.builtin.set_stats), as C(muster_systems), a dict of name and what there is to say.
+  - Write requests are counted in the audit log of the local cluster, those of Muster only (by user agent); dry runs are
+    counted apart. Where there is no audit log that can be read, both are V(null).
+  - A check run (C(--check)) prints its figures and leaves the file alone.
+requirements:
+  - enabled in C(ansible.cfg), with C(callbacks_enabled = muster.ml.summary)
+options:
+  path:
+    description: File to write. A relative path starts at the current directory.
+    type: str
+    default: build/run/summary.json
+    env:
+      - name: MUSTER_SUMMARY_PATH
+    ini:
+      - section: callback_summary
+        key: path
+  playbooks:
+    description: File names of the playbooks whose runs are worth a summary.
+    type: list
+    elements: str
+    default: [site.yml, persia.yml]
+    env:
+      - name: MUSTER_SUMMARY_PLAYBOOKS
+    ini:
+      - section: callback_summary
+        key: playbooks
+  audit_log:
+    description: Audit log of the API server, JSON lines.
+    type: str
+    default: /var/log/muster/audit.log
+    env:
+      - name: MUSTER_AUDIT_LOG
+    ini:
+      - section: callback_summary
+        key: audit_log
+"""
+
+WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+USER_AGENT = "muster"
+
+
+class AuditLog:
+    """The part of an API server's audit log that is written from now on, also when the log is rotated meanwhile."""
+
+    def __init__(self, path: pathlib.Path, *, started: float) -> None:
+        self._path = path
+        self._started = started
+        self._offsets = {stat.st_ino: stat.st_size for _file, stat in self._files()}
+
+    def _files(self) -> list[tuple[pathlib.Path, os.stat_result]]:
+        # Rotated files stand beside the log: audit.log and audit-2026-11-21T09-00-00.000.log.
+        pattern = f"{self._path.stem}*{self._path.suffix}"
+        return [(file, file.stat()) for file in sorted(self._path.parent.glob(pattern))]
+
+    def writes(self) -> tuple[int, int] | None:
+        """Muster's write requests and its dry runs since the start, None where the log cannot be read."""
+        if not self._path.exists():
+            return None
+        real = dry = 0
+        try:
+            for file, stat in self._files():
+                if stat.st_mtime < self._started:
+                    continue
+                with file.open("rb") as lines:
+                    lines.seek(self._offsets.get(stat.st_ino, 0))
+                    for line in lines:
+                        kind = _write_of(line)
+                        real += kind == "write"
+                        dry += kind == "dry run"
+        except OSError:
+            return None
+        return real, dry
+
+
+def _write_of(line: bytes) -> t.Literal["write", "dry run"] | None:
+    """What one line of the audit log means for the count."""
+    # Nearly all lines are other people's reads: do not parse those.
+    if b'"ResponseComplete"' not in line or USER_AGENT.encode() not in line:
+        return None
+    try:
+        event = json.loads(line)
+    except ValueError:  # the last line, still being written
+        return None
+    if event.get("verb") not in WRITE_VERBS or not str(event.get("userAgent", "")).startswith(USER_AGENT):
+        return None
+    return "dry run" if "dryRun=All" in event.get("requestURI", "") else "write"
+
+
+class CallbackModule(CallbackBase):  # type: ignore[misc]
+    """See DOCUMENTATION."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NAME = "muster.ml.summary"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self, display: t.Any = None) -> None:
+        super().__init__(display)
+        self._started = time.time()
+        self._clock = time.monotonic()
+        self._roles: dict[str, float] = {}
+        self._current: tuple[str, float] | None = None
+        self._playbook = ""
+        self._audit: AuditLog | None = None
+
+    def v2_playbook_on_start(self, playbook: t.Any) -> None:
+        self._playbook = pathlib.Path(playbook._file_name).name
+        self._audit = AuditLog(pathlib.Path(self.get_option("audit_log")), started=self._started)
+
+    def v2_playbook_on_task_start(self, task: t.Any, is_conditional: bool) -> None:  # noqa: ARG002 - the name is Ansible's
+        self._end_task()
+        if task._role is not None:
+            self._current = (task._role.get_name().rpartition(".")[2], time.monotonic())
+
+    def _end_task(self) -> None:
+        if self._current is not None:
+            role, since = self._current
+            self._roles[role] = self._roles.get(role, 0.0) + time.monotonic() - since
+            self._current = None
+
+    def v2_playbook_on_stats(self, stats: t.Any) -> None:
+        self._end_task()
+        if self._playbook not in self.get_option("playbooks"):
+            return
+        summary = self._summary(stats)
+        writes = summary["write_requests"]
+        counted = "" if writes is None else f", {writes} write requests"
+        where = "" if context.CLIARGS.get("check") else f"; {self._write(summary)}"
+        self._display.display(
+            f"muster: {summary['wall_s']} s, changed={summary['changed']}, failed={summary['failed']}{counted}{where}"
+        )
+
+    def _summary(self, stats: t.Any) -> dict[str, t.Any]:
+        writes = self._audit.writes() if self._audit else None
+        return {
+            "systems": stats.custom.get("_run", {}).get("muster_systems", {}),
+            "changed": sum(stats.changed.values()),
+            "failed": sum(stats.failures.values()) + sum(stats.dark.values()),
+            "write_requests": writes[0] if writes else None,
+            "dry_run_requests": writes[1] if writes else None,
+            "wall_s": round(time.monotonic() - self._clock, 1),
+            "roles": {role: round(seconds, 1) for role, seconds in self._roles.items()},
+            "playbook": self._playbook,
+            "started": dt.datetime.fromtimestamp(self._started, dt.UTC).isoformat(timespec="seconds"),
+        }
+
+    def _write(self, summary: dict[str, t.Any]) -> str:
+        path = pathlib.Path(self.get_option("path"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")
+        return str(path)

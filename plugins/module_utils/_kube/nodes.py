@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes: which of them are meant, and whether they offer what they should.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+from collections.abc import Callable, Mapping, Sequence
+
+from .errors import InvalidInput, WaitTimeout
+from .objects import Manifest, labels_of
+
+if t.TYPE_CHECKING:
+    from .cluster import Cluster
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NodeQuery:
+    """Nodes that any of SELECTORS fits (all nodes where there are none), and the RESOURCE they should offer."""
+
+    selectors: Sequence[str] = ()
+    resource: str | None = None
+    minimum_nodes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Nodes:
+    """What a query found."""
+
+    query: NodeQuery
+    found: Sequence[Manifest]
+
+    @property
+    def lacking(self) -> list[str]:
+        """Names of the nodes that do not offer the resource."""
+        resource = self.query.resource
+        if resource is None:
+            return []
+        return sorted(node["metadata"]["name"] for node in self.found if not _amount(node, resource))
+
+    @property
+    def complaint(self) -> str | None:
+        """Why the query is not satisfied, None when it is."""
+        wanted, lacking = self.query, self.lacking
+        if lacking:
+            return f"{len(lacking)} of {len(self.found)} nodes report no allocatable {wanted.resource}: {', '.join(lacking)}."
+        if len(self.found) < wanted.minimum_nodes:
+            fits = " or ".join(wanted.selectors) or "any"
+            return f"{len(self.found)} nodes fit ({fits}), {wanted.minimum_nodes} are needed."
+        return None
+
+
+def matches(labels: Mapping[str, str], selector: str) -> bool:
+    """Whether LABELS fit an equality-based selector: key, !key, key=value, key!=value, joined by commas."""
+    return all(_fits(labels, term.strip()) for term in selector.split(",") if term.strip())
+
+
+def _fits(labels: Mapping[str, str], term: str) -> bool:
+    if any(character in term for character in "()<> "):
+        raise InvalidInput(
+            f"label selector '{term}' is not understood.",
+            hint="Use key, !key, key=value or key!=value, joined by commas; several selectors in place of 'in (...)'.",
+        )
+    if "!=" in term:
+        key, value = term.split("!=", 1)
+        return labels.get(key) != value
+    if "=" in term:
+        key, value = term.replace("==", "=", 1).split("=", 1)
+        return labels.get(key) == value
+    return term[1:] not in labels if term.startswith("!") else term in labels
+
+
+def _amount(node: Manifest, resource: str) -> str | None:
+    amount = (node.get("status", {}).get("allocatable") or {}).get(resource)
+    return None if amount in (None, "0") else str(amount)
+
+
+def describe(node: Manifest) -> dict[str, t.Any]:
+    """A node as the module returns it."""
+    status = node.get("status", {})
+    ready: Manifest = next((entry for entry in status.get("conditions") or [] if entry.get("type") == "Ready"), {})
+    return {
+        "name": node["metadata"]["name"],
+        "ready": ready.get("status") == "True",
+        "reason": "" if ready.get("status") == "True" else ready.get("message") or ready.get("reason") or "no report",
+        "schedulable": not node.get("spec", {}).get("unschedulable", False),
+        "simulated": labels_of(node).get("type") == "kwok",
+        "version": status.get("nodeInfo", {}).get("kubeletVersion", ""),
+        "labels": labels_of(node),
+        "allocatable": status.get("allocatable") or {},
+    }
+
+
+def read(cluster: Cluster, query: NodeQuery) -> tuple[Nodes, str]:
+    """The nodes that QUERY means, and the version of the cluster at which they were read."""
+    listing = cluster.list("v1", "Node")
+    fitting = [
+        node
+        for node in listing
+        if not query.selectors or any(matches(labels_of(node), selector) for selector in query.selectors)
+    ]
+    return Nodes(query, fitting), listing.resource_version
+
+
+def wait(
+    cluster: Cluster,
+    query: NodeQuery,
+    *,
+    timeout: float,
+    progress: Callable[[str], None],
+    clock: Callable[[], float] = time.monotonic,
+) -> Nodes:
+    """Watch the nodes until QUERY is satisfied; WaitTimeout names what was missing last."""
+    deadline = clock() + timeout
+    said = None
+    while True:
+        nodes, version = read(cluster, query)
+        complaint = nodes.complaint
+        if complaint is None:
+            return nodes
+        if complaint != said:
+            progress(complaint)
+            said = complaint
+        left = deadline - clock()
+        if left <= 0:
+            raise WaitTimeout(
+                f"Gave up after {timeout:.0f} s: {complaint}",
+                last_seen=[complaint],
+                hint="Look at the pods of the driver installer or device plugin on these nodes, and at `kubectl describe node`.",
+            )
+        # Any event is reason enough to look again: nodes report changes only.
+        next(iter(cluster.watch("v1", "Node", resource_version=version, timeout=left)), None)

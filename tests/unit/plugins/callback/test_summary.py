@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The summary of a run: what is counted in the audit log, and the file."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import time
+import types
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.callback import summary
+
+
+def event(
+    verb: str = "patch", agent: str = "muster.ml/0.1.0", uri: str = "/api", stage: str = "ResponseComplete"
+) -> str:
+    return (
+        json.dumps({"verb": verb, "userAgent": agent, "requestURI": uri, "stage": stage}, separators=(",", ":")) + "\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (event(), "write"),
+        (event("deletecollection"), "write"),
+        (event(uri="/api?dryRun=All"), "dry run"),
+        (event("get"), None),
+        (event("watch"), None),
+        (event(agent="kubectl/v1.36.3"), None),
+        (event(agent="curl", uri="/api/muster"), None),
+        (event(stage="RequestReceived"), None),
+        (event()[:-20], None),
+    ],
+)
+def test_what_counts_as_a_write(line: str, kind: str | None) -> None:
+    assert summary._write_of(line.encode()) == kind
+
+
+def test_only_what_is_written_after_the_start_counts(tmp_path: pathlib.Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_text(event() * 3)
+    audit = summary.AuditLog(log, started=time.time() - 60)
+    with log.open("a") as lines:
+        lines.write(event() + event("get") + event(uri="/x?dryRun=All"))
+    assert audit.writes() == (1, 1)
+
+
+def test_a_log_that_is_rotated_meanwhile_counts_whole(tmp_path: pathlib.Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_text(event())
+    audit = summary.AuditLog(log, started=time.time() - 60)
+    with log.open("a") as lines:
+        lines.write(event())
+    log.rename(tmp_path / "audit-2026-11-21T09-00-00.000.log")
+    log.write_text(event() * 2)
+    assert audit.writes() == (3, 0)
+
+
+def test_no_log_is_not_zero(tmp_path: pathlib.Path) -> None:
+    assert summary.AuditLog(tmp_path / "audit.log", started=time.time()).writes() is None
+
+
+class Stats:
+    changed: t.ClassVar = {"localhost": 2}
+    failures: t.ClassVar = {"localhost": 1}
+    dark: t.ClassVar[dict[str, int]] = {}
+    custom: t.ClassVar = {"_run": {"muster_systems": {"persia": {"ok": True, "auc": 0.7}}}}
+
+
+def callback(options: dict[str, t.Any], playbook: str) -> tuple[summary.CallbackModule, list[str]]:
+    shown: list[str] = []
+    module = summary.CallbackModule(display=types.SimpleNamespace(display=shown.append, verbosity=0))
+    module.get_option = options.__getitem__
+    module.v2_playbook_on_start(types.SimpleNamespace(_file_name=playbook))
+    return module, shown
+
+
+def test_the_file(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "build" / "summary.json"
+    options = {"path": str(path), "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
+    module, shown = callback(options, "/x/playbooks/site.yml")
+    role = types.SimpleNamespace(get_name=lambda: "muster.ml.persia")
+    module.v2_playbook_on_task_start(types.SimpleNamespace(_role=role), False)
+    module.v2_playbook_on_task_start(types.SimpleNamespace(_role=None), False)
+    module.v2_playbook_on_stats(Stats())
+    written = json.loads(path.read_text())
+    assert written["systems"] == {"persia": {"ok": True, "auc": 0.7}}
+    assert (written["changed"], written["failed"], written["write_requests"]) == (2, 1, None)
+    assert list(written["roles"]) == ["persia"]
+    assert shown[0].endswith(f"; {path}")
+
+
+def test_other_playbooks_leave_no_file(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "summary.json"
+    options = {"path": str(path), "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
+    module, shown = callback(options, "/x/playbooks/status.yml")
+    module.v2_playbook_on_stats(Stats())
+    assert (path.exists(), shown) == (False, [])
