@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Counts what a run wrote, asked of the API server's audit log and of nobody else.
+
+    python tests/support/audit.py /var/log/muster/audit.log --since 2026-11-21T10:00:00Z
+
+prints every write request that a person or a tool sent since then, and how many there were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+WRITING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request that changes something, or would without its dry run."""
+
+    when: datetime
+    verb: str
+    uri: str
+    user: str
+    agent: str
+    status: int
+    dry_run: bool
+
+    def __str__(self) -> str:
+        word = f"{self.verb} (dry run)" if self.dry_run else self.verb
+        return f"{self.when:%H:%M:%S.%f} {word} {self.uri} -> {self.status} by {self.user} ({self.agent})"
+
+
+def parse_time(text: str) -> datetime:
+    """An audit event's time; its nanoseconds are more than Python keeps."""
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def is_ours(event: dict[str, Any]) -> bool:
+    """Whether a person or a tool asked: what controllers, nodes and operators do of themselves is not a run's doing."""
+    return not event.get("user", {}).get("username", "").startswith("system:")
+
+
+def is_write(event: dict[str, Any]) -> bool:
+    """Whether the request changes stored objects; the access reviews are questions in the form of a create."""
+    resource = event.get("objectRef", {}).get("resource", "")
+    return event.get("verb") in WRITING and not resource.endswith("reviews")
+
+
+def requests(lines: Iterable[str], since: datetime, until: datetime) -> Iterator[Request]:
+    """The write requests between two times, dry runs among them and marked."""
+    for line in lines:
+        if '"stage":"ResponseComplete"' not in line:
+            continue
+        event = json.loads(line)
+        when = parse_time(event["requestReceivedTimestamp"])
+        if not (since <= when <= until and is_ours(event) and is_write(event)):
+            continue
+        yield Request(
+            when=when,
+            verb=event["verb"],
+            uri=event["requestURI"],
+            user=event["user"]["username"],
+            agent=event.get("userAgent", ""),
+            status=event.get("responseStatus", {}).get("code", 0),
+            dry_run="dryRun" in parse_qs(urlsplit(event["requestURI"]).query),
+        )
+
+
+def written(log: Path, since: datetime, until: datetime | None = None) -> list[Request]:
+    """The write requests of a run, dry runs left out. A log that is not there is an error: it would prove anything."""
+    with log.open(encoding="utf-8") as lines:
+        return [r for r in requests(lines, since, until or datetime.now(UTC)) if not r.dry_run]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="List and count the write requests in an audit log.")
+    parser.add_argument("log", type=Path)
+    parser.add_argument("--since", type=parse_time, required=True)
+    parser.add_argument("--until", type=parse_time, default=None)
+    options = parser.parse_args()
+    found = written(options.log, options.since, options.until)
+    for request in found:
+        print(request)
+    print(f"{len(found)} write requests")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

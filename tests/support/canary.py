@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks for secrets where none may be: in outputs, in files that others may read, in the list of processes."""
+
+from __future__ import annotations
+
+import base64
+import stat
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+
+def spellings(secret: str) -> set[bytes]:
+    """The forms in which a secret leaks: as it is, and as a Kubernetes Secret or a basic-auth header would carry it."""
+    raw = secret.encode()
+    return {raw, base64.b64encode(raw)}
+
+
+def in_text(secrets: Mapping[str, str], text: bytes) -> set[str]:
+    """The names of the secrets that a text contains."""
+    return {name for name, secret in secrets.items() if any(form in text for form in spellings(secret))}
+
+
+def in_open_files(secrets: Mapping[str, str], folders: Iterable[Path]) -> set[str]:
+    """'NAME in FILE' for every secret in a file that anybody may read."""
+    found = set()
+    for folder in folders:
+        for path in folder.rglob("*"):
+            if path.is_file() and not path.is_symlink() and path.stat().st_mode & stat.S_IROTH:
+                found |= {f"{name} in {path}" for name in in_text(secrets, path.read_bytes())}
+    return found
+
+
+def in_processes(secrets: Mapping[str, str], proc: Path = Path("/proc")) -> set[str]:
+    """'NAME in the arguments of PROGRAM' for every secret that `ps` would show."""
+    found = set()
+    for arguments in proc.glob("[0-9]*/cmdline"):
+        try:
+            text = arguments.read_bytes()
+        except OSError:  # gone since the folder was listed
+            continue
+        program = text.split(b"\0", 1)[0].decode(errors="replace")
+        found |= {f"{name} in the arguments of {program}" for name in in_text(secrets, text)}
+    return found
+
+
+class ProcessWatch:
+    """Reads the list of processes over and over while a check runs: an argument that lives 50 ms is a leak as well."""
+
+    def __init__(self, secrets: Mapping[str, str], interval: float = 0.05) -> None:
+        self._secrets = secrets
+        self._interval = interval
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.found: set[str] = set()
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._interval):
+            self.found |= in_processes(self._secrets)
+
+    def __enter__(self) -> ProcessWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._over.set()
+        self._thread.join()

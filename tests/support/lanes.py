@@ -1,0 +1,204 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs checks in lanes: side by side the lanes, in order the checks of a lane; a log each and one table at the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TAIL_LINES = 60
+HEARTBEAT_S = 60
+
+
+class CheckFailed(Exception):
+    """A check did not hold; the message says why."""
+
+
+class Shell:
+    """Runs programs for one check, their output in the check's log, and ends them when the run is interrupted."""
+
+    _running: set[int] = set()  # noqa: RUF012  # one set for all shells on purpose: an interrupt ends them all
+    _guard = threading.Lock()
+    interrupted = threading.Event()
+
+    def __init__(self, log: Path, timeout_s: float) -> None:
+        self.log = log
+        self._deadline = time.monotonic() + timeout_s
+
+    def run(
+        self,
+        *command: str | Path,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """Run one program to its end; a status other than 0 or a deadline that passes is a failed check."""
+        if self.interrupted.is_set():
+            raise CheckFailed("interrupted")
+        words = [str(word) for word in command]
+        with self.log.open("a", encoding="utf-8") as out:
+            out.write(f"$ {' '.join(words)}\n")
+            out.flush()
+            process = subprocess.Popen(
+                words, cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+                stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        with self._guard:
+            self._running.add(process.pid)
+        try:
+            status = process.wait(max(1.0, self._deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+            raise CheckFailed(f"{Path(words[0]).name} was still running at the check's time limit") from None
+        finally:
+            with self._guard:
+                self._running.discard(process.pid)
+        if status != 0:
+            raise CheckFailed(f"{Path(words[0]).name} ended with status {status}")
+
+    def say(self, text: str) -> None:
+        """Add a line of our own to the log."""
+        with self.log.open("a", encoding="utf-8") as out:
+            out.write(f"{text}\n")
+
+    @classmethod
+    def interrupt_all(cls) -> None:
+        """End every program that runs, as Ctrl-C in its own terminal would."""
+        cls.interrupted.set()
+        with cls._guard:
+            for pid in cls._running:
+                os.killpg(pid, signal.SIGINT)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the table: a name, what to do, and what must have passed before."""
+
+    name: str
+    body: Callable[[Shell], None]
+    timeout_s: float = 900
+    needs: tuple[str, ...] = ()
+    always: bool = False  # runs even after an interrupt or a failure before it: it tidies up
+
+
+@dataclass
+class Result:
+    name: str
+    ok: bool
+    seconds: float
+    reason: str = ""
+
+
+@dataclass
+class Board:
+    """What the lanes share: the results so far and the right to print."""
+
+    logs: Path
+    results: list[Result] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def say(self, text: str) -> None:
+        with self.lock:
+            print(text, flush=True)
+
+    def passed(self, name: str) -> bool:
+        return any(r.ok for r in self.results if r.name == name)
+
+    def known(self, name: str) -> bool:
+        return any(r.name == name for r in self.results)
+
+
+def last_line(log: Path) -> str:
+    """The newest line with something on it, short enough for a terminal."""
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip()[:100] if lines else ""
+
+
+def heartbeat(board: Board, check: Check, log: Path, over: threading.Event) -> None:
+    """Say now and then what a long check is at."""
+    began = time.monotonic()
+    while not over.wait(HEARTBEAT_S):
+        line = last_line(log) if log.exists() else ""
+        board.say(f"  ...  {check.name} ({time.monotonic() - began:.0f} s): {line}")
+
+
+def run_check(board: Board, check: Check) -> Result:
+    """Run one check and report it."""
+    log = board.logs / f"{check.name}.log"
+    log.unlink(missing_ok=True)
+    began = time.monotonic()
+    over = threading.Event()
+    threading.Thread(target=heartbeat, args=(board, check, log, over), daemon=True).start()
+    reason = ""
+    try:
+        missing = [name for name in check.needs if board.known(name) and not board.passed(name)]
+        if missing:
+            raise CheckFailed(f"not run: needs {', '.join(missing)}")
+        check.body(Shell(log, check.timeout_s))
+    except CheckFailed as failure:
+        reason = str(failure)
+    except Exception as error:  # noqa: BLE001  # a broken check is a failed check; the others still run
+        reason = f"{type(error).__name__}: {error}"
+    finally:
+        over.set()
+    result = Result(check.name, not reason, time.monotonic() - began, reason)
+    board.say(
+        f"  {'ok  ' if result.ok else 'FAIL'} {check.name} ({result.seconds:.0f} s){': ' + reason if reason else ''}"
+    )
+    if reason and log.exists():
+        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
+        board.say("\n".join([f"------ the end of {log}", *tail, "------"]))
+    return result
+
+
+def run_lane(board: Board, lane: Sequence[Check]) -> None:
+    for check in lane:
+        if Shell.interrupted.is_set():
+            if not check.always:
+                continue
+            Shell.interrupted.clear()  # the tidying needs its programs
+        result = run_check(board, check)
+        with board.lock:
+            board.results.append(result)
+
+
+def table(results: Sequence[Result]) -> str:
+    """The results for people: one line a check, the slowest easy to find."""
+    width = max((len(r.name) for r in results), default=0)
+    return "\n".join(
+        f"  {'passed' if r.ok else 'FAILED'}  {r.name:<{width}}  {r.seconds:6.1f} s  {r.reason}".rstrip()
+        for r in results
+    )
+
+
+def run_lanes(lanes: Sequence[Sequence[Check]], logs: Path) -> int:
+    """Run all lanes; the exit status says whether every check passed."""
+    logs.mkdir(parents=True, exist_ok=True)
+    board = Board(logs)
+    began = time.monotonic()
+    threads = [threading.Thread(target=run_lane, args=(board, lane)) for lane in lanes if lane]
+    signal.signal(signal.SIGTERM, lambda *_: Shell.interrupt_all())
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            try:
+                thread.join(0.5)
+            except KeyboardInterrupt:
+                board.say("\nInterrupted: ending what runs, then tidying up.")
+                Shell.interrupt_all()
+    asked = sum(len(lane) for lane in lanes)
+    passed = sum(r.ok for r in board.results)
+    print(f"\n{table(board.results)}\n  {time.monotonic() - began:.0f} s in all; logs in {logs}\n")
+    print(f"{passed} passed, {asked - passed} failed")
+    sys.stdout.flush()
+    return 0 if passed == asked and asked else 1

@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The checks that need no cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.lanes import Check, CheckFailed, Shell
+from support.places import BIN, BUILD, PYTHON, ROOT, private_home, sources, tool_env, tree
+
+NAMESPACE = {"PYTHONPATH": str(ROOT / "build" / "collections")}
+UNIT_LIMIT_S = 30
+
+
+def licences(shell: Shell) -> None:
+    shell.run(BIN / "reuse", "--root", ROOT, "lint")
+
+
+def yaml(shell: Shell) -> None:
+    shell.run(BIN / "yamllint", "--strict", ".", cwd=ROOT)
+
+
+def shell_scripts(shell: Shell) -> None:
+    """Everything that says it is a shell script, whatever its name."""
+    scripts = [
+        n
+        for n in sources()
+        if (ROOT / n).read_bytes()[:20].startswith((b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash"))
+    ]
+    shell.run(BIN / "shellcheck", *scripts, cwd=ROOT)
+
+
+def ruff(shell: Shell) -> None:
+    shell.run(BIN / "ruff", "check", cwd=ROOT)
+    shell.run(BIN / "ruff", "format", "--check", cwd=ROOT)
+
+
+def mypy(shell: Shell) -> None:
+    shell.run(BIN / "mypy", "-p", "ansible_collections.muster.ml.plugins.module_utils", cwd=ROOT)
+    shell.run(BIN / "mypy", "tests/run.py", "tests/support", cwd=ROOT, env={"MYPYPATH": str(ROOT / "tests")})
+
+
+def imports(shell: Shell) -> None:
+    shell.run(BIN / "lint-imports", "--no-cache", cwd=ROOT, env=NAMESPACE)
+
+
+def unit(shell: Shell) -> None:
+    """The unit tests; a suite too slow to run at every save is a finding of its own."""
+    report = BUILD / "unit.xml"
+    shell.run(BIN / "pytest", "-n", "2", f"--junitxml={report}", "--durations=10", cwd=ROOT)
+    seconds = sum(float(part.split('"')[0]) for part in report.read_text(encoding="utf-8").split(' time="')[1:2])
+    if seconds > UNIT_LIMIT_S:
+        raise CheckFailed(f"the unit tests took {seconds:.0f} s; {UNIT_LIMIT_S} s is the limit")
+
+
+def changelog(shell: Shell) -> None:
+    shell.run(BIN / "antsibull-changelog", "lint", cwd=tree(), env=tool_env())
+
+
+def documentation(shell: Shell) -> None:
+    shell.run(
+        BIN / "antsibull-docs", "lint-collection-docs", "--plugin-docs", "--skip-rstcheck",
+        "--validate-collection-refs", "all", ".", cwd=tree(), env=tool_env(),
+    )  # fmt: skip
+
+
+def ansible_lint(shell: Shell) -> None:
+    shell.run(BIN / "ansible-lint", "--offline", "--profile", "production", "--strict", cwd=tree(), env=tool_env())
+
+
+def sanity(shell: Shell) -> None:
+    """Ansible's own tests; a name in an ignore file would be a skip, so the files must be empty."""
+    for path in (tree() / "tests" / "sanity").glob("ignore-*.txt"):
+        if path.read_text(encoding="utf-8").strip():
+            raise CheckFailed(f"{path.name} has entries; mend what they hide")
+    shell.run(
+        BIN / "ansible-test",
+        "sanity",
+        "--local",
+        "--python",
+        PYTHON,
+        "--color",
+        "no",
+        cwd=tree(),
+        env=tool_env(),
+    )
+
+
+def package(shell: Shell) -> None:
+    """Build what Galaxy would get, and let Galaxy's importer judge it."""
+    out = BUILD / "package"
+    shell.run(
+        BIN / "ansible-galaxy",
+        "collection",
+        "build",
+        "--force",
+        "--output-path",
+        out,
+        cwd=tree(),
+        env=tool_env(),
+    )
+    config = out / "importer.cfg"
+    config.write_text("[galaxy-importer]\nCHECK_CHANGELOG = True\nRUN_ANSIBLE_TEST = False\n", encoding="utf-8")
+    shell.run(
+        BIN / "python", "-m", "galaxy_importer.main", newest(out, "muster-ml-*.tar.gz"),
+        cwd=out, env={**tool_env(), "GALAXY_IMPORTER_CONFIG": str(config)},
+    )  # fmt: skip
+    refuse_errors(shell.log)
+
+
+def newest(folder: Path, pattern: str) -> Path:
+    return max(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
+
+
+def refuse_errors(log: Path) -> None:
+    """The importer ends with status 0 whatever it found; its log is what counts."""
+    text = log.read_text(encoding="utf-8")
+    complaints = [line for line in text.splitlines() if line.startswith(("ERROR", "WARNING"))]
+    if complaints or "Importer processing completed successfully" not in text:
+        raise CheckFailed(complaints[0] if complaints else "the importer did not complete")
+
+
+def prepare() -> None:
+    """Make what several checks use, before they run side by side."""
+    tree()
+    private_home()
+
+
+CHECKS = [
+    Check("ruff", ruff),
+    Check("mypy", mypy),
+    Check("imports", imports),
+    Check("unit", unit),
+    Check("yaml", yaml),
+    Check("shell", shell_scripts),
+    Check("licences", licences),
+    Check("changelog", changelog),
+    Check("docs", documentation),
+    Check("ansible-lint", ansible_lint),
+    Check("package", package),
+    Check("sanity", sanity, timeout_s=1800),
+]

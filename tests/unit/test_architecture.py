@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about the code itself: sizes, layers, headers, and that what is said twice is said alike."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import io
+import subprocess
+import tokenize
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGINS = ROOT / "plugins"
+MODULES = sorted((PLUGINS / "modules").glob("*.py"))
+ALL_CODE = sorted(PLUGINS.rglob("*.py"))
+
+MODULE_LINES = 150
+FUNCTION_LINES = 40
+MAIN_LINES = 25
+DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
+HTTP_LIBRARIES = {"aiohttp", "http", "httpx", "kr8s", "kubernetes", "lightkube", "requests", "urllib", "urllib3"}
+HEADER = ("Copyright: (c) 2026, Muster contributors", "GNU General Public License v3.0+", "GPL-3.0-or-later")
+HEADED = {".cfg", ".go", ".j2", ".ps1", ".py", ".sh", ".toml", ".yaml", ".yml"}
+# Kept by tools which would drop the header at their next run.
+GENERATED = {"changelogs/changelog.yaml"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def lines_of(node: ast.AST) -> set[int]:
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))  # type: ignore[attr-defined]
+
+
+def is_documentation(node: ast.AST) -> bool:
+    """A string on its own, or one of the blocks that ansible-doc reads."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in DOCUMENTATION for t in node.targets)
+
+
+@cache
+def code_lines(path: Path) -> frozenset[int]:
+    """The numbers of the lines that hold code: no blank ones, no comments, no documentation."""
+    noise = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type not in noise:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(parse(path)):
+        if is_documentation(node):
+            lines -= lines_of(node)
+    return frozenset(lines)
+
+
+def functions(path: Path) -> list[Function]:
+    return [node for node in ast.walk(parse(path)) if isinstance(node, Function)]
+
+
+def imported(path: Path) -> set[str]:
+    """Everything a file imports, at the top or inside a function, as dotted names; those only for types left out."""
+    names: set[str] = set()
+    for node in ast.walk(without_type_checking(parse(path))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    return names
+
+
+def without_type_checking(tree: ast.Module) -> ast.Module:
+    class Drop(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> Any:
+            return None if "TYPE_CHECKING" in ast.dump(node.test) else self.generic_visit(node)
+
+    return Drop().visit(ast.parse(ast.unparse(tree)))
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return tuple(ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file())
+
+
+def test_the_collection_has_modules() -> None:
+    assert MODULES, "no module found: the checks below would hold for nothing"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_is_small(path: Path) -> None:
+    assert len(code_lines(path)) <= MODULE_LINES, (
+        f"{name_of(path)} does more than one thing; move logic to module_utils"
+    )
+
+
+@pytest.mark.parametrize("path", ALL_CODE, ids=name_of)
+def test_functions_are_small(path: Path) -> None:
+    sizes = {f"{f.name} (line {f.lineno})": len(code_lines(path) & lines_of(f)) for f in functions(path)}
+    assert not {name: size for name, size in sizes.items() if size > FUNCTION_LINES}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_main_is_a_seam(path: Path) -> None:
+    mains = [f for f in functions(path) if f.name == "main"]
+    assert len(mains) == 1
+    assert len(code_lines(path) & lines_of(mains[0])) <= MAIN_LINES
+
+
+@pytest.mark.parametrize("path", [p for p in ALL_CODE if p.parent.name != "doc_fragments"], ids=name_of)
+def test_every_function_is_annotated(path: Path) -> None:
+    bare = [f"{f.name} (line {f.lineno})" for f in functions(path) if f.returns is None and f.name != "__init__"]
+    assert not bare
+
+
+def test_one_file_talks_to_kubernetes() -> None:
+    talking = {name_of(p) for p in ALL_CODE if {n.split(".")[0] for n in imported(p)} & HTTP_LIBRARIES}
+    assert talking == {"plugins/module_utils/_kube/client.py"}
+
+
+def test_only_the_edge_ends_a_module() -> None:
+    utils = [p for p in ALL_CODE if "module_utils" in p.parts]
+    ending = {name_of(p) for p in utils if {"fail_json", "exit_json"} & {a.attr for a in attributes(p)}}
+    assert ending <= {"plugins/module_utils/_module/run.py"}
+
+
+def attributes(path: Path) -> list[ast.Attribute]:
+    return [node for node in ast.walk(parse(path)) if isinstance(node, ast.Attribute)]
+
+
+@pytest.mark.parametrize("fragment", ["auth", "wait", "apply"])
+def test_fragments_and_options_are_twins(fragment: str) -> None:
+    package = "ansible_collections.muster.ml.plugins"
+    documented = yaml.safe_load(
+        importlib.import_module(f"{package}.doc_fragments.{fragment}").ModuleDocFragment.DOCUMENTATION
+    )["options"]
+    spec = getattr(importlib.import_module(f"{package}.module_utils._module.options"), fragment.upper())
+    compared = ("type", "elements", "default", "choices", "required", "aliases")
+    assert {o: {k: v[k] for k in compared if k in v} for o, v in documented.items()} == {
+        o: {k: v[k] for k in compared if k in v} for o, v in spec.items()
+    }
+
+
+def test_the_action_group_holds_every_kubernetes_module() -> None:
+    runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))
+    group = [name for name in runtime["action_groups"]["all"] if isinstance(name, str)]
+    talking = {p.stem for p in MODULES if "_module.run" in p.read_text(encoding="utf-8")}
+    assert {name.rsplit(".", 1)[-1] for name in group} == talking
+
+
+def test_every_action_plugin_has_its_module() -> None:
+    actions = {path.stem for path in (PLUGINS / "action").glob("*.py")}
+    assert actions <= {path.stem for path in MODULES}
+
+
+def test_every_source_file_has_the_licence_header() -> None:
+    bare = [
+        name_of(path)
+        for path in tracked_files()
+        if path.suffix in HEADED
+        and name_of(path) not in GENERATED
+        and not all(line in "".join(path.read_text(encoding="utf-8")[:600]) for line in HEADER)
+    ]
+    assert not bare
+
+
+def test_no_path_of_one_machine_is_committed() -> None:
+    mark = "/work/"  # in two parts, or this file would be a finding
+    texts = {".cfg", ".ini", ".j2", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml", ""}
+    found = [
+        name_of(p)
+        for p in tracked_files()
+        if p.suffix in texts and any(f"{mark}{w}" in p.read_text(encoding="utf-8") for w in ("main", "shared"))
+    ]
+    assert not found

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about the roles: complete, documented alike in both places, and free of the shortcuts that hide errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
+PARTS = ("README.md", "defaults/main.yml", "meta/main.yml", "meta/argument_specs.yml", "tasks/main.yml")
+PHASES = {"preflight", "install", "configure", "verify"}
+# A program's own command line is never the way to Kubernetes: no check mode, no diff, no error that names its object.
+FORBIDDEN_PROGRAMS = ("helm", "kubectl")
+COMMANDS = {"ansible.builtin.command", "ansible.builtin.shell", "ansible.builtin.raw"}
+
+
+def role_name(path: Path) -> str:
+    return path.name
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def defaults(role: Path) -> dict[str, Any]:
+    return load(role / "defaults" / "main.yml") or {}
+
+
+def entry_points(role: Path) -> dict[str, dict[str, Any]]:
+    specs = load(role / "meta" / "argument_specs.yml")["argument_specs"]
+    return {name: spec.get("options") or {} for name, spec in specs.items()}
+
+
+def tasks(role: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every task of a role with its place, those inside blocks too."""
+    for path in sorted((role / "tasks").rglob("*.yml")):
+        for task in flatten(load(path) or []):
+            yield f"{path.relative_to(role)}: {task.get('name')}", task
+
+
+def flatten(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for item in items:
+        yield item
+        for part in ("block", "rescue", "always"):
+            yield from flatten(item.get(part) or [])
+
+
+def test_the_collection_has_roles() -> None:
+    assert ROLES, "no role found: the checks below would hold for nothing"
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_name)
+def test_a_role_is_complete(role: Path) -> None:
+    assert [part for part in PARTS if not (role / part).is_file()] == []
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_name)
+def test_what_installs_can_be_removed(role: Path) -> None:
+    assert not (role / "tasks" / "install.yml").exists() or (role / "tasks" / "remove.yml").exists()
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_name)
+def test_defaults_are_documented(role: Path) -> None:
+    """Same names, same values: the documentation is the interface and may not drift from what happens."""
+    options = entry_points(role)["main"]
+    documented = {name: option["default"] for name, option in options.items() if "default" in option}
+    assert documented == defaults(role)
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_name)
+def test_other_entry_points_agree_with_the_first(role: Path) -> None:
+    first, *others = entry_points(role).values()
+    for options in others:
+        shared = first.keys() & options.keys()
+        assert {n: options[n].get("default") for n in shared} == {n: first[n].get("default") for n in shared}
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_name)
+def test_names_carry_the_role(role: Path) -> None:
+    assert [name for name in defaults(role) if not name.startswith(f"{role.name}_")] == []
+    private = load(role / "vars" / "main.yml") or {}
+    assert [name for name in private if not name.startswith(f"__{role.name}_")] == []
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_name)
+def test_main_is_a_contents_page(role: Path) -> None:
+    """Nothing happens in tasks/main.yml itself: it names the phases, in their order."""
+    pages = load(role / "tasks" / "main.yml")
+    keys = ("ansible.builtin.import_tasks", "ansible.builtin.include_tasks")
+    named = [next((task[key] for key in keys if key in task), None) for task in flatten(pages) if "block" not in task]
+    phases = [Path(page["file"] if isinstance(page, dict) else page).stem for page in named if page]
+    assert len(phases) == len(named), "a task in tasks/main.yml is no import"
+    assert set(phases) <= PHASES
+    assert phases == [phase for phase in ("preflight", "install", "configure", "verify") if phase in phases]
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_name)
+def test_no_error_is_hidden(role: Path) -> None:
+    hiding = [
+        place for place, task in tasks(role) if task.get("ignore_errors") or task.get("failed_when") in (False, "false")
+    ]
+    assert hiding == []
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_name)
+def test_kubernetes_is_reached_by_modules(role: Path) -> None:
+    for place, task in tasks(role):
+        for key in COMMANDS & task.keys():
+            assert not any(program in str(task[key]).split() for program in FORBIDDEN_PROGRAMS), place
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_name)
+def test_nothing_waits_by_the_clock(role: Path) -> None:
+    for place, task in tasks(role):
+        assert "ansible.builtin.pause" not in task, place
+        assert "sleep " not in str([task.get(key) for key in COMMANDS]), place
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_name)
+def test_a_role_has_a_scenario(role: Path) -> None:
+    scenario = ROOT / "extensions" / "molecule" / role.name
+    assert [
+        n for n in ("molecule.yml", "converge.yml", "verify.yml", "cleanup.yml") if not (scenario / n).is_file()
+    ] == []
