@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 INVENTORY ?= inventories/local
+# Comma-separated, for prove.
 SYSTEMS ?= persia
 # More options for ansible-playbook: make run ARGS='--check --diff'
 ARGS ?=
@@ -20,7 +21,7 @@ run: ## the main job: a cluster on this machine, the systems on it, a model trai
 	@scripts/play site.yml -i $(INVENTORY) $(ARGS)
 
 prove: ## check every claim on a running cluster, faults included: make prove SYSTEMS=persia
-	@scripts/play playbooks/prove.yml -i $(INVENTORY) -e prove_systems=$(SYSTEMS) $(ARGS)
+	@scripts/play playbooks/prove.yml -i $(INVENTORY) -e '{prove_faults: true, prove_systems: [$(SYSTEMS)]}' $(ARGS)
 
 test: ## every check, from nothing: static, unit, sanity, molecule on a real cluster (ONLY='ruff unit' for a few)
 	@scripts/setup test

@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The judges themselves: an audit that overlooks a write, or a search that overlooks a secret, would prove nothing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import audit, canary
+from support.lanes import Check, CheckFailed, Shell, run_lanes
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    return {
+        "stage": "ResponseComplete",
+        "requestURI": "/apis/apps/v1/namespaces/ml/statefulsets/w?fieldManager=muster",
+        "verb": "patch",
+        "user": {"username": "kubernetes-admin"},
+        "userAgent": "muster/0.1.0",
+        "objectRef": {"resource": "statefulsets", "namespace": "ml", "name": "w"},
+        "responseStatus": {"code": 200},
+        "requestReceivedTimestamp": "2026-11-21T12:00:01.123456Z",
+        **changes,
+    }
+
+
+def written(tmp_path: Path, *events: dict[str, Any]) -> list[audit.Request]:
+    log = tmp_path / "audit.log"
+    log.write_text("".join(json.dumps(e, separators=(",", ":")) + "\n" for e in events))
+    return audit.written(log, NOON, NOON + timedelta(minutes=1))
+
+
+@pytest.mark.parametrize("verb", ["create", "update", "patch", "delete", "deletecollection"])
+def test_a_write_is_counted_whatever_its_verb(tmp_path: Path, verb: str) -> None:
+    assert [r.verb for r in written(tmp_path, event(verb=verb))] == [verb]
+
+
+def test_a_refused_write_counts_too(tmp_path: Path) -> None:
+    assert len(written(tmp_path, event(responseStatus={"code": 409}))) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        event(verb="get"),
+        event(verb="watch"),
+        event(stage="RequestReceived"),
+        event(user={"username": "system:kube-controller-manager"}),
+        event(user={"username": "system:serviceaccount:ml:nats-operator"}),
+        event(requestURI="/api/v1/namespaces/ml/services/w?dryRun=All"),
+        event(verb="create", objectRef={"resource": "selfsubjectaccessreviews"}),
+        event(requestReceivedTimestamp="2026-11-21T11:59:59.999999Z"),
+        event(requestReceivedTimestamp="2026-11-21T12:01:00.000001Z"),
+    ],
+    ids=["get", "watch", "first stage", "controller", "operator", "dry run", "review", "before", "after"],
+)
+def test_what_is_no_write_of_this_run_is_not_counted(tmp_path: Path, other: dict[str, Any]) -> None:
+    assert written(tmp_path, other) == []
+
+
+def test_no_log_is_no_proof(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        audit.written(tmp_path / "absent.log", NOON)
+
+
+@pytest.mark.parametrize("form", [b"s3cr3t-value", base64.b64encode(b"s3cr3t-value")])
+def test_a_secret_is_found_in_its_usual_spellings(form: bytes) -> None:
+    assert canary.in_text({"password": "s3cr3t-value"}, b"log: " + form + b" end") == {"password"}
+
+
+def test_only_files_that_others_may_read_are_findings(tmp_path: Path) -> None:
+    for name, mode in (("open", 0o644), ("closed", 0o600)):
+        (tmp_path / name).write_text("s3cr3t-value")
+        (tmp_path / name).chmod(mode)
+    assert canary.in_open_files({"password": "s3cr3t-value"}, [tmp_path]) == {f"password in {tmp_path / 'open'}"}
+
+
+def test_an_argument_of_a_process_is_a_finding() -> None:
+    waiting = "import sys; print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", waiting, "s3cr3t-argument"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        found = canary.in_processes({"password": "s3cr3t-argument"})
+        process.communicate()
+    assert found == {f"password in the arguments of {sys.executable}"}
+
+
+def lanes_status(tmp_path: Path, *checks: Check) -> int:
+    return run_lanes([list(checks)], tmp_path / "logs")
+
+
+def failing(_shell: Shell) -> None:
+    raise CheckFailed("on purpose")
+
+
+def passing(_shell: Shell) -> None:
+    pass
+
+
+# The harness sets a handler for SIGTERM, which only a main thread may: these run where pytest runs them, in it.
+def test_the_closing_line_counts_the_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lanes_status(tmp_path, Check("good", passing), Check("bad", failing)) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
+
+
+def test_a_check_whose_ground_is_missing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lanes_status(tmp_path, Check("ground", failing), Check("house", passing, needs=("ground",))) == 1
+    assert "house" in capsys.readouterr().out
+
+
+def test_no_checks_are_no_pass(tmp_path: Path) -> None:
+    assert lanes_status(tmp_path) == 1
+
+
+def test_a_program_that_fails_is_a_failed_check(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "log", timeout_s=10)
+    with pytest.raises(CheckFailed, match="status 3"):
+        shell.run(sys.executable, "-c", "raise SystemExit(3)")
+
+
+def test_a_program_past_its_limit_is_ended(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "log", timeout_s=-1)
+    with pytest.raises(CheckFailed, match="time limit"):
+        shell.run(sys.executable, "-c", "import signal; signal.pause()")
