@@ -1,0 +1,289 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Trainer: trains, measures on held-out rows, saves and resumes. Started by ``persia-launcher nn-worker train.py``."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import persia.env
+import torch
+import yaml
+from data_loader import make_batch
+from exchange import POLL_SECONDS, Exchange, Request, new_attempt, write_json
+from metrics import auc, log_loss
+from model import Tower
+from persia.ctx import PreprocessMode, TrainCtx
+from persia.data import DataLoader, StreamingDataset
+from persia.distributed import DDPOption
+from persia.embedding.optim import Adagrad
+from settings import Settings, SettingsError, check_slots, read_settings
+
+import dataset
+
+EVALUATION_BATCH = 512
+PREEMPTED = 143  # 128 + SIGTERM: the work is saved up to the last checkpoint, start me again
+
+
+class TrainingError(RuntimeError):
+    """The training cannot go on; the message says why."""
+
+
+class Trainer:
+    def __init__(self, settings: Settings, dims: dict[str, int]) -> None:
+        self.settings = settings
+        self.data = dataset.load(settings)
+        self.exchange = Exchange(settings.run_dir)
+        self.rank, self.world_size = persia.env.get_rank(), persia.env.get_world_size()
+        self.stop = False
+        self.step = 0
+        torch.manual_seed(settings.seed)
+        self.model = Tower(len(settings.dense_columns), list(dims.values()), settings.hidden)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.dense_lr)
+        self.loss = torch.nn.BCEWithLogitsLoss()
+        self.attempt = new_attempt()
+        self.asked = -1
+
+    # ---- agreement between the trainers -------------------------------------------------------
+    def agree(self, value: Any) -> Any:
+        """Everybody gets what the first trainer says."""
+        if self.world_size == 1:
+            return value
+        box = [value]
+        torch.distributed.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def any_stop(self) -> bool:
+        if self.world_size == 1:
+            return self.stop
+        flag = torch.tensor([float(self.stop)])
+        torch.distributed.all_reduce(flag)
+        return bool(flag.item())
+
+    # ---- the stream of batches ----------------------------------------------------------------
+    def wait_for_loaders(self) -> int:
+        deadline = time.monotonic() + self.settings.timeout
+        while time.monotonic() < deadline:
+            ready = self.exchange.loaders_ready()
+            if ready:
+                return ready
+            self.alive()
+            time.sleep(POLL_SECONDS)
+        raise TrainingError(
+            f"not all data loaders were there after {self.settings.timeout:g} s (seen: "
+            f"{sorted(self.exchange.loaders()) or 'none'}); look at their logs, or raise MUSTER_TIMEOUT"
+        )
+
+    def ask(self, plan: dataset.Plan, epoch: int, first: int, count: int) -> Request:
+        self.asked += 1
+        request = Request(self.attempt, self.asked, epoch, first, count, plan.world_size, plan.loaders)
+        if self.rank == 0:
+            self.exchange.ask(request)
+        return request
+
+    def batches(self, stream: DataLoader, request: Request) -> Any:
+        """This rank's batches of a request, each once, in the order in which they come."""
+        wanted, seen = request.count // request.world_size, set()
+        prefix = f"{request.attempt}/{request.number}/"
+        deadline = time.monotonic() + self.settings.timeout
+        while len(seen) < wanted:
+            # A short wait each time (see main), because signals are handled only between two waits.
+            batch = next(iter(stream), None)
+            if batch is None:
+                if time.monotonic() > deadline:
+                    raise TrainingError(
+                        f"no batch for {self.settings.timeout:g} s: {len(seen)} of {wanted} of request {request.number} "
+                        "came; a data loader, an embedding worker or server, or NATS is gone or stuck (see their logs)"
+                    )
+                continue
+            tag = bytes(batch.consume_all_meta_data() or b"").decode()
+            if tag.startswith(prefix) and tag not in seen:
+                seen.add(tag)
+                deadline = time.monotonic() + self.settings.timeout
+                yield batch
+
+    def alive(self) -> None:
+        """Ends the process when nothing moves any more, even if PERSIA's native code never comes back to Python."""
+        faulthandler.dump_traceback_later(3 * self.settings.timeout, exit=True)
+
+    # ---- training -----------------------------------------------------------------------------
+    def train(self, ctx: TrainCtx, stream: DataLoader, request: Request) -> float:
+        ctx.model.train()
+        total = 0.0
+        for batch in self.batches(stream, request):
+            self.alive()
+            output, labels = ctx.forward(batch)
+            loss = self.loss(output, labels[0])
+            if not torch.isfinite(loss):
+                raise TrainingError(f"the loss is {loss.item()} at step {self.step}; lower the learning rates")
+            ctx.backward(loss)
+            total += loss.item()
+            self.step += 1
+        return total
+
+    def evaluate(self, ctx: TrainCtx) -> dict[str, float]:
+        """Loss and AUC on the held-out rows; PERSIA makes no new embeddings for them."""
+        self.model.eval()
+        ctx.preprocess_mode = PreprocessMode.EVAL
+        scores: list[float] = []
+        rows = self.data.held_out
+        with torch.no_grad():
+            for start in range(0, len(rows), EVALUATION_BATCH):
+                part = rows[start : start + EVALUATION_BATCH]
+                batch = make_batch(self.data, self.settings, part, tag=None, train=False)
+                dense, embeddings, _ = ctx.prepare_features(ctx.get_embedding_from_data(batch))
+                scores += torch.sigmoid(self.model(dense, embeddings)).view(-1).tolist()
+        ctx.preprocess_mode = PreprocessMode.TRAIN
+        labels = [self.data.labels[row] for row in rows]
+        return {"loss": round(log_loss(scores, labels), 6), "auc": round(auc(scores, labels), 6)}
+
+    # ---- checkpoints --------------------------------------------------------------------------
+    def save(self, ctx: TrainCtx, *, epoch: int, done: int, figures: dict[str, Any]) -> None:
+        """First the files, then the state that names them: a crash in between leaves the older checkpoint valid."""
+        name = f"step-{self.step:08d}-{self.attempt}"
+        folder = self.exchange.checkpoint_dir / name
+        folder.mkdir()
+        ctx.dump_torch_state_dict(self.model, str(folder), "dense.pt")
+        ctx.dump_torch_state_dict(self.optimizer, str(folder), "opt.pt")
+        self.dump_embeddings(ctx, folder / "embedding")
+        state = {"checkpoint": name, "epoch": epoch, "done": done, "step": self.step, **figures}
+        write_json(self.exchange.state_file, {**state, "fingerprint": self.settings.fingerprint()})
+        old = sorted(path for path in self.exchange.checkpoint_dir.iterdir() if path.name != name)
+        for path in old[: max(0, len(old) - self.settings.keep_checkpoints + 1)]:
+            shutil.rmtree(path)
+
+    def dump_embeddings(self, ctx: TrainCtx, folder: Path) -> None:
+        """PERSIA's own wait looks every 5 s and has no end; the marker that the last server writes is there at once."""
+        ctx.dump_embedding(str(folder), blocking=False)
+        deadline = time.monotonic() + self.settings.timeout
+        while not (folder / "embedding_dump_done").exists():
+            if time.monotonic() > deadline:
+                raise TrainingError(
+                    f"the embedding servers saved nothing in {folder} for {self.settings.timeout:g} s; every group needs "
+                    "the same storage at the same path, writable for its user"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def load(self, ctx: TrainCtx, state: dict[str, Any]) -> None:
+        if state.get("fingerprint") != self.settings.fingerprint():
+            raise SettingsError(
+                f"the checkpoint in {self.settings.run_dir} was made with other columns, label, split or model; "
+                "give this run another MUSTER_RUN_DIR, or the old settings"
+            )
+        folder = self.exchange.checkpoint_dir / state["checkpoint"]
+        ctx.load_torch_state_dict(self.model, str(folder / "dense.pt"))
+        ctx.load_torch_state_dict(self.optimizer, str(folder / "opt.pt"))
+        if self.rank == 0:
+            ctx.load_embedding(str(folder / "embedding"))
+        self.step = int(state["step"])
+
+    # ---- the whole run ------------------------------------------------------------------------
+    def run(self, ctx: TrainCtx, stream: DataLoader) -> int:
+        settings, state = self.settings, self.agree(self.exchange.state())
+        self.attempt = self.agree(self.attempt)
+        if state:
+            self.load(ctx, state)
+            print(f"MUSTER resume epoch={state['epoch']} step={self.step} checkpoint={state['checkpoint']}", flush=True)
+        loaders = self.agree(self.wait_for_loaders() if self.rank == 0 else None)
+        plan = dataset.plan(len(self.data.train), settings, self.world_size, loaders)
+        for epoch in range(int(state.get("epoch", 0)), settings.epochs):
+            started, total, first_step = time.monotonic(), 0.0, self.step
+            for first, count in plan.requests():
+                if first < int(state.get("done", 0)):
+                    continue
+                total += self.train(ctx, stream, self.ask(plan, epoch, first, count))
+                if self.any_stop():
+                    return self.preempted(ctx, epoch, first + count)
+            state = {}
+            figures = self.evaluate(ctx) if self.rank == 0 else {}
+            figures["train_loss"] = round(total / max(1, self.step - first_step), 6)
+            last = epoch + 1 == settings.epochs
+            if self.rank == 0:
+                if last or (epoch + 1) % settings.checkpoint_epochs == 0:
+                    self.save(ctx, epoch=epoch + 1, done=0, figures=figures)
+                self.report(f"epoch={epoch + 1}", figures, time.monotonic() - started)
+            self.agree(None)
+        return self.finished()
+
+    def preempted(self, ctx: TrainCtx, epoch: int, done: int) -> int:
+        if self.rank == 0:
+            self.save(ctx, epoch=epoch, done=done, figures={})
+            print(f"MUSTER stopped step={self.step}: asked to end, checkpoint saved", flush=True)
+        self.agree(None)
+        return PREEMPTED
+
+    def report(self, what: str, figures: dict[str, Any], seconds: float) -> None:
+        print(
+            f"MUSTER {what} loss={figures['loss']:.4f} auc={figures['auc']:.4f} "
+            f"train_loss={figures['train_loss']:.4f} step={self.step} seconds={seconds:.1f}",
+            flush=True,
+        )
+
+    def finished(self) -> int:
+        state = self.exchange.state()
+        figures = {name: state[name] for name in ("loss", "auc", "train_loss", "epoch", "step") if name in state}
+        if self.rank == 0:
+            print(
+                f"MUSTER result loss={figures['loss']:.4f} auc={figures['auc']:.4f} epochs={figures['epoch']} "
+                f"steps={figures['step']} checkpoint={self.exchange.checkpoint_dir / state['checkpoint']}",
+                flush=True,
+            )
+        if self.settings.success_file:
+            with open(self.settings.success_file, "a", encoding="utf-8") as handle:
+                handle.write(json.dumps(figures) + "\n")
+        return 0
+
+
+def train_all(settings: Settings) -> int:
+    source = os.environ.get("PERSIA_EMBEDDING_CONFIG", "")
+    try:
+        with open(source, encoding="utf-8") as handle:
+            dims = check_slots(settings, yaml.safe_load(handle) or {}, source)
+    except OSError as error:
+        raise SettingsError(f"cannot read PERSIA_EMBEDDING_CONFIG={source!r}: {error}") from error
+    trainer = Trainer(settings, dims)
+    signal.signal(signal.SIGTERM, lambda *_: setattr(trainer, "stop", True))
+    trainer.exchange.prepare()
+    trainer.alive()
+    if trainer.exchange.finished(settings.epochs):
+        return trainer.finished()
+    if trainer.rank == 0:
+        trainer.exchange.forget_loaders()
+    with TrainCtx(
+        model=trainer.model,
+        embedding_optimizer=Adagrad(lr=settings.embedding_lr),
+        dense_optimizer=trainer.optimizer,
+        device_id=None,
+        mixed_precision=False,
+        distributed_option=DDPOption(backend="gloo") if trainer.world_size > 1 else None,
+    ) as ctx:
+        stream = DataLoader(StreamingDataset(buffer_size=16), timeout_ms=500, num_workers=2)
+        return trainer.run(ctx, stream)
+
+
+def main() -> int:
+    try:
+        return train_all(read_settings())
+    except (SettingsError, TrainingError) as error:
+        print(f"MUSTER error: {error}", file=sys.stderr, flush=True)
+        return 2 if isinstance(error, SettingsError) else 1
+    except Exception:  # the interpreter must not end by itself, see below
+        sys.excepthook(*sys.exc_info())
+        return 1
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # persia_core's threads can abort an interpreter that ends in the usual way, and a finished training would fail.
+    os._exit(code)
