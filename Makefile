@@ -32,5 +32,5 @@ bench: ## the speed of the apply engine beside kubectl and kubernetes.core, on t
 	@.venv/bin/python tests/bench/apply.py $(ARGS)
 
 clean: ## remove the local cluster with all it left on this machine, then build/ (caches and .venv stay)
-	@scripts/play playbooks/teardown.yml -i $(INVENTORY) $(ARGS)
+	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_remove_data=true $(ARGS)
 	@rm -rf build

@@ -27,7 +27,7 @@ KUBECONFIG = BUILD / "cluster" / "kubeconfig"
 AUDIT_LOG = BUILD / "cluster" / "audit.log"
 SCENARIOS = ROOT / "extensions" / "molecule"
 # The order in which they build on each other; what is not named here comes after, by name.
-FIRST = ("local_cluster", "local_images", "nats_operator", "gpu_drivers", "persia_operator", "persia")
+FIRST = ("local_cluster", "local_images", "namespace", "nats_operator", "gpu_drivers", "persia_operator", "persia")
 CANARY = f"canary-{secrets.token_hex(16)}"
 
 
@@ -57,6 +57,7 @@ def playbook(shell: Shell, name: str) -> None:
             "local_cluster_audit_log": str(AUDIT_LOG),
             "local_cluster_kubeconfig": str(KUBECONFIG),
             "muster_kubeconfig": str(KUBECONFIG),
+            "muster_remove_data": True,
         }),
         cwd=ROOT, env={**environment(), "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
     )  # fmt: skip
