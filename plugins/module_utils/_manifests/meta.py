@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What every builder needs: names, labels, quantities, hashes, and one kind of error.
+
+Pure: only the standard library, no Ansible, no Kubernetes client.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+import typing as t
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+Manifest = dict[str, t.Any]
+
+LABEL_JOB = "muster.ml/job"
+LABEL_GROUP = "muster.ml/group"
+ANNOTATION_SPEC_HASH = "muster.ml/spec-hash"
+ANNOTATION_CONFIG_HASH = "muster.ml/config-hash"
+
+# A StatefulSet puts "<name>-<10 character revision>" into a pod label, and a label ends at 63 characters.
+STATEFULSET_NAME_MAX = 52
+DNS_LABEL_MAX = 63
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_QUANTITY = re.compile(r"(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?")
+_HUMAN_SIZE = re.compile(r"\s*(\d+\.?\d*)\s*([kKMGTPE])(i?)[bB]?(?:ytes)?\s*")
+_SCALE = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+
+
+class InvalidSpec(ValueError):
+    """The caller asked for something that cannot work: says what, and what to do next."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message if hint is None else f"{message} {hint}")
+        self.message = message
+        self.hint = hint
+
+
+def suggest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant, if one is near enough."""
+    candidates = sorted(known)
+    matches = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
+    if matches:
+        return matches[0]
+    folded = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in candidates}
+    return folded.get(re.sub(r"[^a-z0-9]", "", word.lower()))
+
+
+def refuse_unknown_keys(value: Mapping[str, t.Any], known: Iterable[str], where: str) -> None:
+    """Raise for the first key of VALUE that is not KNOWN, naming the one that was probably meant."""
+    names = list(known)
+    for key in value:
+        if key not in names:
+            near = suggest(str(key), names)
+            hint = f"Did you mean '{near}'?" if near else f"Known keys: {', '.join(sorted(names))}."
+            raise InvalidSpec(f"{where}: unknown key '{key}'.", hint)
+
+
+def check_name(name: str, what: str, *, limit: int = DNS_LABEL_MAX, service: bool = False) -> str:
+    """Return NAME if Kubernetes takes it as the name of WHAT (and of its pods and DNS records)."""
+    pattern, rule = (_DNS_1035, "start with a letter and ") if service else (_DNS_LABEL, "")
+    if not pattern.fullmatch(name):
+        raise InvalidSpec(
+            f"{what}: '{name}' is not a valid name.",
+            f"It must {rule}hold only lower-case letters, digits and '-', and end with a letter or digit.",
+        )
+    if len(name) > limit:
+        raise InvalidSpec(f"{what}: '{name}' has {len(name)} characters, {limit} fit.", "Choose a shorter name.")
+    return name
+
+
+def check_count(value: int, what: str, *, minimum: int = 0) -> int:
+    """Return VALUE if it is a whole number of at least MINIMUM."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidSpec(f"{what}: {value!r} is not a whole number.")
+    if value < minimum:
+        raise InvalidSpec(f"{what}: {value} is too small.", f"It must be {minimum} or more.")
+    return value
+
+
+def check_port(value: int, what: str) -> int:
+    """Return VALUE if it is a TCP or UDP port."""
+    check_count(value, what, minimum=1)
+    if value > 65535:
+        raise InvalidSpec(f"{what}: {value} is not a port.", "Ports end at 65535.")
+    return value
+
+
+def check_env_name(name: str, where: str) -> str:
+    """Return NAME if it can name an environment variable in a pod."""
+    if not _ENV_NAME.fullmatch(name):
+        raise InvalidSpec(f"{where}: '{name}' cannot name an environment variable.")
+    return name
+
+
+def quantity(value: t.Any, what: str) -> str:
+    """Return VALUE as Kubernetes writes quantities; 12 GB and other human forms are refused with the right spelling."""
+    text = str(value)
+    if not isinstance(value, bool) and _QUANTITY.fullmatch(text):
+        return text
+    human = _HUMAN_SIZE.fullmatch(text)
+    if human:
+        number, unit = human.group(1), human.group(2)
+        decimal = "k" if unit in "kK" else unit
+        hint = f"Write {number}{decimal} (powers of 1000) or {number}{unit.upper()}i (powers of 1024)."
+    else:
+        hint = "Examples: 500m, 2, 12Gi, 12G."
+    raise InvalidSpec(f"{what}: '{text}' is not a quantity.", hint)
+
+
+def quantity_value(text: str) -> Decimal:
+    """The number a (valid) quantity stands for, so that 1 and 1000m compare equal."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise InvalidSpec(f"'{text}' is not a quantity.")
+    number, suffix = Decimal(match.group(1)), match.group(2) or ""
+    if suffix.endswith("i"):
+        return number * Decimal(1024) ** ("KMGTPE".index(suffix[0]) + 1)
+    if len(suffix) > 1:
+        return number * Decimal(10) ** int(suffix[1:])
+    return number * Decimal(10) ** _SCALE[suffix] if suffix else number
+
+
+def owner(kind: str, name: str) -> str:
+    """The label value that ties objects to the task that made them: never over 63 characters, always label-safe."""
+    text = f"{kind}.{name}"
+    if len(text) <= DNS_LABEL_MAX:
+        return text
+    return f"{text[:52]}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def fingerprint(value: t.Any) -> str:
+    """A short hash of a plain value, the same on every machine and run."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def compact(mapping: Mapping[str, t.Any]) -> Manifest:
+    """MAPPING without the keys that say nothing: None, empty lists and empty dicts."""
+    return {key: value for key, value in mapping.items() if value is not None and value != [] and value != {}}

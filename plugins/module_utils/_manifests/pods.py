@@ -1,0 +1,285 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Pod templates: the part that StatefulSets, Jobs and Deployments of this collection have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from .meta import (
+    InvalidSpec,
+    Manifest,
+    check_count,
+    check_env_name,
+    check_port,
+    compact,
+    quantity,
+    quantity_value,
+    refuse_unknown_keys,
+)
+
+# What the "restricted" Pod Security profile asks of every container.
+RESTRICTED_CONTAINER: Manifest = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+}
+# A fixed user, because images without a USER line cannot start under runAsNonRoot alone; fsGroup so that it can
+# write to the volumes it mounts.
+RESTRICTED_POD: Manifest = {
+    "runAsNonRoot": True,
+    "runAsUser": 1000,
+    "runAsGroup": 1000,
+    "fsGroup": 1000,
+    # A shared volume may hold a whole data set: do not walk it at every pod start.
+    "fsGroupChangePolicy": "OnRootMismatch",
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+_NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_VOLUME_MOUNT_KEYS = (
+    "name",
+    "mountPath",
+    "mountPropagation",
+    "readOnly",
+    "recursiveReadOnly",
+    "subPath",
+    "subPathExpr",
+)
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PodSettings:
+    """How the pods of one group look. Field names are the options' names; nested values keep the API's camelCase."""
+
+    image: str
+    image_pull_policy: str = "IfNotPresent"
+    image_pull_secrets: Sequence[str] = ()
+    command: Sequence[str] = ()
+    args: Sequence[str] = ()
+    env: Sequence[Mapping[str, t.Any]] = ()
+    resources: Mapping[str, t.Any] | None = None
+    ports: Sequence[Mapping[str, t.Any]] = ()
+    volumes: Sequence[Mapping[str, t.Any]] = ()
+    volume_mounts: Sequence[Mapping[str, t.Any]] = ()
+    shm_size: str | None = None
+    init_containers: Sequence[Mapping[str, t.Any]] = ()
+    readiness_probe: Mapping[str, t.Any] | None = None
+    liveness_probe: Mapping[str, t.Any] | None = None
+    startup_probe: Mapping[str, t.Any] | None = None
+    node_selector: Mapping[str, str] | None = None
+    tolerations: Sequence[Mapping[str, t.Any]] = ()
+    affinity: Mapping[str, t.Any] | None = None
+    topology_spread_constraints: Sequence[Mapping[str, t.Any]] = ()
+    priority_class_name: str | None = None
+    service_account_name: str | None = None
+    termination_grace_period_seconds: int | None = None
+    pod_security_context: Mapping[str, t.Any] | None = None
+    security_context: Mapping[str, t.Any] | None = None
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, t.Any], **defaults: t.Any) -> PodSettings:
+        """Take the fields out of module parameters; a parameter that is not given (None) leaves the default."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        given = {key: value for key, value in params.items() if key in names and value is not None}
+        merged = {**defaults, **given}
+        if not merged.get("image"):
+            raise InvalidSpec("image: missing.", "Name the container image that the pods run.")
+        return cls(**merged)
+
+
+def env_var(entry: Mapping[str, t.Any], where: str) -> Manifest:
+    """One variable: name with value or value_from (valueFrom is understood as well)."""
+    refuse_unknown_keys(entry, ("name", "value", "value_from", "valueFrom"), where)
+    name = check_env_name(str(entry.get("name") or ""), where)
+    source = entry.get("value_from") or entry.get("valueFrom")
+    value = entry.get("value")
+    if (value is None) == (source is None):
+        raise InvalidSpec(f"{where} {name}: give either value or value_from.")
+    return {"name": name, "valueFrom": dict(source)} if source else {"name": name, "value": str(value)}
+
+
+def merge_env(*layers: Sequence[Mapping[str, t.Any]], where: str = "env") -> list[Manifest]:
+    """Layers of variables as one list without duplicates: later layers win, the first place is kept.
+
+    The place matters, because $(NAME) in a value only sees variables defined before it.
+    """
+    merged: dict[str, Manifest] = {}
+    for layer in layers:
+        for entry in layer:
+            variable = env_var(entry, where)
+            merged[variable["name"]] = variable
+    return list(merged.values())
+
+
+def field_env(name: str, field_path: str) -> Manifest:
+    """A variable filled from the pod itself."""
+    return {"name": name, "value_from": {"fieldRef": {"fieldPath": field_path}}}
+
+
+def resources(wanted: Mapping[str, t.Any] | None, where: str) -> Manifest:
+    """Requests and limits, checked: quantities, request <= limit, and limits = requests for extended resources."""
+    if not wanted:
+        return {}
+    refuse_unknown_keys(wanted, ("requests", "limits", "claims"), where)
+    sides: dict[str, dict[str, str]] = {}
+    for side in ("requests", "limits"):
+        given = wanted.get(side) or {}
+        sides[side] = {str(key): quantity(value, f"{where}.{side}.{key}") for key, value in given.items()}
+    for name in sorted({*sides["requests"], *sides["limits"]}):
+        if name in _NATIVE_RESOURCES:
+            _check_request_fits(name, sides, where)
+        else:
+            _settle_extended(name, sides, where)
+    return compact({"requests": sides["requests"], "limits": sides["limits"], "claims": wanted.get("claims")})
+
+
+def _check_request_fits(name: str, sides: Mapping[str, Mapping[str, str]], where: str) -> None:
+    request, limit = sides["requests"].get(name), sides["limits"].get(name)
+    if request and limit and quantity_value(request) > quantity_value(limit):
+        raise InvalidSpec(f"{where}: {name} requests {request}, more than its limit {limit}.")
+
+
+def _settle_extended(name: str, sides: dict[str, dict[str, str]], where: str) -> None:
+    """GPUs, TPUs and huge pages cannot be overcommitted: one number, on both sides."""
+    if "/" not in name and not name.startswith("hugepages-"):
+        raise InvalidSpec(
+            f"{where}: '{name}' is not a resource.",
+            f"Native ones are {', '.join(_NATIVE_RESOURCES)}; devices look like nvidia.com/gpu.",
+        )
+    request, limit = sides["requests"].get(name), sides["limits"].get(name)
+    if request and limit and quantity_value(request) != quantity_value(limit):
+        raise InvalidSpec(
+            f"{where}: {name} requests {request} but is limited to {limit}.",
+            "Extended resources need limits equal to requests; giving the limit alone is enough.",
+        )
+    value = t.cast(str, limit or request)
+    if "/" in name and quantity_value(value) % 1:
+        raise InvalidSpec(f"{where}: {name} {value} is not a whole number.", "Devices are given out whole.")
+    sides["requests"][name] = sides["limits"][name] = value
+
+
+def container_ports(ports: Sequence[Mapping[str, t.Any]], where: str) -> list[Manifest]:
+    """Ports as {name, containerPort, protocol}, with names and numbers used once."""
+    seen: set[t.Any] = set()
+    result = []
+    for entry in ports:
+        number = check_port(entry["container_port"], f"{where} {entry.get('name')}")
+        protocol = entry.get("protocol") or "TCP"
+        for mark in (entry["name"], (number, protocol)):
+            if mark in seen:
+                raise InvalidSpec(f"{where}: {mark} is used twice.")
+            seen.add(mark)
+        result.append({"name": entry["name"], "containerPort": number, "protocol": protocol})
+    return result
+
+
+def volumes_and_mounts(
+    settings: PodSettings, claims: Sequence[str] = (), where: str = "volume_mounts"
+) -> tuple[list[Manifest], list[Manifest]]:
+    """The pod's volumes and the container's mounts; every mount must name a volume (or volume claim template)."""
+    volumes = [dict(volume) for volume in settings.volumes]
+    mounts = [dict(mount) for mount in settings.volume_mounts]
+    if settings.shm_size is not None:
+        # The container runtime's own /dev/shm has 64 MiB, too little for the workers of a data loader.
+        size = quantity(settings.shm_size, "shm_size")
+        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}})
+        mounts.append({"name": "shm", "mountPath": "/dev/shm"})
+    names = [str(volume.get("name")) for volume in volumes]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidSpec(f"volumes: '{name}' is there twice.")
+    paths: set[str] = set()
+    for mount in mounts:
+        refuse_unknown_keys(mount, _VOLUME_MOUNT_KEYS, where)
+        path = str(mount.get("mountPath") or "")
+        if not path.startswith("/"):
+            raise InvalidSpec(f"{where}: mountPath '{path}' of '{mount.get('name')}' must begin with '/'.")
+        if path in paths:
+            raise InvalidSpec(f"{where}: '{path}' is mounted twice.")
+        paths.add(path)
+        if mount.get("name") not in (*names, *claims):
+            known = ", ".join((*names, *claims)) or "none"
+            raise InvalidSpec(f"{where}: no volume is called '{mount.get('name')}'.", f"Volumes: {known}.")
+    return volumes, mounts
+
+
+def spread_constraints(constraints: Sequence[Mapping[str, t.Any]], selector: Mapping[str, str]) -> list[Manifest]:
+    """Topology spread over this group's own pods, unless a constraint names other ones."""
+    return [{"labelSelector": {"matchLabels": dict(selector)}, **constraint} for constraint in constraints]
+
+
+def _check(settings: PodSettings) -> None:
+    if settings.image_pull_policy not in _PULL_POLICIES:
+        raise InvalidSpec(
+            f"image_pull_policy: '{settings.image_pull_policy}' is unknown.", f"One of {', '.join(_PULL_POLICIES)}."
+        )
+    if any(character.isspace() for character in settings.image):
+        raise InvalidSpec(f"image: '{settings.image}' holds white space.")
+    if settings.termination_grace_period_seconds is not None:
+        check_count(settings.termination_grace_period_seconds, "termination_grace_period_seconds")
+
+
+def pod_template(
+    settings: PodSettings,
+    *,
+    container: str,
+    labels: Mapping[str, str],
+    selector: Mapping[str, str],
+    env: Sequence[Mapping[str, t.Any]] = (),
+    annotations: Mapping[str, str] | None = None,
+    claims: Sequence[str] = (),
+    pod: Mapping[str, t.Any] | None = None,
+) -> Manifest:
+    """A pod template of one main container; ENV comes before the user's own, POD adds fields to the pod spec."""
+    _check(settings)
+    volumes, mounts = volumes_and_mounts(settings, claims)
+    main = compact(
+        {
+            "name": container,
+            "image": settings.image,
+            "imagePullPolicy": settings.image_pull_policy,
+            "command": list(settings.command),
+            "args": [str(arg) for arg in settings.args],
+            "env": merge_env(env, settings.env),
+            "ports": container_ports(settings.ports, "ports"),
+            "resources": resources(settings.resources, "resources"),
+            "volumeMounts": mounts,
+            "readinessProbe": settings.readiness_probe,
+            "livenessProbe": settings.liveness_probe,
+            "startupProbe": settings.startup_probe,
+            "securityContext": _or_default(settings.security_context, RESTRICTED_CONTAINER),
+            # The last log lines become the reason that job_info reports.
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+        }
+    )
+    spec = compact(
+        {
+            "initContainers": [dict(entry) for entry in settings.init_containers],
+            "containers": [main],
+            "volumes": volumes,
+            "nodeSelector": settings.node_selector,
+            "tolerations": [dict(entry) for entry in settings.tolerations],
+            "affinity": settings.affinity,
+            "topologySpreadConstraints": spread_constraints(settings.topology_spread_constraints, selector),
+            "priorityClassName": settings.priority_class_name,
+            "serviceAccountName": settings.service_account_name,
+            # Training code does not talk to the API server: it gets a token only with an account of its own.
+            "automountServiceAccountToken": None if settings.service_account_name else False,
+            "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
+            "securityContext": _or_default(settings.pod_security_context, RESTRICTED_POD),
+            "terminationGracePeriodSeconds": settings.termination_grace_period_seconds,
+            **(pod or {}),
+        }
+    )
+    metadata = compact({"labels": dict(labels), "annotations": dict(annotations or {})})
+    return {"metadata": metadata, "spec": spec}
+
+
+def _or_default(given: Mapping[str, t.Any] | None, default: Manifest) -> Manifest:
+    """An empty dict is an answer too: nothing set."""
+    return dict(default) if given is None else dict(given)

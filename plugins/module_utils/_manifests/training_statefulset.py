@@ -1,0 +1,174 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One replica group of a training: StatefulSet, headless Service and, on request, a PodDisruptionBudget."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from .merge import apply_overrides
+from .meta import (
+    LABEL_GROUP,
+    STATEFULSET_NAME_MAX,
+    InvalidSpec,
+    Manifest,
+    check_count,
+    check_name,
+    check_port,
+    compact,
+)
+from .pods import PodSettings, field_env, pod_template
+
+# Set by the StatefulSet controller on each pod since Kubernetes 1.28.
+POD_INDEX_FIELD = "metadata.labels['apps.kubernetes.io/pod-index']"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingStatefulSet:
+    """A group of ranks: pod <name>-<i> is rank i for as long as the group exists, on whatever node it runs."""
+
+    name: str
+    namespace: str
+    replicas: int
+    pod: PodSettings
+    nproc_per_node: int = 1
+    master_port: int = 29500
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # Labels that tell the pods of this group from all others; the default is the group's own name.
+    selector: Mapping[str, str] | None = None
+    container: str | None = None
+    inject_rendezvous: bool = True
+    volume_claim_templates: Sequence[Mapping[str, t.Any]] = ()
+    pod_disruption_budget: Mapping[str, t.Any] | None = None
+    overrides: Mapping[str, t.Any] | None = None
+
+    @property
+    def world_size(self) -> int:
+        """Processes in the whole group."""
+        return self.replicas * self.nproc_per_node
+
+    @property
+    def match_labels(self) -> dict[str, str]:
+        """What Service, StatefulSet and budget select the pods by."""
+        return dict(self.selector or {LABEL_GROUP: self.name})
+
+    @property
+    def master_addr(self) -> str:
+        """The DNS name of rank 0, good before the pod is ready."""
+        return f"{self.name}-0.{self.name}.{self.namespace}.svc"
+
+
+def manifests(group: TrainingStatefulSet) -> list[Manifest]:
+    """The objects of GROUP, in the order they are wanted."""
+    _check(group)
+    objects = [headless_service(group), apply_overrides(stateful_set(group), group.overrides)]
+    if group.pod_disruption_budget is not None:
+        objects.append(_disruption_budget(group, group.pod_disruption_budget))
+    return objects
+
+
+def _check(group: TrainingStatefulSet) -> None:
+    check_name(group.name, "name", limit=STATEFULSET_NAME_MAX, service=True)
+    check_count(group.replicas, "replicas")
+    check_count(group.nproc_per_node, "nproc_per_node", minimum=1)
+    check_port(group.master_port, "master_port")
+
+
+def _metadata(group: TrainingStatefulSet) -> Manifest:
+    return compact(
+        {
+            "name": group.name,
+            "namespace": group.namespace,
+            "labels": {**group.match_labels, **group.labels},
+            "annotations": dict(group.annotations),
+        }
+    )
+
+
+def headless_service(group: TrainingStatefulSet) -> Manifest:
+    """Gives every rank a DNS name; not-ready pods are published, because ranks must find each other to become ready."""
+    spec = compact(
+        {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": group.match_labels,
+            "ports": [
+                {
+                    "name": port["name"],
+                    "port": port["container_port"],
+                    "targetPort": port["container_port"],
+                    "protocol": port.get("protocol") or "TCP",
+                }
+                for port in group.pod.ports
+            ],
+        }
+    )
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(group), "spec": spec}
+
+
+def rank_env(group: TrainingStatefulSet) -> list[Manifest]:
+    """Who a pod is in its group; the user's own variables of the same name win."""
+    env = [
+        field_env("REPLICA_INDEX", POD_INDEX_FIELD),
+        {"name": "REPLICA_SIZE", "value": str(group.replicas)},
+    ]
+    if group.inject_rendezvous:
+        env += [
+            {"name": "NPROC_PER_NODE", "value": str(group.nproc_per_node)},
+            {"name": "WORLD_SIZE", "value": str(group.world_size)},
+            {"name": "MASTER_ADDR", "value": group.master_addr},
+            {"name": "MASTER_PORT", "value": str(group.master_port)},
+        ]
+    return env
+
+
+def stateful_set(group: TrainingStatefulSet) -> Manifest:
+    """All ranks start at once: a rank that waits for its neighbours must not hold back their creation."""
+    claims = [str((claim.get("metadata") or {}).get("name")) for claim in group.volume_claim_templates]
+    spec = compact(
+        {
+            "replicas": group.replicas,
+            "serviceName": group.name,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": group.match_labels},
+            "template": pod_template(
+                group.pod,
+                container=group.container or group.name,
+                labels={**group.labels, **group.match_labels},
+                selector=group.match_labels,
+                env=rank_env(group),
+                annotations=group.annotations,
+                claims=claims,
+            ),
+            "volumeClaimTemplates": [_claim_template(claim) for claim in group.volume_claim_templates],
+        }
+    )
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _metadata(group), "spec": spec}
+
+
+def _claim_template(claim: Mapping[str, t.Any]) -> Manifest:
+    if not (claim.get("metadata") or {}).get("name") or not claim.get("spec"):
+        raise InvalidSpec("volume_claim_templates: each needs metadata.name and spec.")
+    return dict(claim)
+
+
+def _disruption_budget(group: TrainingStatefulSet, budget: Mapping[str, t.Any]) -> Manifest:
+    given = {key: value for key, value in budget.items() if value is not None}
+    if len(given) != 1:
+        raise InvalidSpec("pod_disruption_budget: give either min_available or max_unavailable.")
+    ((key, value),) = given.items()
+    field = {"min_available": "minAvailable", "max_unavailable": "maxUnavailable"}[key]
+    number: t.Any = int(value) if str(value).isdigit() else str(value)
+    if isinstance(number, str) and not number.rstrip("%").isdigit():
+        raise InvalidSpec(f"pod_disruption_budget.{key}: '{value}' is neither a number nor a percentage.")
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(group),
+        "spec": {field: number, "selector": {"matchLabels": group.match_labels}},
+    }

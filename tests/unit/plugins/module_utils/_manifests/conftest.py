@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Golden files: what a builder makes, as YAML that a person reviews.
+
+MUSTER_UPDATE_GOLDENS=1 pytest ... writes them anew; the change is then read in the diff.
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+from pathlib import Path
+
+import pytest
+import yaml
+
+GOLDENS = Path(__file__).resolve().parents[3] / "goldens"
+HEADER = "".join(Path(__file__).read_text(encoding="utf-8").splitlines(keepends=True)[:3])
+
+
+class _Dumper(yaml.SafeDumper):
+    """No anchors, and text with several lines as a block."""
+
+    def ignore_aliases(self, _data: t.Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+@pytest.fixture
+def golden() -> t.Callable[[str, list[dict[str, t.Any]]], None]:
+    """Compare objects with tests/unit/goldens/<name>.yaml."""
+
+    def compare(name: str, objects: list[dict[str, t.Any]]) -> None:
+        path = GOLDENS / f"{name}.yaml"
+        text = HEADER + "".join(
+            "---\n" + yaml.dump(item, Dumper=_Dumper, sort_keys=False, width=120) for item in objects
+        )
+        if os.environ.get("MUSTER_UPDATE_GOLDENS"):
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Overrides: merged as Kubernetes merges its own types."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._manifests.merge import apply_overrides, strategic_merge
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
+
+CONTAINER: dict[str, t.Any] = {
+    "name": "main",
+    "image": "a",
+    "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+    "ports": [{"name": "x", "containerPort": 1}],
+}
+POD: dict[str, t.Any] = {"containers": [CONTAINER], "tolerations": [{"key": "a"}], "nodeSelector": {"x": "1"}}
+
+
+def test_lists_with_a_key_merge_item_by_item() -> None:
+    patch = {"containers": [{"name": "main", "env": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}]}]}
+    merged = strategic_merge(POD, patch)
+    assert merged["containers"][0]["env"] == [
+        {"name": "A", "value": "1"},
+        {"name": "B", "value": "3"},
+        {"name": "C", "value": "4"},
+    ]
+    assert merged["containers"][0]["image"] == "a"
+
+
+def test_a_new_item_is_added_and_one_can_be_deleted() -> None:
+    patch = {
+        "containers": [{"name": "main", "env": [{"name": "A", "$patch": "delete"}]}, {"name": "side", "image": "b"}]
+    }
+    merged = strategic_merge(POD, patch)
+    assert [c["name"] for c in merged["containers"]] == ["main", "side"]
+    assert merged["containers"][0]["env"] == [{"name": "B", "value": "2"}]
+
+
+def test_lists_without_a_key_are_replaced() -> None:
+    assert strategic_merge(POD, {"tolerations": [{"key": "b"}]})["tolerations"] == [{"key": "b"}]
+
+
+def test_null_deletes_and_replace_replaces() -> None:
+    assert "nodeSelector" not in strategic_merge(POD, {"nodeSelector": None})
+    replaced = strategic_merge(POD, {"nodeSelector": {"$patch": "replace", "y": "2"}})
+    assert replaced["nodeSelector"] == {"y": "2"}
+
+
+def test_the_base_stays_as_it_was() -> None:
+    strategic_merge(POD, {"containers": [{"name": "main", "image": "z"}], "nodeSelector": {"z": "1"}})
+    assert CONTAINER["image"] == "a"
+    assert POD["nodeSelector"] == {"x": "1"}
+
+
+@pytest.mark.parametrize(
+    "overrides", [{"metadata": {"name": "other"}}, {"spec": {"selector": {"matchLabels": {"a": "b"}}}}, {"kind": "Job"}]
+)
+def test_identity_cannot_be_overridden(overrides: dict[str, t.Any]) -> None:
+    manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "w"}, "spec": {"selector": {}}}
+    with pytest.raises(InvalidSpec, match="cannot be overridden"):
+        apply_overrides(manifest, overrides)
