@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The host as the rest sees it: programs, processes, cgroups, capabilities. The only file here that starts programs.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import typing as t
+from pathlib import Path
+
+from .errors import CommandFailed, NotReady
+from .node_files import HostTraits
+
+CAP_SYS_RESOURCE = 24
+PROC = Path("/proc")
+# Debian and Ubuntu put the plugins in the first, upstream's own packages in the second.
+CNI_BIN_DIRS = ("/usr/lib/cni", "/opt/cni/bin")
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def run(
+    argv: t.Sequence[str], *, stdin: t.IO[bytes] | None = None, env: t.Mapping[str, str] | None = None,
+    cwd: str | None = None, timeout: float | None = None,
+) -> str:
+    """Run a program to its end and return what it printed; its own last words are the error."""
+    try:
+        done = subprocess.run(
+            list(argv), stdin=stdin or subprocess.DEVNULL, capture_output=True, check=False, cwd=cwd, timeout=timeout,
+            env={**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}", "LC_ALL": "C", **(env or {})},
+        )
+    except FileNotFoundError as exc:
+        raise CommandFailed(f"{argv[0]} is not installed.", hint="Install it and run again.") from exc
+    except subprocess.TimeoutExpired as exc:
+        raise CommandFailed(f"{' '.join(argv[:3])} did not end within {timeout:.0f} s.") from exc
+    if done.returncode:
+        last = (done.stderr or done.stdout).decode(errors="replace").strip()[-2000:]
+        raise CommandFailed(f"{' '.join(argv[:4])} exited with {done.returncode}: {last}")
+    return done.stdout.decode(errors="replace")
+
+
+def wait_for(
+    condition: t.Callable[[], str | None], *, timeout: float, what: str, interval: float = 0.2,
+    clock: t.Callable[[], float] = time.monotonic, pause: t.Callable[[float], None] = time.sleep,
+) -> None:
+    """Poll until ``condition`` returns None; otherwise it returns what is still missing."""
+    deadline = clock() + timeout
+    while (missing := condition()) is not None:
+        if clock() >= deadline:
+            raise NotReady(f"{what}: not ready after {timeout:.0f} s; last seen: {missing}.")
+        pause(interval)
+
+
+def capabilities(status: str) -> int:
+    """The effective capabilities among the lines of /proc/self/status."""
+    for line in status.splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def cgroup_mounts(mountinfo: str) -> tuple[int, tuple[str, ...]]:
+    """The version in charge and its mounts, from /proc/self/mountinfo. A hybrid host counts as version 1."""
+    v1: list[str] = []
+    v2: list[str] = []
+    for line in mountinfo.splitlines():
+        fields = line.split()
+        kind = fields[fields.index("-") + 1]
+        if kind == "cgroup":
+            v1.append(fields[4])
+        elif kind == "cgroup2":
+            v2.append(fields[4])
+    # A controller can be mounted once more elsewhere; the first mount is the one everybody uses.
+    return (1, tuple(dict.fromkeys(v1))) if v1 else (2, tuple(v2[:1]))
+
+
+def traits() -> HostTraits:
+    version, mounts = cgroup_mounts((PROC / "self/mountinfo").read_text(encoding="utf-8"))
+    effective = capabilities((PROC / "self/status").read_text(encoding="utf-8"))
+    return HostTraits(
+        # A virtual environment may go away; its base stays.
+        python=str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()),
+        cgroup_version=version,
+        cgroup_mounts=mounts,
+        may_raise_limits=bool(effective >> CAP_SYS_RESOURCE & 1),
+        cni_bin_dirs=tuple(path for path in CNI_BIN_DIRS if Path(path).is_dir()) or CNI_BIN_DIRS[:1],
+    )
+
+
+class Process(t.NamedTuple):
+    pid: int
+    # Process ids from the host's view down to the innermost namespace.
+    ns_pids: tuple[int, ...]
+    name: str
+
+
+def processes_in(netns: Path) -> list[Process]:
+    """The processes in one named network namespace, pods apart (they have namespaces of their own)."""
+    try:
+        wanted = (netns.stat().st_dev, netns.stat().st_ino)
+    except FileNotFoundError:
+        return []
+    found = []
+    for folder in PROC.iterdir():
+        if folder.name.isdigit() and _namespace(folder / "ns/net") == wanted and (one := _process(folder)):
+            found.append(one)
+    return found
+
+
+def _namespace(link: Path) -> tuple[int, int] | None:
+    try:
+        found = link.stat()
+    except OSError:
+        # It ended meanwhile, or is a zombie.
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _process(folder: Path) -> Process | None:
+    try:
+        status = (folder / "status").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    values = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    ids = tuple(int(one) for one in values.get("NSpid", folder.name).split())
+    return Process(pid=int(folder.name), ns_pids=ids, name=values.get("Name", "").strip())

@@ -1,0 +1,193 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The configuration that kubeadm is given. Pure: dataclasses in, Kubernetes API objects out.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .node_files import HostTraits
+from .spec import ClusterSpec, NodeSpec
+
+Document = dict[str, t.Any]
+API = "kubeadm.k8s.io/v1beta4"
+# kubeadm checks its host in ways that do not fit namespaces, and pulls images; Muster's preflight and image
+# import come before it.
+SKIP_INIT = ["preflight", "show-join-command"]
+SKIP_JOIN = ["preflight"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Release:
+    """Versions and names of the images that are imported into the nodes."""
+
+    kubernetes: str
+    etcd: str
+    coredns: str
+    repository: str = "muster.local/kubernetes"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AuditSettings:
+    log_path: str
+    policy_path: str
+    max_size_mb: int = 100
+    max_backups: int = 2
+
+
+def init_documents(
+    spec: ClusterSpec, host: HostTraits, release: Release, audit: AuditSettings, *, api_qps: int
+) -> list[Document]:
+    """For ``kubeadm init`` on the first node."""
+    node = spec.control_plane
+    init = {
+        "apiVersion": API,
+        "kind": "InitConfiguration",
+        "localAPIEndpoint": {"advertiseAddress": node.address, "bindPort": 6443},
+        "nodeRegistration": registration(node),
+        "skipPhases": SKIP_INIT,
+    }
+    return [init, cluster_configuration(spec, release, audit, api_qps), kubelet_configuration(host), proxy(spec)]
+
+
+def join_documents(spec: ClusterSpec, node: NodeSpec, *, token: str, ca_hash: str) -> list[Document]:
+    """For ``kubeadm join`` on the other nodes."""
+    discovery = {"bootstrapToken": {"apiServerEndpoint": spec.endpoint, "token": token, "caCertHashes": [ca_hash]}}
+    return [
+        {
+            "apiVersion": API,
+            "kind": "JoinConfiguration",
+            "discovery": discovery,
+            "nodeRegistration": registration(node),
+            "skipPhases": SKIP_JOIN,
+        }
+    ]
+
+
+def registration(node: NodeSpec) -> Document:
+    return {
+        "name": node.name,
+        "criSocket": f"unix://{node.containerd_socket}",
+        # No taint: the first node runs pods too.
+        "taints": [],
+        "imagePullPolicy": "IfNotPresent",
+        # Flags, because the configuration itself is one for all nodes.
+        "kubeletExtraArgs": _args({"node-ip": node.address, "cgroup-root": f"/{node.cgroup}"}),
+    }
+
+
+def cluster_configuration(spec: ClusterSpec, release: Release, audit: AuditSettings, api_qps: int) -> Document:
+    busy = {"kube-api-qps": str(api_qps), "kube-api-burst": str(api_qps * 2)}
+    return {
+        "apiVersion": API,
+        "kind": "ClusterConfiguration",
+        "clusterName": spec.name,
+        "kubernetesVersion": release.kubernetes,
+        "imageRepository": release.repository,
+        "controlPlaneEndpoint": spec.endpoint,
+        "certificateValidityPeriod": "87600h0m0s",
+        "networking": {"podSubnet": spec.pod_subnet, "serviceSubnet": spec.service_subnet},
+        "etcd": {"local": {"imageTag": release.etcd, "dataDir": "/var/lib/etcd"}},
+        "dns": {"imageTag": release.coredns},
+        "apiServer": audited_api_server(audit),
+        "controllerManager": {
+            # A node's range of pod addresses follows from its number, so nobody needs to hand them out.
+            "extraArgs": _args({"allocate-node-cidrs": "false", **busy}),
+        },
+        "scheduler": {"extraArgs": _args(busy)},
+    }
+
+
+def audited_api_server(audit: AuditSettings) -> Document:
+    folder = audit.log_path.rpartition("/")[0]
+    return {
+        "extraArgs": _args(
+            {
+                "audit-policy-file": audit.policy_path,
+                "audit-log-path": audit.log_path,
+                "audit-log-format": "json",
+                "audit-log-maxsize": str(audit.max_size_mb),
+                "audit-log-maxbackup": str(audit.max_backups),
+            }
+        ),
+        "extraVolumes": [
+            {
+                "name": "audit-policy",
+                "hostPath": audit.policy_path,
+                "mountPath": audit.policy_path,
+                "readOnly": True,
+                "pathType": "File",
+            },
+            {"name": "audit-log", "hostPath": folder, "mountPath": folder, "pathType": "DirectoryOrCreate"},
+        ],
+    }
+
+
+def kubelet_configuration(host: HostTraits) -> Document:
+    document: Document = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "cgroupDriver": "cgroupfs",
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "serializeImagePulls": False,
+        "maxPods": 220,
+        # Images made on this machine cannot be pulled again: the kubelet must never collect them.
+        "imageGCHighThresholdPercent": 100,
+        "imageGCLowThresholdPercent": 99,
+        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "2%", "imagefs.available": "2%"},
+        "containerLogMaxSize": "10Mi",
+        "resolvConf": "/etc/kubernetes/resolv.conf",
+    }
+    if not host.may_raise_limits:
+        document["oomScoreAdj"] = 0
+    return document
+
+
+def proxy(spec: ClusterSpec) -> Document:
+    return {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "mode": "nftables",
+        "clusterCIDR": spec.pod_subnet,
+        # The limit of tracked connections is the host's; a network namespace may not set it.
+        "conntrack": {"maxPerCore": 0, "min": 0},
+    }
+
+
+def audit_policy() -> Document:
+    """Metadata of every request of people and tools, and every write of the system apart from its heartbeats."""
+    groups = ["system:nodes", "system:serviceaccounts:kube-system"]
+    reads = ["get", "list", "watch"]
+    components = ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler", "system:kube-proxy"]
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/version", "/openapi/*", "/api*"]},
+            {"level": "None", "users": components, "verbs": reads},
+            {"level": "None", "userGroups": groups, "verbs": reads},
+            {
+                "level": "None",
+                "users": components,
+                "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
+            },
+            {
+                "level": "None",
+                "userGroups": groups,
+                "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
+            },
+            {"level": "Metadata"},
+        ],
+    }
+
+
+def _args(values: dict[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in values.items()]

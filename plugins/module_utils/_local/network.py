@@ -1,0 +1,143 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The cluster's bridge on the host, the nodes' veth pairs and, where pods may reach outside, one nftables table of ours.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+from pathlib import Path
+
+from .host import run
+from .spec import ClusterSpec, NodeSpec
+
+NETNS_DIR = Path("/run/netns")
+FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+Runner = t.Callable[[t.Sequence[str]], str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One command that is still needed, and why."""
+
+    why: str
+    argv: tuple[str, ...]
+
+
+def links(runner: Runner = run, netns: str | None = None) -> dict[str, dict[str, t.Any]]:
+    """Interface name -> what ``ip`` says of it, with addresses."""
+    where = ["-n", netns] if netns else []
+    return {one["ifname"]: one for one in json.loads(runner(["ip", "-j", *where, "addr", "show"]) or "[]") if one}
+
+
+def addresses(link: t.Mapping[str, t.Any]) -> set[str]:
+    return {f"{one['local']}/{one['prefixlen']}" for one in link.get("addr_info", []) if one.get("family") == "inet"}
+
+
+def is_up(link: t.Mapping[str, t.Any]) -> bool:
+    return "UP" in link.get("flags", [])
+
+
+def bridge_steps(spec: ClusterSpec, found: t.Mapping[str, t.Any]) -> list[Step]:
+    """What the host's side needs, given its links."""
+    steps = []
+    bridge = found.get(spec.bridge)
+    address = f"{spec.gateway}/{spec.prefix_length}"
+    if bridge is None:
+        steps.append(Step(f"bridge {spec.bridge}", ("ip", "link", "add", spec.bridge, "type", "bridge")))
+    if bridge is None or address not in addresses(bridge):
+        steps.append(Step(f"address {address}", ("ip", "addr", "add", address, "dev", spec.bridge)))
+    if bridge is None or not is_up(bridge):
+        steps.append(Step(f"{spec.bridge} up", ("ip", "link", "set", spec.bridge, "up")))
+    return steps
+
+
+def veth_steps(spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], *, has_netns: bool) -> list[Step]:
+    """What connects a node with the bridge."""
+    steps = []
+    if not has_netns:
+        steps.append(Step(f"network namespace {node.netns}", ("ip", "netns", "add", node.netns)))
+    link = found.get(node.interface)
+    if link is None or not has_netns:
+        if link is not None:
+            steps.append(Step(f"stale {node.interface}", ("ip", "link", "del", node.interface)))
+        peer = ("type", "veth", "peer", "name", "eth0", "netns", node.netns)
+        steps.append(Step(f"veth {node.interface}", ("ip", "link", "add", node.interface, *peer)))
+        link = None
+    if link is None or link.get("master") != spec.bridge:
+        steps.append(
+            Step(f"{node.interface} on {spec.bridge}", ("ip", "link", "set", node.interface, "master", spec.bridge))
+        )
+    if link is None or not is_up(link):
+        steps.append(Step(f"{node.interface} up", ("ip", "link", "set", node.interface, "up")))
+    return steps
+
+
+def inside_steps(
+    spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], routes: t.Collection[tuple[str, str]]
+) -> list[Step]:
+    """Addresses and routes inside the node's namespace. ``routes`` are (destination, gateway) pairs."""
+    ip = ("ip", "-n", node.netns)
+    address = f"{node.address}/{node.prefix_length}"
+    eth0 = found.get("eth0", {})
+    steps = []
+    if not is_up(found.get("lo", {})):
+        steps.append(Step(f"{node.name}: lo up", (*ip, "link", "set", "lo", "up")))
+    if address not in addresses(eth0):
+        steps.append(Step(f"{node.name}: address {address}", (*ip, "addr", "add", address, "dev", "eth0")))
+    if not is_up(eth0):
+        steps.append(Step(f"{node.name}: eth0 up", (*ip, "link", "set", "eth0", "up")))
+    wanted = {("default", spec.gateway)}
+    wanted |= {(other.pod_cidr, other.address) for other in spec.all_nodes if other.index != node.index}
+    for destination, gateway in sorted(wanted - set(routes)):
+        steps.append(
+            Step(f"{node.name}: route {destination}", (*ip, "route", "replace", destination, "via", gateway))
+        )
+    return steps
+
+
+def routes_in(netns: str, runner: Runner = run) -> set[tuple[str, str]]:
+    found = json.loads(runner(["ip", "-j", "-n", netns, "route", "show"]) or "[]")
+    return {(one["dst"], one["gateway"]) for one in found if one.get("gateway")}
+
+
+def plan(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Step]:
+    """Everything that the network of a cluster still needs. Inside a namespace that does not exist yet: everything."""
+    host_links = links(runner)
+    steps = bridge_steps(spec, host_links)
+    for node in spec.all_nodes:
+        has_netns = (netns_dir / node.netns).exists()
+        outside = veth_steps(spec, node, host_links, has_netns=has_netns)
+        steps += outside
+        fresh = any(step.argv[:3] == ("ip", "link", "add") for step in outside)
+        inside = {} if fresh else links(runner, node.netns)
+        steps += inside_steps(spec, node, inside, set() if fresh else routes_in(node.netns, runner))
+    return steps
+
+
+def egress_rules(spec: ClusterSpec) -> str:
+    """Nodes and pods speak to the outside with the host's address. A table of our own: nobody else's rules are touched."""
+    ours = f"{{ {spec.node_subnet}, {spec.pod_subnet} }}"
+    return (
+        f"table ip {egress_table(spec)} {{\n"
+        "  chain postrouting {\n"
+        "    type nat hook postrouting priority srcnat; policy accept;\n"
+        f'    ip saddr {ours} oifname != "{spec.bridge}" masquerade\n'
+        "  }\n"
+        "}\n"
+    )
+
+
+def egress_table(spec: ClusterSpec) -> str:
+    return f"muster_{spec.name.replace('-', '_')}"
+
+
+def has_egress(spec: ClusterSpec, runner: Runner = run) -> bool:
+    tables = json.loads(runner(["nft", "-j", "list", "tables"]))["nftables"]
+    return any(one.get("table", {}).get("name") == egress_table(spec) for one in tables)

@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One node on this host: its files, folders, cgroups and processes; made, judged and removed.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from .errors import HostError
+from .host import Process, processes_in, wait_for
+from .network import NETNS_DIR
+from .node_files import OWN_FOLDERS, HostTraits
+from .spec import STATE_ROOT, NodeSpec
+
+# Empty folders that had to be made on the host as mount points, so that removal can take them away again.
+MOUNT_POINTS = Path(STATE_ROOT) / "mount-points.json"
+
+
+def write_if_changed(path: Path, text: str, mode: int) -> bool:
+    """Replace a file at once, so that nobody ever reads half of it."""
+    if path.is_file() and path.read_text(encoding="utf-8") == text and path.stat().st_mode & 0o777 == mode:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.new")
+    # Never more open than it will be, not even for a moment.
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+        out.write(text)
+    draft.chmod(mode)
+    draft.replace(path)
+    return True
+
+
+def stale_files(node: NodeSpec, files: dict[str, tuple[int, str]]) -> list[str]:
+    """The files of a node that are missing or say something else."""
+    state = Path(node.state_dir)
+
+    def differs(name: str) -> bool:
+        path, (_mode, text) = state / name, files[name]
+        return not path.is_file() or path.read_text(encoding="utf-8") != text
+
+    return [name for name in files if differs(name)]
+
+
+def write_files(node: NodeSpec, files: dict[str, tuple[int, str]]) -> None:
+    state = Path(node.state_dir)
+    for folder in ("log", "run", *(f"own{one}" for one in OWN_FOLDERS)):
+        (state / folder).mkdir(parents=True, exist_ok=True)
+    # Certificates and keys are below.
+    state.chmod(0o700)
+    for name, (mode, text) in files.items():
+        write_if_changed(state / name, text, mode)
+
+
+def make_mount_points(folders: tuple[str, ...] = OWN_FOLDERS) -> None:
+    """Every folder that a node lays its own over must exist on the host too; remember those that were not there."""
+    made = json.loads(MOUNT_POINTS.read_text(encoding="utf-8")) if MOUNT_POINTS.exists() else []
+    for folder in folders:
+        missing = [one for one in (Path(folder), *Path(folder).parents) if not one.exists()]
+        made += [str(one) for one in missing if str(one) not in made]
+        write_if_changed(MOUNT_POINTS, json.dumps(made) + "\n", 0o644)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+
+
+def remove_mount_points() -> list[str]:
+    """Take away what make_mount_points made, as far as it is still empty. Returns what stays."""
+    if not MOUNT_POINTS.exists():
+        return []
+    kept = []
+    for folder in sorted(json.loads(MOUNT_POINTS.read_text(encoding="utf-8")), key=len, reverse=True):
+        try:
+            Path(folder).rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            kept.append(folder)
+    MOUNT_POINTS.unlink()
+    return kept
+
+
+def make_cgroups(node: NodeSpec, host: HostTraits) -> None:
+    """The node's folder in every hierarchy, and in it one for the services (version 2 wants processes in leaves only)."""
+    for mount in host.cgroup_mounts:
+        top = Path(mount)
+        path = top
+        for part in (*node.cgroup.split("/"), "init"):
+            if host.cgroup_version == 2:
+                _delegate(path)
+            path /= part
+            path.mkdir(exist_ok=True)
+            if (path / "cpuset.cpus").exists() and host.cgroup_version == 1:
+                _inherit_cpuset(path)
+
+
+def _delegate(folder: Path) -> None:
+    """Let the folders below have every controller that this one has."""
+    available = (folder / "cgroup.controllers").read_text(encoding="utf-8").split()
+    enabled = (folder / "cgroup.subtree_control").read_text(encoding="utf-8").split()
+    for controller in (one for one in available if one not in enabled):
+        (folder / "cgroup.subtree_control").write_text(f"+{controller}", encoding="utf-8")
+
+
+def _inherit_cpuset(folder: Path) -> None:
+    """A cpuset of version 1 begins empty, and no process may enter an empty one."""
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        if not (folder / name).read_text(encoding="utf-8").strip():
+            (folder / name).write_text((folder.parent / name).read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def cgroup_folders(path: str, host: HostTraits) -> list[Path]:
+    return [Path(mount) / path for mount in host.cgroup_mounts if (Path(mount) / path).is_dir()]
+
+
+def remove_cgroups(path: str, host: HostTraits) -> None:
+    """Remove a folder and all below it in every hierarchy, the deepest first. The processes are gone already."""
+    for top in cgroup_folders(path, host):
+        for folder, _names, _files in os.walk(top, topdown=False):
+            wait_for(lambda folder=folder: _try_rmdir(Path(folder)), timeout=10, what=f"cgroup {folder}")
+
+
+def _try_rmdir(folder: Path) -> str | None:
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        return str(exc)
+    return None
+
+
+def init_process(node: NodeSpec) -> Process | None:
+    """The node's pid 1: the process of its network namespace that counts itself as 1, one level below the host."""
+    found = [one for one in processes_in(NETNS_DIR / node.netns) if len(one.ns_pids) > 1 and one.ns_pids[-1] == 1]
+    return min(found, key=lambda one: len(one.ns_pids), default=None)
+
+
+def start(node: NodeSpec) -> Process:
+    """Start the node's pid 1 in a session of its own and wait until it is there."""
+    log = Path(node.state_dir) / "log" / "start.log"
+    run_dir = Path(node.run_dir)
+    run_dir.mkdir(parents=True, exist_ok=True)
+    run_dir.chmod(0o700)
+    for left in run_dir.iterdir():
+        left.unlink()
+    with log.open("wb") as out:
+        child = subprocess.Popen(
+            [f"{node.state_dir}/start.sh"],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd="/",
+        )
+
+    def missing() -> str | None:
+        if child.poll() is not None:
+            raise HostError(
+                f"Node {node.name} did not start: {log.read_text(encoding='utf-8', errors='replace').strip()[-500:]}",
+                hint=f"See {log} and {node.state_dir}/log.",
+            )
+        return None if (run_dir / "containerd.sock").exists() else "containerd has no socket yet"
+
+    wait_for(missing, timeout=60, what=f"node {node.name}")
+    found = init_process(node)
+    if found is None:
+        raise HostError(f"Node {node.name} ended right after its start.", hint=f"See {node.state_dir}/log.")
+    # Documented: whoever wants to see the node die kills this process.
+    write_if_changed(run_dir / "pid", f"{found.pid}\n", 0o644)
+    return found
+
+
+def stop(node: NodeSpec) -> bool:
+    """End the node at once: its pid 1 takes every process in it, and their mounts, along."""
+    before = init_process(node)
+    if before is not None:
+        os.kill(before.pid, signal.SIGKILL)
+    wait_for(lambda: _left_in(node), timeout=30, what=f"end of node {node.name}")
+    return before is not None
+
+
+def _left_in(node: NodeSpec) -> str | None:
+    left = processes_in(NETNS_DIR / node.netns)
+    return f"processes {', '.join(f'{one.name} ({one.pid})' for one in left)}" if left else None

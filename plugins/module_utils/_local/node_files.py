@@ -1,0 +1,239 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files that make a set of namespaces into a Kubernetes node, as text. No I/O.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+import typing as t
+
+from .spec import ClusterSpec, NodeSpec
+
+# Folders that kubeadm, the kubelet and containerd expect at fixed places: inside the node each is a folder of the node's own.
+OWN_FOLDERS = (
+    "/etc/kubernetes",
+    "/etc/cni/net.d",
+    "/var/lib/kubelet",
+    "/var/lib/etcd",
+    "/var/lib/containerd",
+    "/var/lib/cni",
+    "/var/log/pods",
+    "/var/log/containers",
+)
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HostTraits:
+    """What of the host decides how a node is set up."""
+
+    python: str
+    cgroup_version: int
+    # Where the cgroup hierarchies are mounted: one folder for version 2, one per controller for version 1.
+    cgroup_mounts: tuple[str, ...]
+    # CAP_SYS_RESOURCE: without it nobody may lower an OOM score or raise a limit.
+    may_raise_limits: bool
+    cni_bin_dirs: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NodeSettings:
+    """Choices that are the same for all nodes of a cluster."""
+
+    pause_image: str
+    snapshotter: str = "overlayfs"
+    dns_upstream: tuple[str, ...] = ()
+    extra_programs: tuple[tuple[str, str], ...] = ()
+
+
+def node_files(
+    spec: ClusterSpec, node: NodeSpec, host: HostTraits, settings: NodeSettings
+) -> dict[str, tuple[int, str]]:
+    """Path below the node's state folder -> (mode, text)."""
+    return {
+        "start.sh": (0o755, start_script(spec, node, host)),
+        "init.sh": (0o755, init_script(spec, node, host)),
+        "kubelet.sh": (0o755, kubelet_script(spec)),
+        "supervisord.conf": (0o644, supervisor_config(spec, node, settings)),
+        "containerd.toml": (0o644, containerd_config(node, host, settings)),
+        "own/etc/kubernetes/resolv.conf": (0o644, resolver_config(spec, settings)),
+        "own/etc/cni/net.d/10-muster.conflist": (0o644, cni_config(node)),
+    }
+
+
+def start_script(spec: ClusterSpec, node: NodeSpec, host: HostTraits) -> str:
+    """Run on the host: enter the node's cgroups and namespaces, then become the node's pid 1."""
+    lines = ["#!/bin/sh", "# Starts the node; made by Muster.", "set -eu"]
+    for mount in host.cgroup_mounts:
+        lines.append(f"echo $$ > {mount}/{node.cgroup}/init/cgroup.procs")
+    lines += [
+        # --kill-child: whoever kills the outer process ends the node as well.
+        f"exec nsenter --net=/run/netns/{node.netns} "
+        f"unshare --mount --uts --ipc --pid --fork --kill-child --mount-proc {node.state_dir}/init.sh",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def init_script(spec: ClusterSpec, node: NodeSpec, host: HostTraits) -> str:
+    """Run as pid 1 inside the node's namespaces: lay the node's folders over the host's, then become supervisord."""
+    state, run = node.state_dir, node.run_dir
+    lines = [
+        "#!/bin/sh",
+        "# pid 1 of the node; made by Muster.",
+        "set -eu",
+        f"export PATH={spec.state_dir}/bin:{PATH}",
+        f"hostname {node.name}",
+        "mount --make-rprivate /",
+        "# -n: no note of these mounts in /run, which is the host's until the last one.",
+        "# A /run of the node's own: no socket, lock or network namespace of the host or of another node is seen in it.",
+        f"mount -n -t tmpfs -o mode=0755 tmpfs {state}/run",
+        f"mkdir -p {state}/run{run[len('/run'):]} {state}/run/lock",
+        f"mount -n --bind {run} {state}/run{run[len('/run'):]}",
+        f"mount -n --move {state}/run /run",
+    ]
+    lines += [f"mount -n --bind {state}/own{folder} {folder}" for folder in OWN_FOLDERS]
+    lines += [
+        "# Mounts of pods must be seen by the kubelet and the other way round (never by the host: this is its own tree).",
+        "mount --make-rshared /",
+        "echo 1 > /proc/sys/net/ipv4/ip_forward",
+        "ip link set lo up",
+        f"export PYTHONPATH={spec.state_dir}/supervisor",
+        f"exec {shlex.quote(host.python)} -m supervisor.supervisord --nodaemon --configuration {state}/supervisord.conf",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def kubelet_script(spec: ClusterSpec) -> str:
+    """The kubelet's configuration is written by kubeadm; until then there is nothing to run."""
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            "# Starts the kubelet as soon as kubeadm has written its configuration; made by Muster.",
+            "set -eu",
+            "until [ -s /var/lib/kubelet/config.yaml ] && [ -s /var/lib/kubelet/kubeadm-flags.env ]; do sleep 0.2; done",
+            ". /var/lib/kubelet/kubeadm-flags.env",
+            "# shellcheck disable=SC2086  # flags, separated by blanks",
+            f"exec {spec.state_dir}/bin/kubelet --config=/var/lib/kubelet/config.yaml "
+            "--kubeconfig=/etc/kubernetes/kubelet.conf --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf "
+            "${KUBELET_KUBEADM_ARGS}",
+            "",
+        ]
+    )
+
+
+def supervisor_config(spec: ClusterSpec, node: NodeSpec, settings: NodeSettings) -> str:
+    state = node.state_dir
+    programs = {
+        "containerd": f"{spec.state_dir}/bin/containerd --config {state}/containerd.toml",
+        "kubelet": f"{state}/kubelet.sh",
+        **(dict(settings.extra_programs) if node.index == 1 else {}),
+    }
+    sections = [
+        _section(
+            "supervisord",
+            nodaemon="true",
+            user="root",
+            directory="/",
+            silent="true",
+            logfile=f"{state}/log/supervisord.log",
+            logfile_maxbytes="5MB",
+            logfile_backups="1",
+            pidfile="/run/supervisord.pid",
+            childlogdir=f"{state}/log",
+        ),
+        _section("unix_http_server", file=f"{node.run_dir}/supervisor.sock", chmod="0700"),
+        _section("supervisorctl", serverurl=f"unix://{node.run_dir}/supervisor.sock"),
+        "[rpcinterface:supervisor]\n"
+        "supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n",
+    ]
+    for priority, (name, command) in enumerate(programs.items(), start=1):
+        sections.append(
+            _section(
+                f"program:{name}",
+                command=command,
+                priority=str(priority),
+                autorestart="true",
+                # A node never gives up on its services.
+                startretries="1000000",
+                startsecs="0",
+                stopwaitsecs="10",
+                redirect_stderr="true",
+                stdout_logfile=f"{state}/log/{name}.log",
+                stdout_logfile_maxbytes="20MB",
+                stdout_logfile_backups="2",
+            )
+        )
+    return "# Made by Muster.\n" + "\n".join(sections)
+
+
+def _section(title: str, **values: str) -> str:
+    return f"[{title}]\n" + "".join(f"{key} = {value}\n" for key, value in values.items())
+
+
+def containerd_config(node: NodeSpec, host: HostTraits, settings: NodeSettings) -> str:
+    """containerd 2 (configuration version 3). JSON strings and lists are TOML too."""
+    runtime = 'plugins."io.containerd.cri.v1.runtime"'
+    images = 'plugins."io.containerd.cri.v1.images"'
+    lines = [
+        "# Made by Muster.",
+        "version = 3",
+        'root = "/var/lib/containerd"',
+        'state = "/run/containerd"',
+        "[grpc]",
+        f"  address = {json.dumps(node.containerd_socket)}",
+        f"[{images}]",
+        f"  snapshotter = {json.dumps(settings.snapshotter)}",
+        f"[{images}.pinned_images]",
+        f"  sandbox = {json.dumps(settings.pause_image)}",
+        f"[{runtime}]",
+        f"  restrict_oom_score_adj = {json.dumps(not host.may_raise_limits)}",
+        f"[{runtime}.cni]",
+        f"  bin_dirs = {json.dumps(list(host.cni_bin_dirs))}",
+        '  conf_dir = "/etc/cni/net.d"',
+        f"[{runtime}.containerd]",
+        '  default_runtime_name = "runc"',
+        f"[{runtime}.containerd.runtimes.runc]",
+        '  runtime_type = "io.containerd.runc.v2"',
+        f"[{runtime}.containerd.runtimes.runc.options]",
+        "  SystemdCgroup = false",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def cni_config(node: NodeSpec) -> str:
+    """One bridge inside the node; other nodes are reached by routes, the outside by the host (where egress is on)."""
+    bridge = {
+        "type": "bridge",
+        "bridge": "cni0",
+        "isGateway": True,
+        "hairpinMode": True,
+        "ipMasq": False,
+        "ipam": {
+            "type": "host-local",
+            "ranges": [[{"subnet": node.pod_cidr}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        },
+    }
+    portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
+    return json.dumps({"cniVersion": "1.0.0", "name": "muster", "plugins": [bridge, portmap]}, indent=2) + "\n"
+
+
+def resolver_config(spec: ClusterSpec, settings: NodeSettings) -> str:
+    """What CoreDNS forwards to. Without an upstream: the gateway, where nothing listens, so that outside names fail at once."""
+    servers = settings.dns_upstream or (spec.gateway,)
+    return "".join(f"nameserver {server}\n" for server in servers)
+
+
+def kubeadm_documents(documents: t.Iterable[dict[str, t.Any]]) -> str:
+    """kubeadm reads YAML, of which JSON is a part."""
+    return "\n---\n".join(json.dumps(document, indent=2, sort_keys=True) for document in documents) + "\n"
