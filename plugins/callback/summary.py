@@ -5,22 +5,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import os
-import pathlib
-import time
-import typing as t
-
-from ansible import context
-from ansible.plugins.callback import CallbackBase
-
 DOCUMENTATION = r"""
 name: summary
 type: aggregate
 short_description: Write what a run did as one JSON file
 version_added: 0.1.0
-author: Muster contributors
+author: Muster contributors (!UNKNOWN)
 description:
   - At the end of a run of one of the named playbooks, writes a JSON file with what each system reported, the number of
     changed and failed tasks, the write requests that reached the API server, the time the run took and the time each
@@ -28,14 +18,15 @@ description:
   - Systems report through M(ansible.builtin.set_stats), as C(muster_systems), a dict of name and what there is to say.
   - Write requests are counted in the audit log of the local cluster, those of Muster only (by user agent); dry runs are
     counted apart. Where there is no audit log that can be read, both are V(null).
-  - A check run (C(--check)) prints its figures and leaves the file alone.
+  - A check run (C(--check)) prints its figures and leaves the default file alone; it writes a file that was asked for.
 requirements:
   - enabled in C(ansible.cfg), with C(callbacks_enabled = muster.ml.summary)
 options:
   path:
-    description: File to write. A relative path starts at the current directory.
+    description:
+      - File to write. A relative path starts at the current directory.
+      - Without it, C(build/run/summary.json).
     type: str
-    default: build/run/summary.json
     env:
       - name: MUSTER_SUMMARY_PATH
     ini:
@@ -62,8 +53,19 @@ options:
         key: audit_log
 """
 
+import datetime as dt
+import json
+import os
+import pathlib
+import time
+import typing as t
+
+from ansible import context
+from ansible.plugins.callback import CallbackBase
+
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 USER_AGENT = "muster"
+DEFAULT_PATH = "build/run/summary.json"
 
 
 class AuditLog:
@@ -152,7 +154,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         summary = self._summary(stats)
         writes = summary["write_requests"]
         counted = "" if writes is None else f", {writes} write requests"
-        where = "" if context.CLIARGS.get("check") else f"; {self._write(summary)}"
+        asked = self.get_option("path")
+        where = f"; {self._write(summary, asked or DEFAULT_PATH)}" if asked or not summary["check"] else ""
         self._display.display(
             f"muster: {summary['wall_s']} s, changed={summary['changed']}, failed={summary['failed']}{counted}{where}"
         )
@@ -167,12 +170,14 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             "dry_run_requests": writes[1] if writes else None,
             "wall_s": round(time.monotonic() - self._clock, 1),
             "roles": {role: round(seconds, 1) for role, seconds in self._roles.items()},
+            "check": bool(context.CLIARGS.get("check")),
             "playbook": self._playbook,
             "started": dt.datetime.fromtimestamp(self._started, dt.UTC).isoformat(timespec="seconds"),
         }
 
-    def _write(self, summary: dict[str, t.Any]) -> str:
-        path = pathlib.Path(self.get_option("path"))
+    @staticmethod
+    def _write(summary: dict[str, t.Any], where: str) -> str:
+        path = pathlib.Path(where)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")
         return str(path)

@@ -11,7 +11,7 @@ version_added: 0.1.0
 description:
   - Returns the nodes of a cluster with their state and what pods can be given on them.
   - Can wait until each of them offers an extended resource such as C(nvidia.com/gpu), and names those which do not.
-author: Muster contributors
+author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes

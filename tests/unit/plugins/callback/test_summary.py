@@ -102,3 +102,15 @@ def test_other_playbooks_leave_no_file(tmp_path: pathlib.Path) -> None:
     module, shown = callback(options, "/x/playbooks/status.yml")
     module.v2_playbook_on_stats(Stats())
     assert (path.exists(), shown) == (False, [])
+
+
+def test_a_plan_writes_only_a_file_that_was_asked_for(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(summary.context, "CLIARGS", {"check": True})
+    options = {"path": None, "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
+    module, _shown = callback(options, "site.yml")
+    module.v2_playbook_on_stats(Stats())
+    assert list(tmp_path.iterdir()) == []
+    module, _shown = callback({**options, "path": "plan.json"}, "site.yml")
+    module.v2_playbook_on_stats(Stats())
+    assert json.loads((tmp_path / "plan.json").read_text())["check"] is True

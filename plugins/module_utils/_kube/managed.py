@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a cluster is Muster's, and what lives beside it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import typing as t
+
+from .kinds import NEVER_OURS
+from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, Resource, labels_of, ref_of
+from .ready import PREDICATES, State, state_of
+
+if t.TYPE_CHECKING:
+    from .cluster import Cluster
+
+# Kubernetes puts these into every namespace by itself.
+_OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
+_THREADS = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Managed:
+    """One object of ours."""
+
+    owner: str
+    ref: Ref
+    state: State
+    going: bool
+
+    def result(self) -> dict[str, t.Any]:
+        """As the module returns it."""
+        return {
+            "owner": self.owner,
+            "kind": self.ref.kind,
+            "name": self.ref.name,
+            "namespace": self.ref.namespace,
+            "ready": self.state.ready and not self.going,
+            "reason": "is being deleted" if self.going else self.state.reason,
+        }
+
+
+Kind = tuple[str, str, Resource]
+
+
+def _kinds(cluster: Cluster, *, namespaced_only: bool) -> list[Kind]:
+    return [
+        (api_version, kind, resource)
+        for api_version, kind, resource in cluster.kinds()
+        if kind not in NEVER_OURS and (resource.namespaced or not namespaced_only)
+    ]
+
+
+def _each(kinds: list[Kind], look: t.Callable[[Kind], list[Manifest]]) -> list[Manifest]:
+    """What LOOK finds of every kind; the same object served by two API groups counts once."""
+    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+        found = [manifest for batch in pool.map(look, kinds) for manifest in batch]
+    return list({str(item["metadata"].get("uid") or ref_of(item)): item for item in found}.values())
+
+
+def managed(cluster: Cluster, *, namespace: str | None = None) -> list[Managed]:
+    """Everything that carries our label, with its state where the kind has one."""
+    selector = f"{LABEL_MANAGED_BY}={FIELD_MANAGER}"
+
+    def look(kind: Kind) -> list[Manifest]:
+        api_version, name, _resource = kind
+        # Only kinds with a state of their own are read whole; a Secret, for one, is not.
+        stateful = (api_version.rpartition("/")[0], name) in PREDICATES
+        read = cluster.list if stateful else cluster.list_metadata
+        return list(read(api_version, name, namespace, selector))
+
+    found = _each(_kinds(cluster, namespaced_only=namespace is not None), look)
+    return sorted((_managed(item) for item in found), key=lambda item: (item.owner, item.ref))
+
+
+def _managed(item: Manifest) -> Managed:
+    ref = ref_of(item)
+    state = state_of(item, ref.kind, ref.api_version) if (ref.group, ref.kind) in PREDICATES else State(True)
+    return Managed(labels_of(item).get(LABEL_OWNER, ""), ref, state, bool(item["metadata"].get("deletionTimestamp")))
+
+
+def others(cluster: Cluster, namespace: str) -> list[Ref]:
+    """What somebody put into NAMESPACE that is neither ours, nor made by a controller, nor Kubernetes' own."""
+
+    def look(kind: Kind) -> list[Manifest]:
+        return list(cluster.list_metadata(kind[0], kind[1], namespace))
+
+    found = _each(_kinds(cluster, namespaced_only=True), look)
+    return sorted(ref_of(item) for item in found if _foreign(item))
+
+
+def _foreign(item: Manifest) -> bool:
+    metadata = item["metadata"]
+    if labels_of(item).get(LABEL_MANAGED_BY) == FIELD_MANAGER or metadata.get("ownerReferences"):
+        return False
+    return (item["kind"], metadata["name"]) not in _OF_KUBERNETES
