@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,74 +22,93 @@ from support import audit, canary
 from support.lanes import Check, CheckFailed, Shell
 from support.places import BIN, BUILD, ROOT
 
-CLUSTER = "muster-test"
-SETTINGS = ROOT / "tests" / "cluster.yml"
-KUBECONFIG = BUILD / "cluster" / "kubeconfig"
-AUDIT_LOG = BUILD / "cluster" / "audit.log"
+
+@dataclass(frozen=True)
+class Ground:
+    """A cluster that checks stand on; its files lie in a folder of its own."""
+
+    name: str
+
+    @property
+    def kubeconfig(self) -> Path:
+        return BUILD / self.name / "kubeconfig"
+
+    @property
+    def audit_log(self) -> Path:
+        return BUILD / self.name / "audit.log"
+
+
+SHARED = Ground("muster-test")
+# The scenario of the role local_cluster makes a cluster and removes it: not the one that the others need.
+OWN = Ground("muster-molecule")
 SCENARIOS = ROOT / "extensions" / "molecule"
-# The order in which they build on each other; what is not named here comes after, by name.
-FIRST = ("local_cluster", "local_images", "namespace", "nats_operator", "gpu_drivers", "persia_operator", "persia")
+# From the ground up; what is not named comes between the two. The last two take away what the others stand on.
+FIRST = ("namespace", "nats_operator", "gpu_drivers", "persia_operator", "persia")
+LAST = ("local_images", "local_cluster")
 CANARY = f"canary-{secrets.token_hex(16)}"
 
 
 def scenarios() -> list[str]:
     found = {path.parent.name for path in SCENARIOS.glob("*/molecule.yml")}
-    return [name for name in FIRST if name in found] + sorted(found - set(FIRST))
+    between = sorted(found - {*FIRST, *LAST})
+    return [name for name in (*FIRST, *between, *LAST) if name in found]
 
 
-def environment() -> dict[str, str]:
+def environment(ground: Ground) -> dict[str, str]:
     return {
         "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
-        "MUSTER_AUDIT_LOG": str(AUDIT_LOG),
+        "MUSTER_AUDIT_LOG": str(ground.audit_log),
         "MUSTER_CANARY": CANARY,
-        "MUSTER_CLUSTER_NAME": CLUSTER,
-        "MUSTER_KUBECONFIG": str(KUBECONFIG),
+        "MUSTER_CLUSTER_NAME": ground.name,
+        "MUSTER_KUBECONFIG": str(ground.kubeconfig),
         "NO_COLOR": "1",
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
     }
 
 
 def playbook(shell: Shell, name: str) -> None:
-    """Run one of our own playbooks for the test cluster."""
+    """Run one of our own playbooks for the shared cluster."""
+    settings = {
+        "local_cluster_name": SHARED.name,
+        "local_cluster_audit_log": str(SHARED.audit_log),
+        "muster_kubeconfig": str(SHARED.kubeconfig),
+        "muster_become": os.geteuid() != 0,
+        "muster_remove_data": True,
+    }
     shell.run(
-        BIN / "ansible-playbook", f"playbooks/{name}.yml", "-i", "inventories/local",
-        "-e", f"@{SETTINGS}", "-e", json.dumps({
-            "local_cluster_name": CLUSTER,
-            "local_cluster_audit_log": str(AUDIT_LOG),
-            "local_cluster_kubeconfig": str(KUBECONFIG),
-            "muster_kubeconfig": str(KUBECONFIG),
-            "muster_remove_data": True,
-        }),
-        cwd=ROOT, env={**environment(), "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
+        BIN / "ansible-playbook", f"playbooks/{name}.yml", "-i", "inventories/local", "-e", json.dumps(settings),
+        cwd=ROOT, env={**environment(SHARED), "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
     )  # fmt: skip
 
 
 def up(shell: Shell) -> None:
-    KUBECONFIG.parent.mkdir(parents=True, exist_ok=True)
+    SHARED.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
     playbook(shell, "local")
 
 
 def down(shell: Shell) -> None:
     playbook(shell, "teardown")
-    refuse_leftovers(shell)
+    refuse_leftovers(shell, SHARED)
 
 
-def refuse_leftovers(shell: Shell) -> None:
+def refuse_leftovers(shell: Shell, ground: Ground) -> None:
     """Nothing of the cluster may stay on the machine: the kernel is asked, not the role."""
-    found = [f"process {line}" for line in processes_of_cluster()]
-    found += [f"mount {line.split()[1]}" for line in Path("/proc/mounts").read_text().splitlines() if CLUSTER in line]
+    found = [f"process {line}" for line in processes_of(ground.name)]
+    found += [
+        f"mount {line.split()[1]}" for line in Path("/proc/mounts").read_text().splitlines() if ground.name in line
+    ]
     for folder in ("/var/lib/muster", "/run/muster", "/sys/fs/cgroup", "/run/netns", "/var/run/netns"):
-        found += [f"folder {path}" for path in Path(folder).glob(f"**/*{CLUSTER}*") if path.exists()]
-    found += [f"interface {path.name}" for path in Path("/sys/class/net").iterdir() if CLUSTER[:10] in path.name]
+        found += [f"folder {path}" for path in Path(folder).glob(f"**/*{ground.name}*") if path.exists()]
+    found += [f"interface {path.name}" for path in Path("/sys/class/net").iterdir() if ground.name[:10] in path.name]
     for line in found:
         shell.say(f"left over: {line}")
     if found:
         raise CheckFailed(f"{len(found)} things are left on this machine, the first: {found[0]}")
 
 
-def processes_of_cluster() -> list[str]:
+def processes_of(name: str) -> list[str]:
     """Processes whose arguments name the cluster's folders, whoever started them."""
-    marks = [f"/{folder}/{CLUSTER}".encode() for folder in ("var/lib/muster", "run/muster")]
+    marks = [f"/{folder}/{name}".encode() for folder in ("var/lib/muster", "run/muster")]
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -100,48 +120,60 @@ def processes_of_cluster() -> list[str]:
     return found
 
 
-def kubeconfig_key() -> str:
+def kubeconfig_key(ground: Ground) -> str:
     """The private key that opens the cluster: no output may show it."""
-    for line in KUBECONFIG.read_text(encoding="utf-8").splitlines():
+    for line in ground.kubeconfig.read_text(encoding="utf-8").splitlines():
         if "client-key-data:" in line:
             return line.split(":", 1)[1].strip()
-    raise CheckFailed(f"{KUBECONFIG} has no client-key-data")
+    raise CheckFailed(f"{ground.kubeconfig} has no client-key-data")
 
 
-def molecule(shell: Shell, scenario: str, command: str) -> list[audit.Request]:
-    """Run one molecule command; returns the write requests that came of it."""
-    began = datetime.now(UTC)
+def molecule(shell: Shell, ground: Ground, scenario: str, command: str) -> None:
     shell.say(f"=== {scenario}: {command}")
-    shell.run(BIN / "molecule", command, "--scenario-name", scenario, cwd=ROOT, env=environment())
-    return audit.written(AUDIT_LOG, began)
+    shell.run(BIN / "molecule", command, "--scenario-name", scenario, cwd=ROOT, env=environment(ground))
 
 
-def expect_no_writes(shell: Shell, what: str, found: list[audit.Request]) -> None:
+def without_writing(shell: Shell, ground: Ground, scenario: str, command: str) -> None:
+    """Run a molecule command that must not write, and ask the audit log whether it did."""
+    no_cluster_yet = not ground.kubeconfig.exists()
+    began = datetime.now(UTC)
+    molecule(shell, ground, scenario, command)
+    if no_cluster_yet and not ground.kubeconfig.exists():
+        return  # there is nothing that could have been written to
+    found = audit.written(ground.audit_log, began)
     for request in found:
         shell.say(f"unexpected write: {request}")
     if found:
-        raise CheckFailed(f"{what} sent {len(found)} write requests, the first: {found[0]}")
+        raise CheckFailed(f"molecule {command} sent {len(found)} write requests, the first: {found[0]}")
 
 
-def scenario_life(scenario: str, shell: Shell) -> None:
-    """A scenario's whole life; after each step that must not write, the audit log is asked."""
-    hidden = {"the canary": CANARY, "the kubeconfig's key": kubeconfig_key()}
-    has = {path.stem for path in (SCENARIOS / scenario).glob("*.yml")}
+def steps(shell: Shell, ground: Ground, scenario: str) -> None:
+    """Plan, run, run again, plan again, ask the scenario's own questions."""
+    if (SCENARIOS / scenario / "prepare.yml").exists():
+        molecule(shell, ground, scenario, "prepare")
+    without_writing(shell, ground, scenario, "check")
+    molecule(shell, ground, scenario, "converge")
+    without_writing(shell, ground, scenario, "idempotence")
+    without_writing(shell, ground, scenario, "check")
+    molecule(shell, ground, scenario, "verify")
+
+
+def life(scenario: str, shell: Shell) -> None:
+    """A scenario's whole life, and a look for secrets all along. What it made goes, also when it failed."""
+    ground = OWN if scenario == "local_cluster" else SHARED
+    ground.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+    hidden = {"the canary": CANARY}
     with canary.ProcessWatch(hidden) as watch:
         try:
-            if "prepare" in has:
-                molecule(shell, scenario, "prepare")
-            expect_no_writes(shell, "--check before the first run", molecule(shell, scenario, "check"))
-            molecule(shell, scenario, "converge")
-            expect_no_writes(shell, "the second run", molecule(shell, scenario, "idempotence"))
-            expect_no_writes(shell, "--check after the run", molecule(shell, scenario, "check"))
-            molecule(shell, scenario, "verify")
+            steps(shell, ground, scenario)
+            hidden["the kubeconfig's key"] = kubeconfig_key(ground)
         finally:
-            if "cleanup" in has:
-                molecule(shell, scenario, "cleanup")
+            molecule(shell, ground, scenario, "cleanup")
     leaks = watch.found | {f"{name} in the output" for name in canary.in_text(hidden, shell.log.read_bytes())}
     if leaks:
         raise CheckFailed(f"secrets in the open: {', '.join(sorted(leaks))}")
+    if ground is OWN:
+        refuse_leftovers(shell, ground)
 
 
 def checks() -> list[Check]:
@@ -149,7 +181,7 @@ def checks() -> list[Check]:
     return [
         Check("cluster-up", up, timeout_s=3000),
         *(
-            Check(f"molecule-{name}", partial(scenario_life, name), timeout_s=1500, needs=("cluster-up",))
+            Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=("cluster-up",))
             for name in scenarios()
         ),
         Check("cluster-down", down, timeout_s=300, always=True),

@@ -28,7 +28,7 @@ class Shell:
 
     _running: set[int] = set()  # noqa: RUF012  # one set for all shells on purpose: an interrupt ends them all
     _guard = threading.Lock()
-    interrupted = threading.Event()
+    stopping = threading.Event()
 
     def __init__(self, log: Path, timeout_s: float) -> None:
         self.log = log
@@ -41,8 +41,6 @@ class Shell:
         env: Mapping[str, str] | None = None,
     ) -> None:
         """Run one program to its end; a status other than 0 or a deadline that passes is a failed check."""
-        if self.interrupted.is_set():
-            raise CheckFailed("interrupted")
         words = [str(word) for word in command]
         with self.log.open("a", encoding="utf-8") as out:
             out.write(f"$ {' '.join(words)}\n")
@@ -73,7 +71,7 @@ class Shell:
     @classmethod
     def interrupt_all(cls) -> None:
         """End every program that runs, as Ctrl-C in its own terminal would."""
-        cls.interrupted.set()
+        cls.stopping.set()
         with cls._guard:
             for pid in cls._running:
                 os.killpg(pid, signal.SIGINT)
@@ -87,7 +85,7 @@ class Check:
     body: Callable[[Shell], None]
     timeout_s: float = 900
     needs: tuple[str, ...] = ()
-    always: bool = False  # runs even after an interrupt or a failure before it: it tidies up
+    always: bool = False  # runs even after an interrupt: it tidies up
 
 
 @dataclass
@@ -162,10 +160,8 @@ def run_check(board: Board, check: Check) -> Result:
 
 def run_lane(board: Board, lane: Sequence[Check]) -> None:
     for check in lane:
-        if Shell.interrupted.is_set():
-            if not check.always:
-                continue
-            Shell.interrupted.clear()  # the tidying needs its programs
+        if Shell.stopping.is_set() and not check.always:
+            continue
         result = run_check(board, check)
         with board.lock:
             board.results.append(result)
