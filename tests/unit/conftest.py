@@ -19,7 +19,14 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict, InvalidInput, NotFound
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Event, Listing, Manifest, Ref, Resource, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
+    Event,
+    Listing,
+    Manifest,
+    Ref,
+    Resource,
+    ref_of,
+)
 
 WRITES = ("apply", "delete", "patch")
 
@@ -124,7 +131,7 @@ def _clashes(live: t.Any, wanted: t.Any, owned: t.Any, path: str = "") -> list[s
     return found
 
 
-Controller = t.Callable[[Manifest], t.Optional[Manifest]]
+Controller = t.Callable[[Manifest], Manifest | None]
 
 
 class FakeCluster:
@@ -141,6 +148,7 @@ class FakeCluster:
         self.proxy: dict[tuple[str, str, int, str], tuple[int, str]] = {}
         self.failures: dict[tuple[str, str], list[Exception]] = {}
         self.server_version = "v1.36.3"
+        self.server_warnings: list[str] = []
         self._versions = itertools.count(1)
         self._version = 0
 
@@ -178,6 +186,13 @@ class FakeCluster:
         return None
 
     # The Cluster protocol
+
+    @property
+    def namespace(self) -> str:
+        return "default"
+
+    def warnings(self) -> list[str]:
+        return list(self.server_warnings)
 
     def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
         for definition in self.objects.values():

@@ -20,6 +20,13 @@ from .objects import Event, Listing, Manifest, Ref, Resource
 class Cluster(t.Protocol):
     """Everything that Muster asks of Kubernetes."""
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of the connection's context, for objects that name none."""
+
+    def warnings(self) -> t.Sequence[str]:
+        """What the API server warned of so far (deprecated versions, suspicious fields), each once."""
+
     def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
         """How the kind is served, None where the cluster does not know it. ``refresh`` asks the server again."""
 

@@ -17,6 +17,7 @@
      + Unreachable         no answer from the API server
      + ServerError         the API server failed, also after retries
      + Gone                a watch must start again from a new list
+     + Failed              the object itself says that it will not get ready
      + WaitTimeout         the deadline passed; carries what was last seen
      + ApplyFailed         several of the above at once
 
@@ -32,6 +33,7 @@ from .objects import Ref
 __all__ = (
     "ApplyFailed",
     "Conflict",
+    "Failed",
     "Forbidden",
     "Gone",
     "Immutable",
@@ -123,6 +125,10 @@ class ServerError(MusterError):
 
 class Gone(MusterError):
     """A watch must start again from a new list."""
+
+
+class Failed(MusterError):
+    """The object itself says that it will not get ready (a Job that used up its retries)."""
 
 
 class WaitTimeout(MusterError):

@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the API server's answers mean: a status code and a Status object become one of our errors.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    Immutable,
+    MusterError,
+    NotFound,
+    Rejected,
+    ServerError,
+    Terminating,
+    Unauthorized,
+)
+from .objects import Manifest, Ref
+
+# Where the server says that the request itself did no harm and may be sent again.
+RETRIED = (408, 429, 500, 502, 503, 504)
+
+_MANAGER = re.compile(r'conflict with "(?P<manager>[^"]*)"')
+_IMMUTABLE = re.compile(
+    r"field is immutable|may not change once set|is immutable|updates to \S+ spec for fields other than|"
+    r"cannot change|provisionRequest|roleRef"
+)
+_FORBIDDEN = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)"')
+_LONGEST = 1500
+
+
+def worth_again(status: int, payload: Manifest) -> bool:
+    """Whether the same request may succeed in a moment."""
+    message = str(payload.get("message", ""))
+    if status == 500:
+        # Other internal errors are bugs or webhooks that fail for good, which a caller decides.
+        return "etcdserver" in message or "leader changed" in message or "request timed out" in message
+    if status == 409:
+        # Two writers met; without a field manager conflict nobody objects to what we want.
+        return not _manager_conflicts(payload) and payload.get("reason") == "Conflict" and "object has been modified" in message
+    if status == 403:
+        # The controller that makes a new namespace's service account has not come to it yet.
+        return "error looking up service account" in message
+    return status in RETRIED
+
+
+def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what: str) -> MusterError:
+    """The error for an answer that is not a success. ``what`` names the object or the list."""
+    message = str(payload.get("message") or f"HTTP status {status}").strip()[:_LONGEST]
+    if status == 401:
+        return Unauthorized(f"The API server does not accept the credentials (401, when asked to {verb} {what}).",
+                            hint="The token or certificate may have expired, or belongs to another cluster.", ref=ref)  # fmt: skip
+    if status == 403:
+        return _forbidden(message, verb, ref, what)
+    if status == 404:
+        return NotFound(f"Cannot {verb} {what}: {message}.", ref=ref)
+    if status == 409:
+        return _conflict(payload, message, verb, ref, what)
+    if status == 410:
+        return Gone(f"{what}: {message}", ref=ref)
+    if status in (400, 413, 422):
+        return _rejected(payload, message, verb, ref, what)
+    return ServerError(f"The API server failed to {verb} {what} (status {status}): {message}", ref=ref)
+
+
+def _forbidden(message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
+    found = _FORBIDDEN.search(message)
+    if found:
+        where = f" in namespace {ref.namespace}" if ref and ref.namespace else ""
+        return Forbidden(
+            f"User {found['user']} may not {found['verb']} {found['resource']}{where} (403, when asked to {verb} {what}).",
+            hint="Give the user a Role or ClusterRole with that verb, or use another kubeconfig.", ref=ref,
+            details={"user": found["user"], "verb": found["verb"], "resource": found["resource"]},
+        )  # fmt: skip
+    if "is being terminated" in message:
+        return Terminating(f"Cannot {verb} {what}: its namespace is being deleted.",
+                           hint="Wait until it is gone, then run again.", ref=ref)  # fmt: skip
+    if "exceeded quota" in message or "admission" in message or "denied" in message:
+        return Rejected(f"{what} was refused: {message}.", ref=ref)
+    return Forbidden(f"Not allowed to {verb} {what} (403): {message}.", ref=ref)
+
+
+def _causes(payload: Manifest) -> list[dict[str, t.Any]]:
+    return (payload.get("details") or {}).get("causes") or []
+
+
+def _manager_conflicts(payload: Manifest) -> list[tuple[str, str]]:
+    """(manager, field) of each conflict."""
+    found = []
+    for cause in _causes(payload):
+        manager = _MANAGER.search(str(cause.get("message", "")))
+        if cause.get("reason") == "FieldManagerConflict" and manager:
+            found.append((manager["manager"], str(cause.get("field", "")).lstrip(".")))
+    return found
+
+
+def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
+    conflicts = _manager_conflicts(payload)
+    if not conflicts:
+        return Conflict(f"Cannot {verb} {what}: {message}.", ref=ref, hint="Somebody else changes it at the same time; run again.")
+    by_manager: dict[str, list[str]] = {}
+    for manager, field in conflicts:
+        by_manager.setdefault(manager, []).append(field)
+    told = "; ".join(f"{', '.join(fields)} (set by {manager})" for manager, fields in by_manager.items())
+    return Conflict(
+        f"{what}: other field managers have fields that differ from what is wanted: {told}.",
+        manager=conflicts[0][0], fields=[field for _manager, field in conflicts], ref=ref,
+        hint="Leave those fields out, or take them over with force_conflicts.",
+    )  # fmt: skip
+
+
+def _rejected(payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
+    fields = [str(cause.get("field")) for cause in _causes(payload) if cause.get("field")]
+    if verb == "apply" and _IMMUTABLE.search(message):
+        named = ", ".join(fields) or "a field"
+        return Immutable(
+            f"{what}: {named} cannot be changed in place: {message}",
+            hint="With recreate the object is deleted and made again.", ref=ref, details={"fields": fields},
+        )  # fmt: skip
+    return Rejected(f"The API server refused {what}: {message}", ref=ref, details={"fields": fields} if fields else {})

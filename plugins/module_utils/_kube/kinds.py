@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How the stable built-in kinds are served, so that the common case needs no discovery; and how discovery is read.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .objects import Manifest, Resource
+
+_NAMESPACED = {
+    "v1": "ConfigMap:configmaps Endpoints:endpoints Event:events LimitRange:limitranges PersistentVolumeClaim:persistentvolumeclaims "
+    "Pod:pods PodTemplate:podtemplates ReplicationController:replicationcontrollers ResourceQuota:resourcequotas Secret:secrets "
+    "Service:services ServiceAccount:serviceaccounts",
+    "apps/v1": "ControllerRevision:controllerrevisions DaemonSet:daemonsets Deployment:deployments ReplicaSet:replicasets "
+    "StatefulSet:statefulsets",
+    "autoscaling/v2": "HorizontalPodAutoscaler:horizontalpodautoscalers",
+    "batch/v1": "CronJob:cronjobs Job:jobs",
+    "coordination.k8s.io/v1": "Lease:leases",
+    "discovery.k8s.io/v1": "EndpointSlice:endpointslices",
+    "networking.k8s.io/v1": "Ingress:ingresses NetworkPolicy:networkpolicies",
+    "policy/v1": "PodDisruptionBudget:poddisruptionbudgets",
+    "rbac.authorization.k8s.io/v1": "Role:roles RoleBinding:rolebindings",
+}
+_CLUSTER_WIDE = {
+    "v1": "Namespace:namespaces Node:nodes PersistentVolume:persistentvolumes",
+    "admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration:mutatingwebhookconfigurations "
+    "ValidatingWebhookConfiguration:validatingwebhookconfigurations",
+    "apiextensions.k8s.io/v1": "CustomResourceDefinition:customresourcedefinitions",
+    "apiregistration.k8s.io/v1": "APIService:apiservices",
+    "networking.k8s.io/v1": "IngressClass:ingressclasses",
+    "node.k8s.io/v1": "RuntimeClass:runtimeclasses",
+    "rbac.authorization.k8s.io/v1": "ClusterRole:clusterroles ClusterRoleBinding:clusterrolebindings",
+    "scheduling.k8s.io/v1": "PriorityClass:priorityclasses",
+    "storage.k8s.io/v1": "CSIDriver:csidrivers CSINode:csinodes StorageClass:storageclasses",
+}
+
+
+def _table() -> dict[tuple[str, str], Resource]:
+    found = {}
+    for rows, namespaced in ((_NAMESPACED, True), (_CLUSTER_WIDE, False)):
+        for api_version, pairs in rows.items():
+            for pair in pairs.split():
+                kind, plural = pair.split(":")
+                found[api_version, kind] = Resource(plural, namespaced)
+    return found
+
+
+BUILT_IN: dict[tuple[str, str], Resource] = _table()
+
+# Made by controllers, never by us; asking for them in a big cluster is dear.
+NEVER_OURS = frozenset({
+    "ComponentStatus", "ControllerRevision", "CSINode", "Endpoints", "EndpointSlice", "Event", "IPAddress", "Lease", "Node",
+    "NodeMetrics", "PodMetrics", "ReplicaSet", "VolumeAttachment",
+})  # fmt: skip
+
+
+def resources_of(listing: Manifest) -> dict[str, Resource]:
+    """kind -> resource of an APIResourceList (``/apis/<group>/<version>``)."""
+    return {
+        item["kind"]: Resource(item["name"], bool(item["namespaced"]))
+        for item in listing.get("resources") or []
+        if "/" not in item["name"]
+    }
+
+
+def discovered(aggregated: Manifest) -> t.Iterator[tuple[str, str, Resource]]:
+    """(apiVersion, kind, resource) of an APIGroupDiscoveryList: what can be listed and deleted, preferred version first."""
+    for group in aggregated.get("items") or []:
+        name = (group.get("metadata") or {}).get("name") or ""
+        seen: set[str] = set()
+        for version in group.get("versions") or []:
+            api_version = f"{name}/{version['version']}" if name else version["version"]
+            for item in version.get("resources") or []:
+                kind = (item.get("responseKind") or {}).get("kind") or ""
+                if {"list", "delete"} <= set(item.get("verbs") or ()) and kind not in seen:
+                    seen.add(kind)
+                    yield api_version, kind, Resource(item["resource"], item.get("scope") == "Namespaced")

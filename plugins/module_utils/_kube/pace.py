@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How hard we may knock, and how long we keep knocking: rate limit and retries. Pure but for the clock that is given.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import typing as t
+
+
+class Clock(t.Protocol):
+    """Time as the engine sees it; the module ``time`` is one."""
+
+    def monotonic(self) -> float: ...
+
+    def sleep(self, seconds: float, /) -> None: ...
+
+
+SYSTEM_CLOCK: Clock = t.cast(Clock, time)
+
+
+class TokenBucket:
+    """At most ``rate`` requests a second in the long run, ``burst`` at once. The API server has no other defence against us."""
+
+    def __init__(self, rate: float, burst: int, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._rate = rate
+        self._burst = float(burst)
+        self._clock = clock
+        self._tokens = float(burst)
+        self._last = clock.monotonic()
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        """Wait for a place. Places are given in advance, so that threads queue instead of racing."""
+        with self._lock:
+            now = self._clock.monotonic()
+            self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate) - 1
+            self._last = now
+            wait = -self._tokens / self._rate
+        if wait > 0:
+            self._clock.sleep(wait)
+
+
+class Patience:
+    """How often one request is tried again. All our requests may be: an apply or a delete twice is the same as once."""
+
+    FIRST_CONTACT = 3.0
+    """Seconds to try where no answer ever came: the address is probably wrong."""
+    OUTAGE = 60.0
+    """Seconds to ride out the restart of an API server that did answer before."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._started = clock.monotonic()
+        self._tries = 0
+
+    def again(self, *, limit: float, retry_after: float | None = None) -> bool:
+        """Wait and say True, or False where the limit is reached."""
+        self._tries += 1
+        pause = retry_after if retry_after is not None else min(0.1 * 2**self._tries, 3.0)
+        if self._clock.monotonic() + pause - self._started > limit:
+            return False
+        self._clock.sleep(pause)
+        return True

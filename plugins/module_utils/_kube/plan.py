@@ -1,0 +1,232 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Look at the cluster, and decide for every object what has to be done. Only reads.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing as t
+
+from . import fields, redact, validate
+from .cluster import Cluster
+from .errors import Conflict, MissingKind, NotFound, Terminating
+from .objects import (
+    ANNOTATION_APPLIED,
+    ANNOTATION_NOT_KEPT,
+    LABEL_MANAGED_BY,
+    LABEL_OWNER,
+    Manifest,
+    Ref,
+    annotations_of,
+    labels_of,
+    ref_of,
+)
+from .order import promised_kinds
+from .pool import do_all, raise_all, run_all
+from .prepare import flatten, prepared, with_annotation
+
+Verdict = t.Literal["create", "update", "unchanged"]
+
+_BOOKKEEPING = (LABEL_MANAGED_BY, LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What is to be done about one object. ``blind``: the server cannot be asked (check mode before its namespace or kind exists)."""
+
+    ref: Ref
+    wanted: Manifest
+    live: Manifest | None
+    verdict: Verdict
+    reason: str = ""
+    blind: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What a caller wants, as far as planning is concerned."""
+
+    owner: str
+    namespace: str
+    check: bool
+    force_conflicts: bool = False
+    parallel: int = 8
+
+    @property
+    def selector(self) -> str:
+        return f"{LABEL_OWNER}={self.owner}"
+
+
+def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> list[Step]:
+    """A step for every object, or one error that tells everything that stands in the way."""
+    flat = flatten(objects)
+    validate.check(flat)
+    scopes = _scopes(cluster, flat, wish)
+    wanted = [
+        prepared(manifest, owner=wish.owner, namespace=wish.namespace,
+                 namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
+        for manifest in flat
+    ]  # fmt: skip
+    validate.check(wanted)  # again: a default namespace can make two objects one
+    known = {ref_of(manifest): None for manifest in wanted}
+    served = [ref for ref in known if cluster.resource(ref.api_version, ref.kind)]
+    live = _read(cluster, served, wish)
+    namespaces = _Namespaces(cluster, wanted, live, wish)
+    missing = [ref for ref in served if ref not in live and namespaces.there(ref.namespace)]
+    for ref, found in zip(missing, do_all(cluster.get, missing, parallel=wish.parallel), strict=True):
+        if found is not None:
+            live[ref] = found
+    blind = {ref for ref in known if ref not in served}
+    steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, blind, wish), wanted, parallel=1)
+    raise_all(failures)
+    return steps
+
+
+def _scopes(cluster: Cluster, objects: list[Manifest], wish: Wish) -> dict[tuple[str, str], bool]:
+    """Whether each kind is namespaced; an error where the cluster will not know a kind even after this run."""
+    pairs = list(dict.fromkeys((manifest["apiVersion"], manifest["kind"]) for manifest in objects))
+    promised = promised_kinds(objects)
+    resources = do_all(lambda pair: cluster.resource(*pair), pairs, parallel=wish.parallel)
+    found = {pair: resource.namespaced for pair, resource in zip(pairs, resources, strict=True) if resource}
+    unknown = [pair for pair in pairs if pair not in found and pair not in promised]
+    if unknown and not wish.check:
+        told = ", ".join(f"{kind} ({api_version})" for api_version, kind in unknown)
+        raise MissingKind(
+            f"The cluster does not serve {told}.",
+            hint="Install the operator or CustomResourceDefinition that brings it first, or check apiVersion and kind. "
+            "Nothing was changed.",
+            details={"missing_kinds": [{"api_version": api_version, "kind": kind} for api_version, kind in unknown]},
+        )
+    return {**promised, **found}
+
+
+def _read(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, Manifest]:
+    """One list per kind and namespace of what is ours."""
+    groups: dict[tuple[str, str, str | None], set[Ref]] = collections.defaultdict(set)
+    for ref in refs:
+        groups[ref.api_version, ref.kind, ref.namespace].add(ref)
+    listings = do_all(lambda group: cluster.list(*group, wish.selector), list(groups), parallel=wish.parallel)
+    found = {}
+    for wanted, listing in zip(groups.values(), listings, strict=True):
+        by_ref = {ref_of(item): item for item in listing}
+        found.update({ref: by_ref[ref] for ref in wanted if ref in by_ref})
+    return found
+
+
+class _Namespaces:
+    """Which namespaces exist. Asked only for those in which something was not found, so a rerun asks for none."""
+
+    def __init__(self, cluster: Cluster, wanted: list[Manifest], live: dict[Ref, Manifest], wish: Wish) -> None:
+        self.promised = {item["metadata"]["name"] for item in wanted if (item["apiVersion"], item["kind"]) == ("v1", "Namespace")}
+        refs = [ref_of(manifest) for manifest in wanted]
+        names = sorted({ref.namespace for ref in refs if ref.namespace and ref not in live})
+        asked = [Ref("v1", "Namespace", name) for name in names]
+        found = do_all(cluster.get, asked, parallel=wish.parallel)
+        self._found: dict[str | None, Manifest | None] = {ref.name: item for ref, item in zip(asked, found, strict=True)}
+
+    def there(self, name: str | None) -> bool:
+        """True also where nobody asked: something of ours was found in it."""
+        return name not in self._found or self._found[name] is not None
+
+    def terminating(self, name: str | None) -> bool:
+        found = self._found.get(name)
+        return bool(found and found["metadata"].get("deletionTimestamp"))
+
+
+def _step(
+    wanted: Manifest, live: dict[Ref, Manifest], namespaces: _Namespaces, blind: set[Ref], wish: Wish
+) -> Step:
+    ref = ref_of(wanted)
+    found = live.get(ref)
+    if namespaces.terminating(ref.namespace):
+        raise Terminating(f"Namespace {ref.namespace} is being deleted, so nothing can be made in it.",
+                          hint="Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
+    if found is None:
+        absent = not namespaces.there(ref.namespace)
+        if absent and not wish.check and ref.namespace not in namespaces.promised:
+            raise NotFound(f"Namespace {ref.namespace} does not exist.",
+                           hint="Create it first, or put it into the same list of objects. Nothing was changed.")  # fmt: skip
+        return Step(ref, wanted, None, "create", blind=wish.check and (absent or ref in blind))
+    if found["metadata"].get("deletionTimestamp"):
+        raise Terminating(f"{ref} is being deleted.", ref=ref,
+                          hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
+    return decide(wanted, found, wish)
+
+
+def _held_by(live: Manifest) -> str:
+    finalizers = live["metadata"].get("finalizers") or (live.get("spec") or {}).get("finalizers")
+    return f"It waits for its finalizers {', '.join(finalizers)}. " if finalizers else ""
+
+
+def decide(wanted: Manifest, live: Manifest, wish: Wish) -> Step:
+    """Compare an object that exists with what is wanted. See fields.py for why this needs no values."""
+    ref = ref_of(wanted)
+    owner = labels_of(live).get(LABEL_OWNER)
+    if owner and owner != wish.owner:
+        if ref.kind == "Namespace":
+            return _shared(wanted, live, owner)
+        if not wish.force_conflicts:
+            raise Conflict(f"{ref} belongs to {owner}, not to {wish.owner}.", ref=ref, manager=owner,
+                           hint="Give the object another name, or take it over with force_conflicts.")  # fmt: skip
+        return Step(ref, wanted, live, "update", f"taken over from {owner}")
+    if not owner:
+        return Step(ref, wanted, live, "update", "existed already; adopted")
+    if annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(wanted)[ANNOTATION_APPLIED]:
+        return Step(ref, wanted, live, "update", "the definition changed")
+    not_kept = annotations_of(live).get(ANNOTATION_NOT_KEPT)
+    lost = [path for path in fields.unowned(wanted, live) if path not in (not_kept or "").split("\n")]
+    if lost:
+        return Step(ref, _remembering(wanted, not_kept), live, "update", _drift(live, lost))
+    if any(not _same_secrets(wanted, live, path) for path in redact.sensitive_paths(wanted)):
+        return Step(ref, wanted, live, "update", "secret values changed")
+    return Step(ref, wanted, live, "unchanged")
+
+
+def _remembering(wanted: Manifest, not_kept: str | None) -> Manifest:
+    return with_annotation(wanted, ANNOTATION_NOT_KEPT, not_kept) if not_kept else wanted
+
+
+def _shared(wanted: Manifest, live: Manifest, owner: str) -> Step:
+    """A namespace has one owner; others may add labels and annotations to it, and leave the rest alone."""
+    ref = ref_of(wanted)
+    differs = [
+        f"metadata.{part}.{key}"
+        for part in ("labels", "annotations")
+        for key, value in (wanted["metadata"].get(part) or {}).items()
+        if key not in _BOOKKEEPING and (live["metadata"].get(part) or {}).get(key) != value
+    ]
+    if not differs:
+        return Step(ref, wanted, live, "unchanged", f"belongs to {owner}")
+    merged = fields.overlaid(live, wanted)
+    for part in ("labels", "annotations"):
+        held = live["metadata"].get(part) or {}
+        merged["metadata"][part].update({key: held[key] for key in _BOOKKEEPING if key in held})
+    return Step(ref, merged, live, "update", f"{', '.join(differs)} added; belongs to {owner}")
+
+
+def _drift(live: Manifest, lost: list[str]) -> str:
+    told = []
+    for path in lost[:3]:
+        manager = fields.holder(live, path)
+        told.append(f"{path} was changed by {manager}" if manager else f"{path} was removed")
+    more = f" and {len(lost) - 3} more fields" if len(lost) > 3 else ""
+    return ", ".join(told) + more
+
+
+def _same_secrets(wanted: Manifest, live: Manifest, path: tuple[str, ...]) -> bool:
+    """Secret values are in no digest, so compare them themselves, and the set of keys that we own."""
+    wish, held = redact.at(wanted, path), redact.at(live, path)
+    if wish is None:
+        return not fields.owned_keys(live, *path)
+    if not isinstance(wish, dict):
+        return bool(wish == held)
+    have = held if isinstance(held, dict) else {}
+    return fields.owned_keys(live, *path) <= set(wish) and all(have.get(key) == value for key, value in wish.items())
+
+

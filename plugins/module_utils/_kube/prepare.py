@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From what the user wrote to what is sent: pure rewriting of manifests.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import json
+import typing as t
+
+from . import quantity, redact
+from .objects import (
+    ANNOTATION_APPLIED,
+    ANNOTATION_NOT_KEPT,
+    FIELD_MANAGER,
+    LABEL_MANAGED_BY,
+    LABEL_OWNER,
+    Manifest,
+    annotations_of,
+)
+
+# Set by the server. They come with objects that were read from a cluster or made by a generator, and mean nothing in a wish.
+_SERVER_METADATA = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
+                    "resourceVersion", "selfLink", "uid")  # fmt: skip
+_DIGEST_VERSION = "1"
+
+
+def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
+    """Objects of ``kind: List`` (and ConfigMapList, ...) taken apart, empty documents dropped."""
+    found: list[t.Any] = []
+    for item in objects:
+        if item is None:
+            continue
+        if isinstance(item, dict) and str(item.get("kind", "")).endswith("List") and isinstance(item.get("items"), list):
+            found += flatten(item["items"])
+        else:
+            found.append(item)
+    return found
+
+
+def prepared(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str) -> Manifest:
+    """What is sent for an object: ours by label, in a namespace where its kind has one, with a digest of itself."""
+    wanted = {key: copy.deepcopy(value) for key, value in manifest.items() if key != "status"}
+    metadata = {key: value for key, value in wanted["metadata"].items() if key not in _SERVER_METADATA}
+    wanted["metadata"] = metadata
+    if namespaced:
+        metadata.setdefault("namespace", namespace)
+    else:
+        metadata.pop("namespace", None)
+    metadata["labels"] = {**(metadata.get("labels") or {}), LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner}
+    if wanted.get("kind") == "Secret":
+        _encode(wanted)
+    return sealed(wanted)
+
+
+def sealed(wanted: Manifest) -> Manifest:
+    """The object with the digest of what it asks for as an annotation."""
+    annotations = {
+        key: value
+        for key, value in annotations_of(wanted).items()
+        if key not in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
+    }
+    bare = {**wanted, "metadata": {**wanted["metadata"], "annotations": annotations}}
+    return with_annotation(bare, ANNOTATION_APPLIED, digest(bare))
+
+
+def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
+    """A copy (shallow but for the annotations) with one more annotation."""
+    metadata = {**manifest["metadata"], "annotations": {**annotations_of(manifest), key: value}}
+    return {**manifest, "metadata": metadata}
+
+
+def digest(wanted: Manifest) -> str:
+    """Tells two wishes apart. No secret value goes into it, because annotations are shown freely."""
+    public = redact.without(wanted, redact.sensitive_paths(wanted))
+    text = json.dumps(quantity.with_canonical_quantities(public), sort_keys=True, separators=(",", ":"), default=str)
+    return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
+
+
+def _encode(secret: Manifest) -> None:
+    """``stringData`` is write-only and would never be found again; ``data`` is what the server makes of it."""
+    plain = secret.pop("stringData", None) or {}
+    encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
+    if encoded or secret.get("data") is not None:
+        secret["data"] = {**(secret.get("data") or {}), **encoded}

@@ -1,0 +1,260 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether an object is ready, and if not, why: one pure predicate per kind. Each accepts an object that is not there.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .objects import Manifest, group_of
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """``reason`` is a half sentence for people; ``failed`` means that waiting longer is of no use."""
+
+    ready: bool
+    reason: str = ""
+    failed: bool = False
+
+
+READY = State(True)
+Predicate = t.Callable[[Manifest | None], State]
+
+
+def state_of(manifest: Manifest | None, kind: str, api_version: str) -> State:
+    """The state of an object of any kind."""
+    predicate = PREDICATES.get((group_of(api_version), kind), by_conditions)
+    return predicate(manifest)
+
+
+def gone(manifest: Manifest | None) -> State:
+    """The predicate of deleting."""
+    if manifest is None:
+        return READY
+    metadata = manifest["metadata"]
+    if not metadata.get("deletionTimestamp"):
+        return State(False, "is not being deleted yet")
+    finalizers = metadata.get("finalizers") or []
+    return State(False, f"waits for its finalizers {', '.join(finalizers)}" if finalizers else "is being deleted")
+
+
+def _status(manifest: Manifest) -> Manifest:
+    return manifest.get("status") or {}
+
+
+def _unobserved(manifest: Manifest) -> State | None:
+    """The status is about an older spec as long as the controller has not seen this generation."""
+    generation = manifest["metadata"].get("generation", 0)
+    if _status(manifest).get("observedGeneration", 0) < generation:
+        return State(False, "its controller has not seen the change yet")
+    return None
+
+
+def _condition(manifest: Manifest, kind: str) -> dict[str, t.Any]:
+    for condition in _status(manifest).get("conditions") or []:
+        if condition.get("type") == kind:
+            return t.cast(dict[str, t.Any], condition)
+    return {}
+
+
+def _why(condition: dict[str, t.Any]) -> str:
+    return ": ".join(part for part in (condition.get("reason"), condition.get("message")) if part)
+
+
+def exists(manifest: Manifest | None) -> State:
+    """For kinds without a status of interest."""
+    return READY if manifest is not None else State(False, "does not exist")
+
+
+def deployment(manifest: Manifest | None) -> State:
+    if manifest is None:
+        return State(False, "does not exist")
+    early = _unobserved(manifest)
+    if early:
+        return early
+    wanted, status = manifest["spec"].get("replicas", 1), _status(manifest)
+    progressing = _condition(manifest, "Progressing")
+    if progressing.get("reason") == "ProgressDeadlineExceeded":
+        return State(False, _why(progressing), failed=True)
+    updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
+    if updated < wanted:
+        return State(False, f"{updated} of {wanted} updated")
+    if status.get("replicas", 0) > updated:
+        return State(False, f"{status['replicas'] - updated} old replicas are still there")
+    # replicas: 0 is ready with nothing running
+    return READY if available >= wanted else State(False, f"{available} of {wanted} available")
+
+
+def stateful_set(manifest: Manifest | None) -> State:
+    if manifest is None:
+        return State(False, "does not exist")
+    early = _unobserved(manifest)
+    if early:
+        return early
+    spec, status = manifest["spec"], _status(manifest)
+    wanted, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
+    if ready < wanted:
+        return State(False, f"{ready} of {wanted} ready")
+    if status.get("replicas", 0) > wanted:
+        return State(False, f"{status['replicas'] - wanted} replicas too many are still there")
+    strategy = spec.get("updateStrategy") or {}
+    if strategy.get("type") == "OnDelete":
+        return READY
+    partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+    updated = status.get("updatedReplicas", 0)
+    if status.get("updateRevision") != status.get("currentRevision") and updated < wanted - partition:
+        return State(False, f"{updated} of {wanted - partition} updated")
+    return READY
+
+
+def daemon_set(manifest: Manifest | None) -> State:
+    if manifest is None:
+        return State(False, "does not exist")
+    early = _unobserved(manifest)
+    if early:
+        return early
+    status = _status(manifest)
+    wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberReady", 0)
+    updated = status.get("updatedNumberScheduled", 0)
+    on_delete = (manifest["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"
+    if updated < wanted and not on_delete:
+        return State(False, f"{updated} of {wanted} updated")
+    return READY if ready >= wanted else State(False, f"{ready} of {wanted} ready")
+
+
+def job(manifest: Manifest | None) -> State:
+    """Ready means complete."""
+    if manifest is None:
+        return State(False, "does not exist")
+    failed = _condition(manifest, "Failed")
+    if failed.get("status") == "True":
+        return State(False, f"failed ({_why(failed)})", failed=True)
+    if _condition(manifest, "Complete").get("status") == "True":
+        return READY
+    status = _status(manifest)
+    wanted = manifest["spec"].get("completions") or manifest["spec"].get("parallelism", 1)
+    if manifest["spec"].get("suspend"):
+        return State(False, "is suspended")
+    told = f"{status.get('succeeded', 0)} of {wanted} succeeded"
+    return State(False, f"{told}, {status['failed']} failed" if status.get("failed") else told)
+
+
+def pod(manifest: Manifest | None) -> State:
+    if manifest is None:
+        return State(False, "does not exist")
+    status = _status(manifest)
+    phase = status.get("phase", "Pending")
+    if phase == "Succeeded":
+        return READY
+    if phase == "Failed":
+        return State(False, f"failed ({status.get('reason') or pod_reason(manifest)})", failed=True)
+    if phase == "Running" and _condition(manifest, "Ready").get("status") == "True":
+        return READY
+    return State(False, pod_reason(manifest))
+
+
+def pod_reason(manifest: Manifest) -> str:
+    """Why a pod does not run, in the words of the scheduler, the kubelet or the container."""
+    status = _status(manifest)
+    phase = status.get("phase", "Pending")
+    scheduled = _condition(manifest, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return f"{phase}: {scheduled.get('message') or scheduled.get('reason') or 'not scheduled'}"
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        told = _container_reason(container)
+        if told:
+            return f"{phase}: container {container.get('name')} {told}"
+    return f"{phase}: not ready" if phase == "Running" else str(phase)
+
+
+def _container_reason(container: Manifest) -> str:
+    state = container.get("state") or {}
+    waiting, terminated = state.get("waiting") or {}, state.get("terminated") or {}
+    if waiting.get("reason") and waiting["reason"] not in ("PodInitializing", "ContainerCreating"):
+        last = ((container.get("lastState") or {}).get("terminated") or {}).get("exitCode")
+        ended = f" (last exit code {last})" if last is not None else ""
+        return f"{_why(waiting)}{ended}"
+    if terminated and terminated.get("exitCode"):
+        return f"ended with exit code {terminated['exitCode']} ({terminated.get('reason') or 'Error'})"
+    return ""
+
+
+def claim(manifest: Manifest | None) -> State:
+    """Bound; or waiting for a first user, which is how WaitForFirstConsumer works."""
+    if manifest is None:
+        return State(False, "does not exist")
+    phase = _status(manifest).get("phase", "Pending")
+    if phase == "Lost":
+        return State(False, "lost its volume", failed=True)
+    return State(phase == "Bound", "" if phase == "Bound" else str(phase))
+
+
+def definition(manifest: Manifest | None) -> State:
+    if manifest is None:
+        return State(False, "does not exist")
+    for kind, when_bad in (("NamesAccepted", "False"), ("Established", "True")):
+        condition = _condition(manifest, kind)
+        if kind == "NamesAccepted" and condition.get("status") == when_bad:
+            return State(False, f"its names are not accepted ({_why(condition)})", failed=True)
+        if kind == "Established" and condition.get("status") == when_bad:
+            return READY
+    return State(False, "is not established yet")
+
+
+def namespace(manifest: Manifest | None) -> State:
+    if manifest is None:
+        return State(False, "does not exist")
+    phase = _status(manifest).get("phase", "Active")
+    return READY if phase == "Active" else State(False, f"is {phase}")
+
+
+def service(manifest: Manifest | None) -> State:
+    """Has its address; a load balancer takes its time."""
+    if manifest is None:
+        return State(False, "does not exist")
+    if manifest.get("spec", {}).get("type") != "LoadBalancer":
+        return READY
+    ingress = (_status(manifest).get("loadBalancer") or {}).get("ingress")
+    return READY if ingress else State(False, "has no load balancer address yet")
+
+
+def by_conditions(manifest: Manifest | None) -> State:
+    """For custom resources and everything else: the conventional conditions, ready where none of them is used."""
+    if manifest is None:
+        return State(False, "does not exist")
+    status: t.Any = _status(manifest)
+    if not isinstance(status, dict):
+        return READY  # a custom resource may use the field for anything
+    observed = status.get("observedGeneration")
+    if isinstance(observed, int) and observed < manifest["metadata"].get("generation", 0):
+        return State(False, "its controller has not seen the change yet")
+    for kind in ("Failed", "Stalled"):
+        condition = _condition(manifest, kind)
+        if condition.get("status") == "True":
+            return State(False, f"{kind.lower()} ({_why(condition)})", failed=True)
+    for kind in ("Ready", "Available", "Complete", "Succeeded"):
+        condition = _condition(manifest, kind)
+        if condition:
+            return READY if condition.get("status") == "True" else State(False, _why(condition) or f"is not {kind}")
+    return READY
+
+
+PREDICATES: dict[tuple[str, str], Predicate] = {
+    ("", "Namespace"): namespace,
+    ("", "PersistentVolumeClaim"): claim,
+    ("", "Pod"): pod,
+    ("", "Service"): service,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): definition,
+    ("apps", "DaemonSet"): daemon_set,
+    ("apps", "Deployment"): deployment,
+    ("apps", "StatefulSet"): stateful_set,
+    ("batch", "CronJob"): exists,
+    ("batch", "Job"): job,
+}

@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is wrong with a list of objects, all of it at once, before anything is sent.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+import typing as t
+
+from . import quantity
+from .errors import InvalidInput
+from .objects import Manifest, ref_of
+
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_API_VERSION = re.compile(r"([a-z0-9][-a-z0-9.]*/)?v[0-9]+((alpha|beta)[0-9]+)?")
+_LABEL_NAMED = ("Namespace", "Service")
+_NUMBER_FIRST = re.compile(r"\s*[+-]?[0-9.]")
+
+
+def check(objects: t.Sequence[t.Any]) -> None:
+    """Raise one InvalidInput that lists every problem of every object."""
+    problems = [
+        f"{_title(manifest, index)}: {problem}"
+        for index, manifest in enumerate(objects, 1)
+        for problem in problems_of(manifest)
+    ]
+    problems += _duplicates(objects)
+    _raise(problems, "apply")
+
+
+def _raise(problems: list[str], verb: str) -> None:
+    if problems:
+        raise InvalidInput(
+            f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the objects to {verb}: " + "; ".join(problems) + ".",
+            hint="Nothing was changed.",
+            details={"problems": problems},
+        )
+
+
+def check_owner(owner: str) -> None:
+    """An owner is stored as a label value."""
+    if not owner or not _LABEL_VALUE.fullmatch(owner):
+        raise InvalidInput(f"owner {owner!r} is not a label value (letters, digits, '-', '_' and '.', at most 63).")
+
+
+def check_to_delete(objects: t.Sequence[t.Any]) -> None:
+    """To delete an object only its name matters."""
+    _raise([
+        f"{_title(manifest, index)}: {problem}"
+        for index, manifest in enumerate(objects, 1)
+        for problem in (_identity(manifest) if isinstance(manifest, dict) else ["is not a mapping"])
+    ], "delete")  # fmt: skip
+
+
+def problems_of(manifest: t.Any) -> list[str]:
+    """Everything that is wrong with one object, empty where nothing is."""
+    if not isinstance(manifest, dict):
+        return [f"is not a mapping but {type(manifest).__name__}"]
+    return [*_identity(manifest), *_maps(manifest), *_quantities(manifest), *_containers(manifest, "")]
+
+
+def _title(manifest: t.Any, index: int) -> str:
+    if isinstance(manifest, dict) and isinstance(manifest.get("metadata"), dict):
+        namespace, name = manifest["metadata"].get("namespace"), manifest["metadata"].get("name")
+        if name:
+            return f"{manifest.get('kind') or 'object'} {f'{namespace}/' if namespace else ''}{name}"
+    kind = manifest.get("kind") if isinstance(manifest, dict) else None
+    return f"{kind} (object {index})" if kind else f"object {index}"
+
+
+def _identity(manifest: Manifest) -> t.Iterator[str]:
+    api_version, kind, metadata = manifest.get("apiVersion"), manifest.get("kind"), manifest.get("metadata")
+    if not isinstance(api_version, str) or not _API_VERSION.fullmatch(api_version):
+        yield f"apiVersion is {api_version!r}, not something like v1 or apps/v1" if api_version else "apiVersion is missing"
+    if not isinstance(kind, str) or not kind:
+        yield "kind is missing"
+    if not isinstance(metadata, dict):
+        yield "metadata is missing"
+        return
+    if metadata.get("generateName") and not metadata.get("name"):
+        yield "metadata.generateName makes a new object at every run; give metadata.name"
+    elif not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        yield "metadata.name is missing"
+    else:
+        yield from _name(metadata["name"], str(kind), str(api_version))
+    namespace = metadata.get("namespace")
+    if namespace is not None and (not isinstance(namespace, str) or not _LABEL.fullmatch(namespace)):
+        yield f"metadata.namespace {namespace!r} is not a DNS label (lower case letters, digits and '-', at most 63)"
+
+
+def _name(name: str, kind: str, api_version: str) -> t.Iterator[str]:
+    if api_version.startswith("rbac.authorization.k8s.io/"):
+        if "/" in name or "%" in name or name in (".", ".."):
+            yield f"metadata.name {name!r} must not contain '/' or '%'"
+    elif kind in _LABEL_NAMED:
+        if not _LABEL.fullmatch(name):
+            yield f"metadata.name {name!r} is not a DNS label (lower case letters, digits and '-', at most 63)"
+    elif not _SUBDOMAIN.fullmatch(name) or len(name) > 253:
+        yield f"metadata.name {name!r} is not a DNS name (lower case letters, digits, '-' and '.', at most 253)"
+
+
+def _maps(manifest: Manifest) -> t.Iterator[str]:
+    """Maps of the API whose values must be strings; YAML makes numbers and booleans of what is not quoted."""
+    metadata = manifest["metadata"] if isinstance(manifest.get("metadata"), dict) else {}
+    for path, value in (
+        ("metadata.labels", metadata.get("labels")),
+        ("metadata.annotations", metadata.get("annotations")),
+        *(((key, manifest.get(key)) for key in ("data", "stringData", "binaryData"))
+          if manifest.get("kind") in ("ConfigMap", "Secret") else ()),
+    ):
+        if value is None:
+            continue
+        if not isinstance(value, dict):
+            yield f"{path} is not a mapping"
+            continue
+        for key, item in value.items():
+            if not isinstance(item, str) and not (item is None and path != "metadata.labels"):
+                yield f"{path}.{key} is a {type(item).__name__}, not a string; put it in quotes"
+            elif path == "metadata.labels" and not _LABEL_VALUE.fullmatch(str(item)):
+                yield f"{path}.{key}: {item!r} is not a label value (letters, digits, '-', '_' and '.', at most 63)"
+
+
+def _quantities(manifest: Manifest) -> t.Iterator[str]:
+    for path, value in quantity.quantities(manifest):
+        # A field of some custom resource may only share the name, so what does not begin like a number is left to the server.
+        if isinstance(value, str) and _NUMBER_FIRST.match(value):
+            try:
+                quantity.parse(value)
+            except ValueError as exc:
+                yield f"{path}: {exc}"
+
+
+def _containers(value: t.Any, path: str) -> t.Iterator[str]:
+    """Environment values, wherever a pod is described."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            below = f"{path}.{key}" if path else str(key)
+            if key in ("containers", "initContainers") and isinstance(item, list):
+                yield from _environment(item, below)
+            else:
+                yield from _containers(item, below)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _containers(item, f"{path}[{index}]")
+
+
+def _environment(containers: list[t.Any], path: str) -> t.Iterator[str]:
+    for container in containers:
+        if not isinstance(container, dict):
+            continue
+        for variable in container.get("env") or []:
+            value = variable.get("value") if isinstance(variable, dict) else None
+            if value is not None and not isinstance(value, str):
+                yield (
+                    f"{path}[{container.get('name')}].env[{variable.get('name')}].value is a {type(value).__name__}, "
+                    "not a string; put it in quotes"
+                )
+
+
+def _duplicates(objects: t.Sequence[t.Any]) -> list[str]:
+    refs = []
+    for manifest in objects:
+        try:
+            refs.append(ref_of(manifest))
+        except (KeyError, TypeError, AttributeError):
+            continue  # named above
+    counts = collections.Counter(ref.identity for ref in refs)
+    twice = {ref.identity: ref for ref in refs if counts[ref.identity] > 1}
+    return [f"{ref}: is there {counts[identity]} times" for identity, ref in twice.items()]

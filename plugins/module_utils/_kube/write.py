@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Carry out one step of a plan: apply (or ask what an apply would do), recreate where that was allowed, and say what changed.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from . import fields, redact
+from .cluster import Cluster
+from .errors import Immutable, InvalidInput, MusterError, NotFound, Rejected, ServerError
+from .objects import ANNOTATION_APPLIED, ANNOTATION_GENERATED, ANNOTATION_NOT_KEPT, Manifest, Ref, annotations_of
+from .order import DATA_KINDS
+from .pace import Clock
+from .plan import Step
+from .ready import gone
+from .report import Action, Change
+from .wait import wait_until
+
+_SERVER_SIDE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+_GONE_TIMEOUT = 120.0
+_WEBHOOK_PATIENCE = 30.0
+"""Seconds for a webhook or a new kind to be served by what an earlier wave started."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Writer:
+    """How steps are carried out in this run."""
+
+    cluster: Cluster
+    check: bool
+    clock: Clock
+    force_conflicts: bool = False
+    recreate: bool = False
+
+    def carry_out(self, step: Step) -> tuple[Change, Manifest | None]:
+        """The change, and the object as it is (or would be) stored."""
+        if step.verdict == "unchanged":
+            return Change(step.ref, "unchanged", step.reason), step.live
+        if step.blind:
+            return Change(step.ref, "created", step.reason, after=shown(step.wanted)), None
+        try:
+            stored = self._applied(step.wanted)
+        except Immutable as exc:
+            return self._recreated(step, exc)
+        except Rejected as exc:
+            if self.check and "does not support dry run" in exc.message:
+                return self._guessed(step), None
+            raise
+        if step.live and stored["metadata"].get("resourceVersion") == step.live["metadata"].get("resourceVersion") and (
+            not self.check or _visible(stored) == _visible(step.live)
+        ):  # fmt: skip
+            return Change(step.ref, "unchanged", step.reason), stored
+        return self._change(step, stored), self._remembered(step.wanted, stored)
+
+    def _applied(self, wanted: Manifest) -> Manifest:
+        deadline = self.clock.monotonic() + _WEBHOOK_PATIENCE
+        while True:
+            try:
+                return self.cluster.apply(wanted, dry_run=self.check, force_conflicts=self.force_conflicts)
+            except (ServerError, NotFound) as exc:
+                if not _may_come(exc) or self.check or self.clock.monotonic() >= deadline:
+                    raise
+            self.clock.sleep(0.5)
+
+    def _change(self, step: Step, stored: Manifest) -> Change:
+        if step.live is None:
+            return Change(step.ref, "created", step.reason, after=shown(step.wanted))
+        return Change(step.ref, "updated", step.reason, before=shown(step.live), after=shown(stored))
+
+    def _guessed(self, step: Step) -> Change:
+        """A webhook with side effects cannot be asked, so show what is wanted."""
+        reason = "a webhook does not support dry run, so this is what was asked for"
+        action: Action = "updated" if step.live else "created"
+        return Change(step.ref, action, reason, before=shown(step.live) if step.live else None, after=shown(step.wanted))
+
+    def _remembered(self, wanted: Manifest, stored: Manifest) -> Manifest:
+        """Write down fields that this server did not keep, or every run would ask for them again."""
+        dropped = fields.unowned(wanted, stored)
+        if self.check or not dropped or "managedFields" not in stored["metadata"]:
+            return stored
+        noted = {**wanted["metadata"], "annotations": {**annotations_of(wanted), ANNOTATION_NOT_KEPT: "\n".join(dropped)}}
+        return self._applied({**wanted, "metadata": noted})
+
+    def _recreated(self, step: Step, refusal: Immutable) -> tuple[Change, Manifest | None]:
+        if not self.recreate or step.live is None:
+            raise refusal
+        if holds_data(step.ref, step.live):
+            raise InvalidInput(f"{step.ref} holds data and is never recreated: {refusal.message}", ref=step.ref) from refusal
+        change = Change(step.ref, "recreated", refusal.message, before=shown(step.live), after=shown(step.wanted))
+        if self.check:
+            return change, None
+        # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
+        propagation = "Orphan" if step.ref.kind == "StatefulSet" else "Foreground"
+        self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=step.live["metadata"].get("uid"))
+        wait_until(self.cluster, [step.ref], timeout=_GONE_TIMEOUT, predicates={step.ref.kind: gone}, goal="gone", clock=self.clock)
+        return change, self._remembered(step.wanted, self._applied(step.wanted))
+
+
+def holds_data(ref: Ref, live: Manifest) -> bool:
+    """Whether deleting the object loses something that cannot be made again."""
+    generated = ref.kind == "Secret" and ANNOTATION_GENERATED in annotations_of(live)
+    return generated or (ref.group, ref.kind) in DATA_KINDS
+
+
+def shown(manifest: Manifest) -> Manifest:
+    """The object as people want to see it: no status, no bookkeeping of the server or of ours, no secret value."""
+    visible = redact.redacted(_visible(manifest))
+    annotations = visible["metadata"].get("annotations")
+    if annotations is not None:
+        for key in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT):
+            annotations.pop(key, None)
+        if not annotations:
+            del visible["metadata"]["annotations"]
+    return visible
+
+
+def _visible(manifest: Manifest) -> Manifest:
+    metadata = {key: value for key, value in manifest["metadata"].items() if key not in _SERVER_SIDE}
+    return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
+
+
+def _may_come(exc: MusterError) -> bool:
+    """A webhook whose server just started, or a kind whose definition was just established."""
+    message = exc.message
+    return "failed calling webhook" in message or (
+        isinstance(exc, NotFound) and ("could not find the requested resource" in message or "does not serve" in message)
+    )
+
+

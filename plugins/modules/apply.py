@@ -1,0 +1,241 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: apply
+short_description: Make a Kubernetes cluster have a set of objects
+description:
+  - Creates, updates, prunes and deletes Kubernetes objects of any kind, many at a time, by server-side apply.
+  - Everything that is wrong with the objects, and everything in the cluster that stands in their way, is told at once and before
+    anything is changed.
+  - Objects are sent in waves (namespaces and definitions; access, configuration, storage and Services; workloads; custom resources), at
+    the same time inside a wave.
+  - A run with nothing to change sends no write request. A field that somebody else changed is noticed and set again.
+version_added: 0.1.0
+author:
+  - Muster contributors (@muster-ml)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.wait
+  - muster.ml.apply
+  - muster.ml.attributes
+  - muster.ml.attributes.kube
+options:
+  definition:
+    description:
+      - The objects, as a mapping, a list of mappings, or YAML text with any number of documents. Objects of kind C(List) are taken apart.
+    type: raw
+  src:
+    description:
+      - A file with objects, a folder (its C(.yaml), C(.yml) and C(.json) files are read), or a glob pattern.
+      - The path is one of the host that runs the task. On the controller a relative path is also looked for in the role's or playbook's
+        C(files) folder.
+    type: str
+  url:
+    description:
+      - Where to load objects from. The content must have the digest O(sha256).
+    type: str
+  sha256:
+    description:
+      - SHA-256 of what O(url) must return, so that a release cannot change without notice.
+    type: str
+  namespace:
+    description:
+      - Namespace of namespaced objects that name none. Without it, the one of the kubeconfig's context.
+    type: str
+  owner:
+    description:
+      - Name of this set of objects, stored in their label C(muster.ml/owner). An object has one owner.
+      - Required for O(prune), and for O(state=absent) without any objects, which removes everything of the owner.
+    type: str
+    default: apply.default
+  prune:
+    description:
+      - Remove objects of O(owner) that are no longer among those given, of any kind, in any namespace.
+    type: bool
+    default: false
+  prune_data:
+    description:
+      - With O(prune), also remove objects that hold data, which are PersistentVolumeClaim, PersistentVolume, Namespace, and Secrets
+        with generated keys.
+    type: bool
+    default: false
+  delete_data:
+    description:
+      - With O(state=absent), also delete objects that hold data. Without it they are kept, and a warning names them.
+    type: bool
+    default: false
+seealso:
+  - name: Server-side apply
+    description: How the API server keeps apart what several writers want.
+    link: https://kubernetes.io/docs/reference/using-api/server-side-apply/
+"""
+
+EXAMPLES = r"""
+- name: Apply a namespace and a deployment, and wait until its pods are available
+  muster.ml.apply:
+    owner: apply.web
+    wait: true
+    definition:
+      - apiVersion: v1
+        kind: Namespace
+        metadata:
+          name: web
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata:
+          name: web
+          namespace: web
+        spec:
+          replicas: 2
+          selector:
+            matchLabels: {app: web}
+          template:
+            metadata:
+              labels: {app: web}
+            spec:
+              containers:
+                - name: web
+                  image: docker.io/library/nginx:1.29
+
+- name: Apply all manifests of a folder, and remove what is no longer in it
+  muster.ml.apply:
+    owner: apply.monitoring
+    src: monitoring/
+    namespace: monitoring
+    prune: true
+
+- name: Install a pinned release
+  muster.ml.apply:
+    owner: apply.jobset
+    url: https://example.com/jobset/v0.10.1/manifests.yaml
+    sha256: 0f343b0931126a20f133d67c2b018a3b11a0cc4c2c7b1f1b7a6e0f2f4d0f3c11
+    wait: true
+
+- name: Remove everything of an owner, claims included
+  muster.ml.apply:
+    owner: apply.monitoring
+    state: absent
+    delete_data: true
+    wait: true
+"""
+
+RETURN = r"""
+objects:
+  description: Every object, and what was done to it (in check mode, what would be done).
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description: Kind of the object.
+      type: str
+      sample: Deployment
+    name:
+      description: Name of the object.
+      type: str
+      sample: web
+    namespace:
+      description: Namespace of the object, null for objects that have none.
+      type: str
+      sample: web
+    action:
+      description: One of created, updated, recreated, deleted, unchanged, kept.
+      type: str
+      sample: updated
+    reason:
+      description: Why, where that is not plain.
+      type: str
+      sample: spec.replicas was changed by kubectl-edit
+  sample:
+    - {kind: Deployment, name: web, namespace: web, action: created}
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._kube import source
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
+from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_owner, check_to_delete
+from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, Result, module_main
+
+DEFAULT_OWNER = "apply.default"
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "definition": {"type": "raw"},
+    "src": {"type": "str"},
+    "url": {"type": "str"},
+    "sha256": {"type": "str"},
+    "namespace": {"type": "str"},
+    "owner": {"type": "str", "default": DEFAULT_OWNER},
+    "prune": {"type": "bool", "default": False},
+    "prune_data": {"type": "bool", "default": False},
+    "delete_data": {"type": "bool", "default": False},
+    **STATE,
+    **WAIT,
+    **APPLY,
+}
+CONSTRAINTS: dict[str, t.Any] = {
+    "mutually_exclusive": [("definition", "src", "url")],
+    "required_together": [("url", "sha256")],
+    "required_if": [("state", "present", ("definition", "src", "url"), True)],
+}
+
+
+def execute(ctx: Context) -> Result:
+    params = ctx.params
+    check_owner(params["owner"])
+    if params["prune"] and params["owner"] == DEFAULT_OWNER:
+        raise InvalidInput("prune needs an owner of its own, or it would remove what other tasks applied.", hint="Set owner.")
+    objects = read_objects(params)
+    if params["state"] == "absent":
+        return _absent(ctx, objects)
+    report = apply_objects(
+        ctx.cluster,
+        objects or [],
+        check=ctx.check,
+        on_progress=ctx.progress,
+        **{key: params[key] for key in ("owner", "namespace", "force_conflicts", "recreate", "prune", "prune_data", "wait", "wait_timeout")},
+    )
+    return ctx.result(report)
+
+
+def read_objects(params: dict[str, t.Any]) -> list[t.Any] | None:
+    """The objects that the task names, None where it names none."""
+    if params.get("definition") is not None:
+        return source.from_definition(params["definition"])
+    if params.get("src"):
+        return source.from_path(params["src"])
+    if params.get("url"):
+        return source.from_url(params["url"], params["sha256"])
+    return None
+
+
+def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
+    params = ctx.params
+    if objects is None and params["owner"] == DEFAULT_OWNER:
+        raise InvalidInput("state=absent needs objects to delete, or an owner whose objects are all deleted.", hint="Set owner.")
+    named = None if objects is None else flatten(objects)
+    if named is not None:
+        check_to_delete(named)
+    report = delete_objects(
+        ctx.cluster,
+        params["owner"] if named is None else named,
+        check=ctx.check,
+        on_progress=ctx.progress,
+        **{key: params[key] for key in ("namespace", "wait", "wait_timeout", "delete_data")},
+    )
+    return ctx.result(report)
+
+
+def main() -> None:
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()
