@@ -165,6 +165,7 @@ from ansible_collections.muster.ml.plugins.module_utils._module.options import A
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, Result, module_main
 
 DEFAULT_OWNER = "apply.default"
+_APPLY_OPTIONS = ("owner", "namespace", "force_conflicts", "recreate", "prune", "prune_data", "wait", "wait_timeout")
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "definition": {"type": "raw"},
@@ -200,7 +201,7 @@ def execute(ctx: Context) -> Result:
         objects or [],
         check=ctx.check,
         on_progress=ctx.progress,
-        **{key: params[key] for key in ("owner", "namespace", "force_conflicts", "recreate", "prune", "prune_data", "wait", "wait_timeout")},
+        **{key: params[key] for key in _APPLY_OPTIONS},
     )
     return ctx.result(report)
 

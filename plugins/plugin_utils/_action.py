@@ -19,6 +19,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MusterError
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
 from ansible_collections.muster.ml.plugins.module_utils._module.options import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, connector, failure
 
@@ -42,7 +43,7 @@ class MusterAction(ActionBase):
         )
         if validation.error_messages:
             return {**result, "failed": True, "msg": "; ".join(validation.error_messages)}
-        found = self._run_here(self.prepare(dict(validation.validated_parameters)))
+        found = self._run_here(self.prepare(plain(validation.validated_parameters)))
         return {**result, **remove_values(found, validation._no_log_values)}
 
     def prepare(self, params: dict[str, t.Any]) -> dict[str, t.Any]:

@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import typing as t
 
 Manifest = dict[str, t.Any]
@@ -93,3 +94,20 @@ def labels_of(manifest: Manifest) -> dict[str, str]:
 def annotations_of(manifest: Manifest) -> dict[str, str]:
     """The annotations, empty where there are none."""
     return manifest.get("metadata", {}).get("annotations") or {}
+
+
+def plain(value: t.Any) -> t.Any:
+    """The value in JSON's own types: Ansible tags its strings and maps, and YAML makes dates of what looks like one."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
+    if isinstance(value, t.Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, float) else value

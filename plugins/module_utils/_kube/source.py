@@ -18,21 +18,27 @@ import urllib.error
 import urllib.request
 
 from .errors import InvalidInput
+from .objects import plain
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _TIMEOUT = 60.0
 
 
-def documents(text: str | bytes, source: str) -> list[t.Any]:
+def documents(text: str, source: str) -> list[t.Any]:
     """All YAML (or JSON) documents of a text; an error names the line."""
     import yaml
 
     try:
-        return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        return t.cast(list[t.Any], plain(list(yaml.load_all(plain(text), Loader=_loader(yaml)))))
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         raise InvalidInput(f"{source}{where}: not YAML ({getattr(exc, 'problem', None) or exc}).", hint="Nothing was changed.") from exc
+
+
+def _loader(yaml: t.Any) -> t.Any:
+    """libyaml where it is there (ten times faster); safe either way."""
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def from_definition(definition: t.Any, source: str = "definition") -> list[t.Any]:

@@ -124,7 +124,7 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
             continue
         for key, item in value.items():
             if not isinstance(item, str) and not (item is None and path != "metadata.labels"):
-                yield f"{path}.{key} is a {type(item).__name__}, not a string; put it in quotes"
+                yield f"{path}.{key} is not a string but {type(item).__name__}; put it in quotes"
             elif path == "metadata.labels" and not _LABEL_VALUE.fullmatch(str(item)):
                 yield f"{path}.{key}: {item!r} is not a label value (letters, digits, '-', '_' and '.', at most 63)"
 
@@ -161,8 +161,8 @@ def _environment(containers: list[t.Any], path: str) -> t.Iterator[str]:
             value = variable.get("value") if isinstance(variable, dict) else None
             if value is not None and not isinstance(value, str):
                 yield (
-                    f"{path}[{container.get('name')}].env[{variable.get('name')}].value is a {type(value).__name__}, "
-                    "not a string; put it in quotes"
+                    f"{path}[{container.get('name')}].env[{variable.get('name')}].value is not a string but "
+                    f"{type(value).__name__}; put it in quotes"
                 )
 
 

@@ -20,6 +20,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._kube.errors import MusterError
+from .._kube.objects import plain
 from .options import full_spec
 
 if t.TYPE_CHECKING:
@@ -82,18 +83,30 @@ def failure(exc: BaseException) -> Result:
     raise exc
 
 
+class _Module(AnsibleModule):  # type: ignore[misc]  (ansible-core has no type information)
+    """An AnsibleModule that writes its options nowhere, because objects and environments may hold secret values."""
+
+    def _log_invocation(self) -> None:
+        """Nothing to the system log."""
+
+    def quiet(self, result: Result) -> Result:
+        """A result without the options, which -vvv and callbacks would show."""
+        return {**result, "invocation": {"module_args": {"check": self.check_mode}}}
+
+
 def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
-    module = AnsibleModule(full_spec(argument_spec), supports_check_mode=True, **constraints)
+    module = _Module(full_spec(argument_spec), supports_check_mode=True, **constraints)
+    params = plain(module.params)
     context = Context(
-        params=module.params,
+        params=params,
         check=module.check_mode,
-        connect=connector(module.params),
+        connect=connector(params),
         diff=module._diff,
         warn=module.warn,
     )
     try:
         result = execute(context)
     except (MusterError, ImportError) as exc:
-        module.fail_json(**failure(exc))
-    module.exit_json(**result)
+        module.fail_json(**module.quiet(failure(exc)))
+    module.exit_json(**module.quiet(result))
