@@ -5,6 +5,8 @@
 INVENTORY ?= inventories/local
 # Comma-separated, for prove.
 SYSTEMS ?= persia
+# Of the cluster that make run brings up, for bench.
+KUBECONFIG ?= $(HOME)/.kube/muster-muster.kubeconfig
 # More options for ansible-playbook: make run ARGS='--check --diff'
 ARGS ?=
 
@@ -29,7 +31,7 @@ test: ## every check, from nothing: static, unit, sanity, molecule on a real clu
 
 bench: ## the speed of the apply engine beside kubectl and kubernetes.core, on the running local cluster
 	@scripts/setup run
-	@.venv/bin/python tests/bench/apply.py $(ARGS)
+	@.venv/bin/python tests/bench/apply.py --kubeconfig $(KUBECONFIG) $(ARGS)
 
 clean: ## remove the local cluster with all it left on this machine, then build/ (caches and .venv stay)
 	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_remove_data=true $(ARGS)

@@ -47,9 +47,9 @@ def in_processes(secrets: Mapping[str, str], proc: Path = Path("/proc")) -> set[
 
 
 class ProcessWatch:
-    """Reads the list of processes over and over while a check runs: an argument that lives 50 ms is a leak as well."""
+    """Reads the list of processes over and over while a check runs: an argument that lives 200 ms is a leak as well."""
 
-    def __init__(self, secrets: Mapping[str, str], interval: float = 0.05) -> None:
+    def __init__(self, secrets: Mapping[str, str], interval: float = 0.2) -> None:
         self._secrets = secrets
         self._interval = interval
         self._over = threading.Event()

@@ -82,6 +82,7 @@ def playbook(shell: Shell, name: str) -> None:
 
 
 def up(shell: Shell) -> None:
+    playbook(shell, "teardown")  # what a run that was killed left
     SHARED.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
     playbook(shell, "local")
 
