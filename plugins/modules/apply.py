@@ -192,7 +192,9 @@ def execute(ctx: Context) -> Result:
     params = ctx.params
     check_owner(params["owner"])
     if params["prune"] and params["owner"] == DEFAULT_OWNER:
-        raise InvalidInput("prune needs an owner of its own, or it would remove what other tasks applied.", hint="Set owner.")
+        raise InvalidInput(
+            "prune needs an owner of its own, or it would remove what other tasks applied.", hint="Set owner."
+        )
     objects = read_objects(params)
     if params["state"] == "absent":
         return _absent(ctx, objects)
@@ -220,7 +222,9 @@ def read_objects(params: dict[str, t.Any]) -> list[t.Any] | None:
 def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
     params = ctx.params
     if objects is None and params["owner"] == DEFAULT_OWNER:
-        raise InvalidInput("state=absent needs objects to delete, or an owner whose objects are all deleted.", hint="Set owner.")
+        raise InvalidInput(
+            "state=absent needs objects to delete, or an owner whose objects are all deleted.", hint="Set owner."
+        )
     named = None if objects is None else flatten(objects)
     if named is not None:
         check_to_delete(named)

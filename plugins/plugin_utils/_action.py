@@ -53,10 +53,7 @@ class MusterAction(ActionBase):
     def _runs_elsewhere(self) -> bool:
         task = self._task
         return bool(
-            self._connection.transport != "local"
-            or task.become
-            or task.async_val
-            or any(task.environment or [])
+            self._connection.transport != "local" or task.become or task.async_val or any(task.environment or [])
         )
 
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:

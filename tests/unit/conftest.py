@@ -160,7 +160,9 @@ class FakeCluster:
             stored = copy.deepcopy(manifest)
             if manager:
                 entry = {"manager": manager, "operation": "Update", "apiVersion": stored["apiVersion"]}
-                stored["metadata"]["managedFields"] = [{**entry, "fieldsType": "FieldsV1", "fieldsV1": _owned(manifest)}]
+                stored["metadata"]["managedFields"] = [
+                    {**entry, "fieldsType": "FieldsV1", "fieldsV1": _owned(manifest)}
+                ]
             self._store(stored, "ADDED")
 
     def set_status(self, ref: Ref, status: Manifest) -> None:
@@ -223,8 +225,10 @@ class FakeCluster:
         self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
     ) -> Listing:
         full = self.list(api_version, kind, namespace, label_selector)
-        return Listing(({k: v for k, v in item.items() if k in ("apiVersion", "kind", "metadata")} for item in full),
-                       full.resource_version)
+        return Listing(
+            ({k: v for k, v in item.items() if k in ("apiVersion", "kind", "metadata")} for item in full),
+            full.resource_version,
+        )
 
     def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False) -> Manifest:
         ref = ref_of(manifest)
@@ -353,7 +357,9 @@ class FakeCluster:
         for entry in others:
             fields = _clashes(live, manifest, entry["fieldsV1"])
             if fields and not force:
-                raise Conflict(f"{ref}: {entry['manager']} has {fields}", manager=entry["manager"], fields=fields, ref=ref)
+                raise Conflict(
+                    f"{ref}: {entry['manager']} has {fields}", manager=entry["manager"], fields=fields, ref=ref
+                )
         for owned in ours:
             base = _without(base, owned, manifest)
         merged = t.cast(Manifest, _merge(base, manifest))

@@ -35,6 +35,8 @@ _IMMUTABLE = re.compile(
     r"cannot change|provisionRequest|roleRef"
 )
 _FORBIDDEN = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)"')
+_INVALID = re.compile(r"Invalid value: (?P<value>.*): (?P<problem>[^:]*)", re.DOTALL)
+_LONGEST_VALUE = 60
 _LONGEST = 1500
 
 
@@ -46,7 +48,11 @@ def worth_again(status: int, payload: Manifest) -> bool:
         return "etcdserver" in message or "leader changed" in message or "request timed out" in message
     if status == 409:
         # Two writers met; without a field manager conflict nobody objects to what we want.
-        return not _manager_conflicts(payload) and payload.get("reason") == "Conflict" and "object has been modified" in message
+        return (
+            not _manager_conflicts(payload)
+            and payload.get("reason") == "Conflict"
+            and "object has been modified" in message
+        )
     if status == 403:
         # The controller that makes a new namespace's service account has not come to it yet.
         return "error looking up service account" in message
@@ -55,7 +61,7 @@ def worth_again(status: int, payload: Manifest) -> bool:
 
 def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what: str) -> MusterError:
     """The error for an answer that is not a success. ``what`` names the object or the list."""
-    message = str(payload.get("message") or f"HTTP status {status}").strip()[:_LONGEST]
+    message = _readable(payload).rstrip(".") or f"HTTP status {status}"
     if status == 401:
         return Unauthorized(f"The API server does not accept the credentials (401, when asked to {verb} {what}).",
                             hint="The token or certificate may have expired, or belongs to another cluster.", ref=ref)  # fmt: skip
@@ -69,7 +75,23 @@ def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what
         return Gone(f"{what}: {message}", ref=ref)
     if status in (400, 413, 422):
         return _rejected(payload, message, verb, ref, what)
-    return ServerError(f"The API server failed to {verb} {what} (status {status}): {message}", ref=ref)
+    return ServerError(f"The API server failed to {verb} {what} (status {status}): {message}.", ref=ref)
+
+
+def _readable(payload: Manifest) -> str:
+    """The server's message. It repeats the whole value of an invalid field, which may be long or secret, so that is left out."""
+    if payload.get("reason") != "Invalid" or not _causes(payload):
+        return str(payload.get("message") or "").strip()[:_LONGEST]
+    secret = (payload.get("details") or {}).get("kind") == "Secret"
+    return "; ".join(_cause(cause, secret) for cause in _causes(payload))[:_LONGEST]
+
+
+def _cause(cause: dict[str, t.Any], secret: bool) -> str:
+    message = str(cause.get("message", ""))
+    found = _INVALID.fullmatch(message)
+    if found and (secret or len(found["value"]) > _LONGEST_VALUE):
+        message = found["problem"]
+    return f"{cause['field']}: {message}" if cause.get("field") else message
 
 
 def _forbidden(message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
@@ -106,7 +128,9 @@ def _manager_conflicts(payload: Manifest) -> list[tuple[str, str]]:
 def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
     conflicts = _manager_conflicts(payload)
     if not conflicts:
-        return Conflict(f"Cannot {verb} {what}: {message}.", ref=ref, hint="Somebody else changes it at the same time; run again.")
+        return Conflict(
+            f"Cannot {verb} {what}: {message}.", ref=ref, hint="Somebody else changes it at the same time; run again."
+        )
     by_manager: dict[str, list[str]] = {}
     for manager, field in conflicts:
         by_manager.setdefault(manager, []).append(field)
@@ -121,9 +145,8 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
 def _rejected(payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
     fields = [str(cause.get("field")) for cause in _causes(payload) if cause.get("field")]
     if verb == "apply" and _IMMUTABLE.search(message):
-        named = ", ".join(fields) or "a field"
         return Immutable(
-            f"{what}: {named} cannot be changed in place: {message}",
+            f"{what} cannot be changed in place: {message}.",
             hint="With recreate the object is deleted and made again.", ref=ref, details={"fields": fields},
         )  # fmt: skip
-    return Rejected(f"The API server refused {what}: {message}", ref=ref, details={"fields": fields} if fields else {})
+    return Rejected(f"The API server refused {what}: {message}.", ref=ref, details={"fields": fields} if fields else {})

@@ -51,11 +51,11 @@ class Answer:
     retry_after: float | None = None
 
     def json(self) -> Manifest:
-        """The body as an object; an empty one where it is not JSON (a proxy's page)."""
+        """The body as an object; a message where it is not JSON (a proxy's page, a server of another protocol)."""
         try:
             parsed = json.loads(self.body)
         except ValueError:
-            return {}
+            return {"message": self.body[:200].decode(errors="replace")}
         return parsed if isinstance(parsed, dict) else {}
 
 
@@ -275,7 +275,9 @@ class HttpCluster:
         for path in ("/api", "/apis"):
             listing = self._json("GET", path, {}, verb="discover", what=path, accept=f"{_DISCOVERY},{_JSON}")
             if listing.get("kind") != "APIGroupDiscoveryList":
-                raise InvalidInput("This API server has no aggregated discovery; Kubernetes 1.30 or later is needed to prune.")
+                raise InvalidInput(
+                    "This API server has no aggregated discovery; Kubernetes 1.30 or later is needed to prune."
+                )
             found += kinds.discovered(listing)
         return found
 
@@ -391,7 +393,9 @@ class HttpCluster:
         answer = self._http.call("GET", path, query, accept=accept)
         if answer.status == 404:
             return Listing()
-        found = self._checked(answer, verb="list", ref=Ref(api_version, kind, "", namespace), what=f"objects of kind {kind}")
+        found = self._checked(
+            answer, verb="list", ref=Ref(api_version, kind, "", namespace), what=f"objects of kind {kind}"
+        )
         # Items of a list come without the two fields that say what they are.
         items = ({**item, "apiVersion": api_version, "kind": kind} for item in found.get("items") or [])
         return Listing(items, (found.get("metadata") or {}).get("resourceVersion") or "")
@@ -410,7 +414,9 @@ class HttpCluster:
             raise NotFound(f"The cluster does not serve {kind} of {api_version}.")
         return resource
 
-    def _json(self, method: str, path: str, query: dict[str, str], *, verb: str, what: str, accept: str = _JSON) -> Manifest:
+    def _json(
+        self, method: str, path: str, query: dict[str, str], *, verb: str, what: str, accept: str = _JSON
+    ) -> Manifest:
         return self._checked(self._http.call(method, path, query, accept=accept), verb=verb, ref=None, what=what)
 
     @staticmethod
@@ -488,6 +494,8 @@ def _load_pair(context: ssl.SSLContext, cert: str, key: str | None, source: str)
             file.write(f"{cert}\n{key or ''}")
         context.load_cert_chain(name)
     except ssl.SSLError as exc:
-        raise InvalidInput(f"The client certificate and key in {source} do not fit together: {exc.reason or exc}.") from exc
+        raise InvalidInput(
+            f"The client certificate and key in {source} do not fit together: {exc.reason or exc}."
+        ) from exc
     finally:
         pathlib.Path(name).unlink()

@@ -49,14 +49,10 @@ class Cluster(t.Protocol):
     def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False) -> Manifest:
         """Server-side apply as field manager ``muster``; the object as stored (or as it would be)."""
 
-    def delete(
-        self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None
-    ) -> bool:
+    def delete(self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None) -> bool:
         """Delete the object; False where it does not exist. With ``uid`` only that very object."""
 
-    def patch(
-        self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool
-    ) -> Manifest:
+    def patch(self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool) -> Manifest:
         """JSON merge patch of an object that exists."""
 
     def watch(

@@ -157,9 +157,15 @@ class Exec:
         try:
             status = json.loads(output)["status"]
             token = status.get("token")
-            proof = Proof(f"Bearer {token}" if token else None, status.get("clientCertificateData"), status.get("clientKeyData"))
+            proof = Proof(
+                f"Bearer {token}" if token else None, status.get("clientCertificateData"), status.get("clientKeyData")
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
-            raise Unauthorized(f"The credential plugin {self._config.get('command')} did not print an ExecCredential.") from exc
+            raise Unauthorized(
+                f"The credential plugin {self._config.get('command')} did not print an ExecCredential."
+            ) from exc
         if proof == Proof():
-            raise Unauthorized(f"The credential plugin {self._config.get('command')} gave neither a token nor a certificate.")
+            raise Unauthorized(
+                f"The credential plugin {self._config.get('command')} gave neither a token nor a certificate."
+            )
         return proof

@@ -76,8 +76,12 @@ def apply_objects(
 def _write(
     writer: Writer, steps: list[Step], report: Report, wish: Wish, on_progress: OnProgress | None, clock: Clock
 ) -> None:
-    """Wave after wave; a wave that failed is the last one."""
+    """Wave after wave; a wave that failed is the last one. In check mode all are asked, so that everything is told at once."""
     by_ref = {step.ref: step for step in steps}
+    updates = [step for step in steps if step.verdict == "update"]
+    if not writer.check and sum(step.verdict != "unchanged" for step in steps) > 1:
+        raise_all(run_all(writer.rehearse, updates, parallel=wish.parallel)[1])
+    refused: list[MusterError] = []
     progress, total = Progress(on_progress, clock), len(steps)
     outcomes: dict[Ref, Change] = {}
 
@@ -95,8 +99,11 @@ def _write(
         results += [carry_out(step) for step in todo[len(writes) :]]
         report.objects.update({change.ref: found for change, found in results if found is not None})
         report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
-        raise_all(failures, report.result(diff=False))
-        _establish(writer, results, clock)
+        refused += failures
+        if not writer.check:
+            raise_all(refused, report.result(diff=False))
+            _establish(writer, results, clock)
+    raise_all(refused)
 
 
 def _establish(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:
@@ -104,7 +111,7 @@ def _establish(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None
     known: dict[Ref, Manifest | None] = {
         change.ref: found for change, found in results if change.ref.kind == _DEFINITION and change.changed and found
     }
-    if not known or writer.check:
+    if not known:
         return
     wait_until(writer.cluster, list(known), timeout=_ESTABLISHED_TIMEOUT, known=known, goal="established", clock=clock)
     for definition in known.values():
@@ -120,7 +127,11 @@ def _prune(cluster: Cluster, steps: list[Step], report: Report, wish: Wish, prun
     found, warnings = owned_objects(cluster, wish.owner, namespaces=namespaces, parallel=wish.parallel)
     report.warnings += warnings
     leftover = {ref: item for item in found if (ref := named([item])[0]).identity not in wanted}
-    report.merge(_delete(cluster, leftover, check=wish.check, delete_data=prune_data, option="prune_data", parallel=wish.parallel))
+    report.merge(
+        _delete(
+            cluster, leftover, check=wish.check, delete_data=prune_data, option="prune_data", parallel=wish.parallel
+        )
+    )
 
 
 def delete_objects(
@@ -148,7 +159,15 @@ def delete_objects(
     wait_gone = functools.partial(
         wait_until, cluster, timeout=wait_timeout, goal="gone", on_progress=on_progress, clock=clock
     ) if wait and not check else None  # fmt: skip
-    report = _delete(cluster, there, check=check, delete_data=delete_data, option="delete_data", parallel=parallel, wait_gone=wait_gone)
+    report = _delete(
+        cluster,
+        there,
+        check=check,
+        delete_data=delete_data,
+        option="delete_data",
+        parallel=parallel,
+        wait_gone=wait_gone,
+    )
     report.warnings += warnings
     report.changes += [Change(ref, "unchanged", "is not there") for ref, item in live.items() if item is None]
     return report
@@ -171,8 +190,9 @@ def _delete(
 
     def remove(ref: Ref) -> Change:
         item = live[ref]
-        if holds_data(ref, item) and not delete_data:
-            return Change(ref, "kept", f"holds data; {option} deletes it")
+        data = "" if delete_data else _data_of(cluster, ref, item, live)
+        if data:
+            return Change(ref, "kept", f"{data}; {option} deletes it")
         if item["metadata"].get("deletionTimestamp"):
             return Change(ref, "unchanged", "is being deleted already")
         change = Change(ref, "deleted", before={"apiVersion": ref.api_version, "kind": ref.kind,
@@ -192,9 +212,27 @@ def _delete(
             _wait_gone(wait_gone, going, report)
     kept = [change for change in report.changes if change.action == "kept"]
     if kept:
-        told = ", ".join(str(change.ref) for change in kept)
-        report.warnings.append(f"Kept, because it holds data: {told}. Set {option} to delete it.")
+        told = ", ".join(f"{change.ref} ({change.reason.partition(';')[0]})" for change in kept)
+        report.warnings.append(f"Kept: {told}. Set {option} to delete.")
     return report
+
+
+def _data_of(cluster: Cluster, ref: Ref, item: Manifest, going: t.Collection[Ref]) -> str:
+    """What would be lost with the object for good, empty where nothing is."""
+    if holds_data(ref, item):
+        return "holds data"
+    if ref.kind != _DEFINITION:
+        return ""
+    group = ref.name.partition(".")[2]  # a definition is named <plural>.<group>, and all objects of its kind go with it
+    gone_too = {other.identity for other in going}
+    left = [
+        other
+        for api_version, kind, resource in cluster.kinds()
+        if f"{resource.plural}.{api_version.rpartition('/')[0]}" == ref.name and group
+        for other in named(cluster.list_metadata(api_version, kind))
+        if other.identity not in gone_too
+    ]
+    return f"{left[0]} and {len(left) - 1} more objects of its kind exist" if left else ""
 
 
 def _wait_gone(wait_gone: t.Callable[..., t.Any], refs: list[Ref], report: Report) -> None:

@@ -91,7 +91,12 @@ class Conflict(MusterError):
     """Another field manager has fields that we want, or another owner has the object."""
 
     def __init__(
-        self, message: str, *, manager: str = "", fields: t.Sequence[str] = (), hint: str | None = None,
+        self,
+        message: str,
+        *,
+        manager: str = "",
+        fields: t.Sequence[str] = (),
+        hint: str | None = None,
         ref: Ref | None = None,
     ) -> None:
         super().__init__(message, hint=hint, ref=ref, details={"manager": manager, "fields": list(fields)})

@@ -17,6 +17,7 @@ import json
 import typing as t
 
 from .objects import FIELD_MANAGER, Manifest
+from .quantity import canonical
 
 Trie = dict[str, t.Any]
 
@@ -64,6 +65,15 @@ def overlaid(live: Manifest, wanted: Manifest) -> Manifest:
         kept = {key: value for key, value in (live["metadata"].get(part) or {}).items() if key in ours}
         merged["metadata"][part] = {**kept, **(wanted["metadata"].get(part) or {})}
     return merged
+
+
+def covers(live: t.Any, wanted: t.Any) -> bool:
+    """Whether a value that the server completed still says what was wanted."""
+    if isinstance(wanted, dict):
+        return isinstance(live, dict) and all(covers(live.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(live, list) and len(live) == len(wanted) and all(map(covers, live, wanted))
+    return bool(canonical(live) == canonical(wanted))
 
 
 def _missing(wanted: dict[str, t.Any], node: Trie, path: str) -> t.Iterator[str]:

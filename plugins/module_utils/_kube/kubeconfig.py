@@ -55,7 +55,9 @@ def load(params: Params, env: Environment = os.environ) -> Connection:
 def _from_files(params: Params, env: Environment) -> Connection:
     given = params.get("kubeconfig")
     if isinstance(given, dict):
-        return _selected(_absolute(given, pathlib.Path.cwd(), "option kubeconfig"), params.get("context"), "option kubeconfig")
+        return _selected(
+            _absolute(given, pathlib.Path.cwd(), "option kubeconfig"), params.get("context"), "option kubeconfig"
+        )
     if given:
         return _from_paths(str(given), params.get("context"), must_exist=True)
     if env.get("KUBECONFIG"):
@@ -111,14 +113,19 @@ def _parse(path: pathlib.Path) -> dict[str, t.Any]:
         parsed = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
     except PermissionError as exc:
         raise InvalidInput(
-            f"The kubeconfig {path} cannot be read: permission denied.", hint="It must be readable for the user of the task."
+            f"The kubeconfig {path} cannot be read: permission denied.",
+            hint="It must be readable for the user of the task.",
         ) from exc
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        raise InvalidInput(f"The kubeconfig {path} is not YAML: {getattr(exc, 'problem', None) or 'cannot be parsed'}{where}.") from exc
+        raise InvalidInput(
+            f"The kubeconfig {path} is not YAML: {getattr(exc, 'problem', None) or 'cannot be parsed'}{where}."
+        ) from exc
     if not isinstance(parsed, dict):
-        raise InvalidInput(f"The kubeconfig {path} is empty or not a mapping.", hint="A kubeconfig has clusters, contexts and users.")
+        raise InvalidInput(
+            f"The kubeconfig {path} is empty or not a mapping.", hint="A kubeconfig has clusters, contexts and users."
+        )
     return parsed
 
 
@@ -145,7 +152,9 @@ def _absolute(config: dict[str, t.Any], folder: pathlib.Path, source: str) -> di
 def _selected(config: dict[str, t.Any], context_name: str | None, source: str) -> Connection:
     name = context_name or config.get("current-context")
     if not name:
-        raise InvalidInput(f"The kubeconfig {source} has no current-context.", hint="Choose one with the option context.")
+        raise InvalidInput(
+            f"The kubeconfig {source} has no current-context.", hint="Choose one with the option context."
+        )
     context = _entry(config, "contexts", name, source)
     cluster = _entry(config, "clusters", context.get("cluster"), source)
     user = _entry(config, "users", context["user"], source) if context.get("user") else {}

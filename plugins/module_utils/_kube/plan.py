@@ -123,12 +123,16 @@ class _Namespaces:
     """Which namespaces exist. Asked only for those in which something was not found, so a rerun asks for none."""
 
     def __init__(self, cluster: Cluster, wanted: list[Manifest], live: dict[Ref, Manifest], wish: Wish) -> None:
-        self.promised = {item["metadata"]["name"] for item in wanted if (item["apiVersion"], item["kind"]) == ("v1", "Namespace")}
+        self.promised = {
+            item["metadata"]["name"] for item in wanted if (item["apiVersion"], item["kind"]) == ("v1", "Namespace")
+        }
         refs = [ref_of(manifest) for manifest in wanted]
         names = sorted({ref.namespace for ref in refs if ref.namespace and ref not in live})
         asked = [Ref("v1", "Namespace", name) for name in names]
         found = do_all(cluster.get, asked, parallel=wish.parallel)
-        self._found: dict[str | None, Manifest | None] = {ref.name: item for ref, item in zip(asked, found, strict=True)}
+        self._found: dict[str | None, Manifest | None] = {
+            ref.name: item for ref, item in zip(asked, found, strict=True)
+        }
 
     def there(self, name: str | None) -> bool:
         """True also where nobody asked: something of ours was found in it."""
@@ -139,9 +143,7 @@ class _Namespaces:
         return bool(found and found["metadata"].get("deletionTimestamp"))
 
 
-def _step(
-    wanted: Manifest, live: dict[Ref, Manifest], namespaces: _Namespaces, blind: set[Ref], wish: Wish
-) -> Step:
+def _step(wanted: Manifest, live: dict[Ref, Manifest], namespaces: _Namespaces, blind: set[Ref], wish: Wish) -> Step:
     ref = ref_of(wanted)
     found = live.get(ref)
     if namespaces.terminating(ref.namespace):
@@ -228,5 +230,3 @@ def _same_secrets(wanted: Manifest, live: Manifest, path: tuple[str, ...]) -> bo
         return bool(wish == held)
     have = held if isinstance(held, dict) else {}
     return fields.owned_keys(live, *path) <= set(wish) and all(have.get(key) == value for key, value in wish.items())
-
-

@@ -58,7 +58,9 @@ def raise_all(failures: t.Sequence[MusterError], details: dict[str, t.Any] | Non
         raise failure
     told = list(dict.fromkeys(failure.message for failure in failures))
     hints = list(dict.fromkeys(failure.hint for failure in failures if failure.hint))
-    message = f"{len(failures)} objects failed: " + " ".join(f"({number}) {text}" for number, text in enumerate(told, 1))
+    message = f"{len(failures)} objects failed: " + " ".join(
+        f"({number}) {text}" for number, text in enumerate(told, 1)
+    )
     raise ApplyFailed(f"{message} {' '.join(hints)}".strip(), errors=failures, details=details)
 
 

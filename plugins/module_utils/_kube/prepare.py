@@ -38,7 +38,11 @@ def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
     for item in objects:
         if item is None:
             continue
-        if isinstance(item, dict) and str(item.get("kind", "")).endswith("List") and isinstance(item.get("items"), list):
+        if (
+            isinstance(item, dict)
+            and str(item.get("kind", "")).endswith("List")
+            and isinstance(item.get("items"), list)
+        ):
             found += flatten(item["items"])
         else:
             found.append(item)

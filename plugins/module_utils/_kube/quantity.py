@@ -34,7 +34,9 @@ def parse(value: str | int | float) -> decimal.Decimal:
     """The number that a quantity stands for; ValueError where it is none."""
     found = _QUANTITY.fullmatch(str(value)) if not isinstance(value, bool) else None
     if found is None:
-        raise ValueError(f"{value!r} is not a quantity: a number with at most a suffix, such as 500m, 12G or 12Gi, without spaces")
+        raise ValueError(
+            f"{value!r} is not a quantity: a number with at most a suffix, such as 500m, 12G or 12Gi, without spaces"
+        )
     number, suffix = decimal.Decimal(found[1]), found[2] or ""
     if suffix in _BINARY:
         return _CONTEXT.multiply(number, _BINARY[suffix])

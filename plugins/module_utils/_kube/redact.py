@@ -68,5 +68,7 @@ def _replaced(manifest: Manifest, paths: list[tuple[str, ...]], how: t.Callable[
         parent = at(shown, path[:-1])
         if isinstance(parent, dict) and path[-1] in parent:
             value = parent[path[-1]]
-            parent[path[-1]] = {key: how(item) for key, item in value.items()} if isinstance(value, dict) else how(value)
+            parent[path[-1]] = (
+                {key: how(item) for key, item in value.items()} if isinstance(value, dict) else how(value)
+            )
     return shown

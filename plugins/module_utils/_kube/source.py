@@ -33,7 +33,9 @@ def documents(text: str, source: str) -> list[t.Any]:
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
-        raise InvalidInput(f"{source}{where}: not YAML ({getattr(exc, 'problem', None) or exc}).", hint="Nothing was changed.") from exc
+        raise InvalidInput(
+            f"{source}{where}: not YAML ({getattr(exc, 'problem', None) or exc}).", hint="Nothing was changed."
+        ) from exc
 
 
 def _loader(yaml: t.Any) -> t.Any:
@@ -61,7 +63,10 @@ def from_path(src: str) -> list[t.Any]:
         files = sorted(pathlib.Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207  (may be absolute)
         files = [item for item in files if item.is_file()]
     if not files:
-        raise InvalidInput(f"src {src}: there is no such file, or no {', '.join(_SUFFIXES)} in the folder.", hint="Nothing was changed.")
+        raise InvalidInput(
+            f"src {src}: there is no such file, or no {', '.join(_SUFFIXES)} in the folder.",
+            hint="Nothing was changed.",
+        )
     return [item for file in files for item in from_definition(_read(file), str(file))]
 
 

@@ -40,7 +40,9 @@ def check(objects: t.Sequence[t.Any]) -> None:
 def _raise(problems: list[str], verb: str) -> None:
     if problems:
         raise InvalidInput(
-            f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the objects to {verb}: " + "; ".join(problems) + ".",
+            f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the objects to {verb}: "
+            + "; ".join(problems)
+            + ".",
             hint="Nothing was changed.",
             details={"problems": problems},
         )
@@ -80,7 +82,11 @@ def _title(manifest: t.Any, index: int) -> str:
 def _identity(manifest: Manifest) -> t.Iterator[str]:
     api_version, kind, metadata = manifest.get("apiVersion"), manifest.get("kind"), manifest.get("metadata")
     if not isinstance(api_version, str) or not _API_VERSION.fullmatch(api_version):
-        yield f"apiVersion is {api_version!r}, not something like v1 or apps/v1" if api_version else "apiVersion is missing"
+        yield (
+            f"apiVersion is {api_version!r}, not something like v1 or apps/v1"
+            if api_version
+            else "apiVersion is missing"
+        )
     if not isinstance(kind, str) or not kind:
         yield "kind is missing"
     if not isinstance(metadata, dict):
@@ -114,8 +120,11 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
     for path, value in (
         ("metadata.labels", metadata.get("labels")),
         ("metadata.annotations", metadata.get("annotations")),
-        *(((key, manifest.get(key)) for key in ("data", "stringData", "binaryData"))
-          if manifest.get("kind") in ("ConfigMap", "Secret") else ()),
+        *(
+            ((key, manifest.get(key)) for key in ("data", "stringData", "binaryData"))
+            if manifest.get("kind") in ("ConfigMap", "Secret")
+            else ()
+        ),
     ):
         if value is None:
             continue

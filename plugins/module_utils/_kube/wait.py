@@ -178,7 +178,9 @@ def _pods_of(cluster: Cluster, manifest: Manifest | None) -> list[str]:
     if manifest is None or not labels or manifest["kind"] == "Service":
         return []
     try:
-        pods = cluster.list("v1", "Pod", manifest["metadata"].get("namespace"), ",".join(f"{k}={v}" for k, v in labels.items()))
+        pods = cluster.list(
+            "v1", "Pod", manifest["metadata"].get("namespace"), ",".join(f"{k}={v}" for k, v in labels.items())
+        )
     except MusterError:
         return []  # a reason that cannot be read must not hide the one that was
     told = [f"pod {item['metadata']['name']} {state.reason}" for item in pods if not (state := pod(item)).ready]

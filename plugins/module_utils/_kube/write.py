@@ -48,8 +48,8 @@ class Writer:
             stored = self._applied(step.wanted)
         except Immutable as exc:
             return self._recreated(step, exc)
-        except Rejected as exc:
-            if self.check and "does not support dry run" in exc.message:
+        except (Rejected, ServerError) as exc:
+            if self.check and _about_webhook(exc):
                 return self._guessed(step), None
             raise
         if step.live and stored["metadata"].get("resourceVersion") == step.live["metadata"].get("resourceVersion") and (
@@ -57,6 +57,16 @@ class Writer:
         ):  # fmt: skip
             return Change(step.ref, "unchanged", step.reason), stored
         return self._change(step, stored), self._remembered(step.wanted, stored)
+
+    def rehearse(self, step: Step) -> None:
+        """Let the server say now what it would refuse (a conflict, an immutable field), before anything is written."""
+        try:
+            self.cluster.apply(step.wanted, dry_run=True, force_conflicts=self.force_conflicts)
+        except Immutable as exc:
+            self._may_recreate(step, exc)
+        except (Rejected, ServerError) as exc:
+            if not _about_webhook(exc):
+                raise
 
     def _applied(self, wanted: Manifest) -> Manifest:
         deadline = self.clock.monotonic() + _WEBHOOK_PATIENCE
@@ -74,31 +84,52 @@ class Writer:
         return Change(step.ref, "updated", step.reason, before=shown(step.live), after=shown(stored))
 
     def _guessed(self, step: Step) -> Change:
-        """A webhook with side effects cannot be asked, so show what is wanted."""
-        reason = "a webhook does not support dry run, so this is what was asked for"
+        """A webhook with side effects, or one that does not answer, cannot be asked, so show what is wanted."""
+        reason = "a webhook could not be asked, so this is what was asked for"
         action: Action = "updated" if step.live else "created"
-        return Change(step.ref, action, reason, before=shown(step.live) if step.live else None, after=shown(step.wanted))
+        return Change(
+            step.ref, action, reason, before=shown(step.live) if step.live else None, after=shown(step.wanted)
+        )
 
     def _remembered(self, wanted: Manifest, stored: Manifest) -> Manifest:
         """Write down fields that this server did not keep, or every run would ask for them again."""
         dropped = fields.unowned(wanted, stored)
         if self.check or not dropped or "managedFields" not in stored["metadata"]:
             return stored
-        noted = {**wanted["metadata"], "annotations": {**annotations_of(wanted), ANNOTATION_NOT_KEPT: "\n".join(dropped)}}
+        noted = {
+            **wanted["metadata"],
+            "annotations": {**annotations_of(wanted), ANNOTATION_NOT_KEPT: "\n".join(dropped)},
+        }
         return self._applied({**wanted, "metadata": noted})
 
-    def _recreated(self, step: Step, refusal: Immutable) -> tuple[Change, Manifest | None]:
-        if not self.recreate or step.live is None:
+    def _may_recreate(self, step: Step, refusal: Immutable) -> Manifest:
+        if step.live is None:
             raise refusal
+        if not self.recreate:
+            raise _naming_fields(refusal, step.wanted, step.live)
         if holds_data(step.ref, step.live):
-            raise InvalidInput(f"{step.ref} holds data and is never recreated: {refusal.message}", ref=step.ref) from refusal
-        change = Change(step.ref, "recreated", refusal.message, before=shown(step.live), after=shown(step.wanted))
+            raise InvalidInput(
+                f"{step.ref} holds data and is never recreated: {refusal.message}", ref=step.ref
+            ) from refusal
+        return step.live
+
+    def _recreated(self, step: Step, refusal: Immutable) -> tuple[Change, Manifest | None]:
+        live = self._may_recreate(step, refusal)
+        why = _naming_fields(refusal, step.wanted, live).message
+        change = Change(step.ref, "recreated", why, before=shown(live), after=shown(step.wanted))
         if self.check:
             return change, None
         # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
         propagation = "Orphan" if step.ref.kind == "StatefulSet" else "Foreground"
-        self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=step.live["metadata"].get("uid"))
-        wait_until(self.cluster, [step.ref], timeout=_GONE_TIMEOUT, predicates={step.ref.kind: gone}, goal="gone", clock=self.clock)
+        self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=live["metadata"].get("uid"))
+        wait_until(
+            self.cluster,
+            [step.ref],
+            timeout=_GONE_TIMEOUT,
+            predicates={step.ref.kind: gone},
+            goal="gone",
+            clock=self.clock,
+        )
         return change, self._remembered(step.wanted, self._applied(step.wanted))
 
 
@@ -125,11 +156,31 @@ def _visible(manifest: Manifest) -> Manifest:
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
 
 
+_MUTABLE = re.compile(r"'(\w+)'")
+
+
+def _naming_fields(refusal: Immutable, wanted: Manifest, live: Manifest) -> Immutable:
+    """For a StatefulSet the server only lists the fields that could be changed; say which of the others was."""
+    if "for fields other than" not in refusal.message:
+        return refusal
+    mutable = _MUTABLE.findall(refusal.message)
+    spec, held = wanted.get("spec") or {}, live.get("spec") or {}
+    changed = [f"spec.{key}" for key in spec if key not in mutable and not fields.covers(held.get(key), spec[key])]
+    if not changed:
+        return refusal
+    return Immutable(f"{refusal.ref} cannot be changed in place: {', '.join(changed)} {'is' if len(changed) == 1 else 'are'} immutable.",
+                     hint=refusal.hint, ref=refusal.ref, details={"fields": changed})  # fmt: skip
+
+
+def _about_webhook(exc: MusterError) -> bool:
+    """A dry run that says nothing about the object."""
+    return "does not support dry run" in exc.message or "failed calling webhook" in exc.message
+
+
 def _may_come(exc: MusterError) -> bool:
     """A webhook whose server just started, or a kind whose definition was just established."""
     message = exc.message
     return "failed calling webhook" in message or (
-        isinstance(exc, NotFound) and ("could not find the requested resource" in message or "does not serve" in message)
+        isinstance(exc, NotFound)
+        and ("could not find the requested resource" in message or "does not serve" in message)
     )
-
-
