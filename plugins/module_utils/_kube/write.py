@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from . import fields, redact
 from .cluster import Cluster
