@@ -21,7 +21,8 @@ Manifest = dict[str, t.Any]
 
 LABEL_JOB = "muster.ml/job"
 LABEL_GROUP = "muster.ml/group"
-ANNOTATION_SPEC_HASH = "muster.ml/spec-hash"
+LABEL_ROLE = "muster.ml/role"
+ANNOTATION_SPEC_PARTS = "muster.ml/spec-parts"
 ANNOTATION_CONFIG_HASH = "muster.ml/config-hash"
 
 # A StatefulSet puts "<name>-<10 character revision>" into a pod label, and a label ends at 63 characters.

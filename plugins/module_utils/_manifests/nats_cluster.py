@@ -23,6 +23,7 @@ from .meta import (
     check_name,
     compact,
     fingerprint,
+    quantity_value,
 )
 from .pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template, resources
 
@@ -349,7 +350,26 @@ def peers(view: ServerView) -> set[str]:
     return {str(route.get("remote_id")) for route in routes if route.get("remote_id")}
 
 
-def problems(cluster: NatsCluster, views: list[ServerView]) -> list[str]:
+def is_stale(cluster: NatsCluster, pod: Mapping[str, t.Any], payload: int | None) -> bool:
+    """Whether a server runs with other settings than CLUSTER has. One that does not answer is not judged by them."""
+    main = pod["spec"]["containers"][0]
+    wanted = resources(cluster.pod.resources, "resources")
+    return (payload is not None and payload != cluster.max_payload) or not _same(main.get("resources") or {}, wanted)
+
+
+def _same(live: Mapping[str, t.Any], wanted: Mapping[str, t.Any]) -> bool:
+    """Equal by value; requests that only follow from limits do not count as a difference."""
+    for side in ("limits", "requests"):
+        have, want = live.get(side) or {}, wanted.get(side) or {}
+        if any(key not in have or quantity_value(have[key]) != quantity_value(value) for key, value in want.items()):
+            return False
+        extra = set(have) - set(want) - (set(wanted.get("limits") or {}) if side == "requests" else set())
+        if extra:
+            return False
+    return True
+
+
+def problems(cluster: NatsCluster, views: list[ServerView], *, payload: bool = True) -> list[str]:
     """Why the cluster is not as wanted, one line per server at fault; empty when every server agrees that it is."""
     found = []
     if len(views) != cluster.size:
@@ -361,6 +381,6 @@ def problems(cluster: NatsCluster, views: list[ServerView]) -> list[str]:
         others = len(peers(view) - {str(view.varz.get("server_id"))})
         if others != cluster.size - 1:
             found.append(f"{view.pod}: routes to {others} of {cluster.size - 1} other servers")
-        if view.varz.get("max_payload") != cluster.max_payload:
+        if payload and view.varz.get("max_payload") != cluster.max_payload:
             found.append(f"{view.pod}: max_payload is {view.varz.get('max_payload')}, not {cluster.max_payload}")
     return found

@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import typing as t
 from collections.abc import Mapping, Sequence
 
 from .meta import (
+    ANNOTATION_SPEC_PARTS,
     LABEL_GROUP,
     LABEL_JOB,
     STATEFULSET_NAME_MAX,
@@ -152,12 +154,13 @@ class PersiaJob:
         return f"{self.name}-metrics-gateway"
 
     @property
-    def spec_hash(self) -> str:
-        """Changes when the training itself would: what a running or finished job is compared with."""
+    def spec_parts(self) -> dict[str, str]:
+        """A hash per option: what a running or finished training is compared with, and told apart by."""
         spec = dataclasses.asdict(self)
+        groups = spec.pop("groups")
         # The gateway may change without the training noticing.
         spec["metrics"] = {"enabled": self.metrics.enabled}
-        return fingerprint(spec)
+        return {key: fingerprint(value) for key, value in {**spec, **groups}.items()}
 
 
 def from_params(params: Mapping[str, t.Any]) -> PersiaJob:
@@ -290,7 +293,19 @@ def config_map(job: PersiaJob, extra: Mapping[str, str] | None = None) -> Manife
         data["global_config.yml"] = to_yaml(_global_config(job))
     if job.embedding_config is not None:
         data["embedding_config.yml"] = to_yaml(job.embedding_config)
-    return _config_map(job, job.config_name, data)
+    manifest = _config_map(job, job.config_name, data)
+    # Here, and not on the workloads: it must outlive each of them.
+    manifest["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.spec_parts, sort_keys=True)}
+    return manifest
+
+
+def changed_parts(job: PersiaJob, live_config: Mapping[str, t.Any] | None) -> list[str]:
+    """Options in which JOB differs from the one that LIVE_CONFIG, its configuration in the cluster, was made for."""
+    annotations = ((live_config or {}).get("metadata") or {}).get("annotations") or {}
+    if ANNOTATION_SPEC_PARTS not in annotations:
+        return []
+    then, now = json.loads(annotations[ANNOTATION_SPEC_PARTS]), job.spec_parts
+    return sorted(key for key in {*then, *now} if then.get(key) != now.get(key))
 
 
 def files_map(job: PersiaJob) -> list[Manifest]:

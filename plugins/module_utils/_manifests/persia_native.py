@@ -14,7 +14,7 @@ import dataclasses
 import typing as t
 
 from .merge import apply_overrides
-from .meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_HASH, Manifest, check_name, compact, fingerprint
+from .meta import ANNOTATION_CONFIG_HASH, LABEL_ROLE, Manifest, check_name, compact, fingerprint
 from .persia_job import (
     CONFIG_PATH,
     LAUNCHER_WORDS,
@@ -103,7 +103,11 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulS
         replicas=group.replicas,
         nproc_per_node=group.nproc_per_node,
         pod=pod,
-        labels={**job.labels, "app.kubernetes.io/component": group.group_name},
+        labels={
+            **job.labels,
+            "app.kubernetes.io/component": group.group_name,
+            LABEL_ROLE: LAUNCHER_WORDS[group.role],
+        },
         annotations={ANNOTATION_CONFIG_HASH: config_hash},
         selector=job.selector(group.group_name),
         container=group.group_name,
@@ -170,7 +174,6 @@ def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet, *, su
         "name": ranked.name,
         "namespace": job.namespace,
         "labels": {**ranked.match_labels, **ranked.labels},
-        "annotations": {ANNOTATION_SPEC_HASH: job.spec_hash},
     }
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 

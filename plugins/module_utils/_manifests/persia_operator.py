@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from .meta import ANNOTATION_SPEC_HASH, InvalidSpec, Manifest, compact
+from .meta import InvalidSpec, Manifest, compact
 from .persia_job import Group, PersiaJob, Role, config_map, config_paths, files_map, shared_volumes, storage_claim
 from .pods import merge_env, resources, volumes_and_mounts
 
@@ -17,7 +17,7 @@ FINALIZER = "persiajobs.persia.com"
 # The operator puts this on the pods and Services that it makes; they have no owner reference.
 JOB_LABEL = "persia_job"
 
-_SECTIONS: dict[Role, str] = {
+SECTIONS: dict[Role, str] = {
     "embedding_parameter_server": "embeddingParameterServer",
     "embedding_worker": "embeddingWorker",
     "dataloader": "dataloader",
@@ -95,7 +95,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
             "restartPolicy": "Never",
             "imagePullPolicy": nn_worker.pod.image_pull_policy,
             "volumes": [*nn_worker.pod.volumes, *volumes],
-            **{_SECTIONS[role]: _section(job, group) for role, group in job.groups.items() if group.replicas},
+            **{SECTIONS[role]: _section(job, group) for role, group in job.groups.items() if group.replicas},
         }
     )
     return {
@@ -105,7 +105,6 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
             "name": job.name,
             "namespace": job.namespace,
             "labels": job.labels,
-            "annotations": {ANNOTATION_SPEC_HASH: job.spec_hash},
         },
         "spec": spec,
     }

@@ -233,14 +233,32 @@ def pod_template(
     env: Sequence[Mapping[str, t.Any]] = (),
     annotations: Mapping[str, str] | None = None,
     claims: Sequence[str] = (),
-    pod: Mapping[str, t.Any] | None = None,
 ) -> Manifest:
-    """A pod template of one main container; ENV comes before the user's own, POD adds fields to the pod spec."""
+    """A pod template of one main container; ENV comes before the user's own."""
     _check(settings)
     volumes, mounts = volumes_and_mounts(settings, claims)
-    main = compact(
+    main = {"name": container, **_container(settings, env), **compact({"volumeMounts": mounts})}
+    spec = compact(
         {
-            "name": container,
+            "initContainers": [dict(entry) for entry in settings.init_containers],
+            "containers": [main],
+            "volumes": volumes,
+            **_placement(settings, selector),
+            "serviceAccountName": settings.service_account_name,
+            # Training code does not talk to the API server: it gets a token only with an account of its own.
+            "automountServiceAccountToken": None if settings.service_account_name else False,
+            "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
+            "securityContext": _or_default(settings.pod_security_context, RESTRICTED_POD),
+            "terminationGracePeriodSeconds": settings.termination_grace_period_seconds,
+        }
+    )
+    metadata = compact({"labels": dict(labels), "annotations": dict(annotations or {})})
+    return {"metadata": metadata, "spec": spec}
+
+
+def _container(settings: PodSettings, env: Sequence[Mapping[str, t.Any]]) -> Manifest:
+    return compact(
+        {
             "image": settings.image,
             "imagePullPolicy": settings.image_pull_policy,
             "command": list(settings.command),
@@ -248,7 +266,6 @@ def pod_template(
             "env": merge_env(env, settings.env),
             "ports": container_ports(settings.ports, "ports"),
             "resources": resources(settings.resources, "resources"),
-            "volumeMounts": mounts,
             "readinessProbe": settings.readiness_probe,
             "livenessProbe": settings.liveness_probe,
             "startupProbe": settings.startup_probe,
@@ -257,27 +274,16 @@ def pod_template(
             "terminationMessagePolicy": "FallbackToLogsOnError",
         }
     )
-    spec = compact(
-        {
-            "initContainers": [dict(entry) for entry in settings.init_containers],
-            "containers": [main],
-            "volumes": volumes,
-            "nodeSelector": settings.node_selector,
-            "tolerations": [dict(entry) for entry in settings.tolerations],
-            "affinity": settings.affinity,
-            "topologySpreadConstraints": spread_constraints(settings.topology_spread_constraints, selector),
-            "priorityClassName": settings.priority_class_name,
-            "serviceAccountName": settings.service_account_name,
-            # Training code does not talk to the API server: it gets a token only with an account of its own.
-            "automountServiceAccountToken": None if settings.service_account_name else False,
-            "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
-            "securityContext": _or_default(settings.pod_security_context, RESTRICTED_POD),
-            "terminationGracePeriodSeconds": settings.termination_grace_period_seconds,
-            **(pod or {}),
-        }
-    )
-    metadata = compact({"labels": dict(labels), "annotations": dict(annotations or {})})
-    return {"metadata": metadata, "spec": spec}
+
+
+def _placement(settings: PodSettings, selector: Mapping[str, str]) -> Manifest:
+    return {
+        "nodeSelector": settings.node_selector,
+        "tolerations": [dict(entry) for entry in settings.tolerations],
+        "affinity": settings.affinity,
+        "topologySpreadConstraints": spread_constraints(settings.topology_spread_constraints, selector),
+        "priorityClassName": settings.priority_class_name,
+    }
 
 
 def _or_default(given: Mapping[str, t.Any] | None, default: Manifest) -> Manifest:

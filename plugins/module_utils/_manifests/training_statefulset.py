@@ -38,6 +38,7 @@ class TrainingStatefulSet:
     nproc_per_node: int = 1
     master_port: int = 29500
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # Of the pods.
     annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # Labels that tell the pods of this group from all others; the default is the group's own name.
     selector: Mapping[str, str] | None = None
@@ -85,7 +86,6 @@ def _metadata(group: TrainingStatefulSet) -> Manifest:
             "name": group.name,
             "namespace": group.namespace,
             "labels": {**group.match_labels, **group.labels},
-            "annotations": dict(group.annotations),
         }
     )
 

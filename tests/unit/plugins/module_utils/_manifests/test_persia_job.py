@@ -14,7 +14,11 @@ import yaml
 
 from ansible_collections.muster.ml.plugins.module_utils._manifests import persia_native, persia_operator
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
-from ansible_collections.muster.ml.plugins.module_utils._manifests.persia_job import PersiaJob, from_params
+from ansible_collections.muster.ml.plugins.module_utils._manifests.persia_job import (
+    PersiaJob,
+    changed_parts,
+    from_params,
+)
 
 Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
 
@@ -127,12 +131,21 @@ def test_configuration_on_the_shared_storage() -> None:
     assert {"name": "PERSIA_GLOBAL_CONFIG", "value": "/data/g.yml"} in env
 
 
-def test_the_hash_changes_with_the_training_only() -> None:
-    assert job().spec_hash == job().spec_hash
-    assert job().spec_hash == job(metrics={"image": "other:1"}).spec_hash
-    assert job().spec_hash != job(nn_worker={"replicas": 3}).spec_hash
-    assert job().spec_hash != job(embedding_config={"slots_config": {"age": {"dim": 16}}}).spec_hash
-    assert job().spec_hash != job(files={"train.py": "other"}).spec_hash
+def test_what_changed_is_named() -> None:
+    live = by_name(persia_native.manifests(job()))["ConfigMap", "adult-config"]
+
+    def changed(**fields: t.Any) -> list[str]:
+        return changed_parts(job(**fields), live)
+
+    assert changed() == []
+    assert changed(metrics={"image": "other:1"}) == []
+    assert changed(nn_worker={"replicas": 3}) == ["nn_worker"]
+    assert changed(embedding_config={"slots_config": {"age": {"dim": 16}}}, files={"train.py": "other"}) == [
+        "embedding_config",
+        "files",
+    ]
+    assert changed(backend="operator") == ["backend"]
+    assert changed_parts(job(), None) == []
 
 
 def test_operator_resource_has_no_field_of_its_own_invention() -> None:

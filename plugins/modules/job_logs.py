@@ -1,0 +1,189 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: job_logs
+short_description: Logs of all ranks of a training
+version_added: 0.1.0
+description:
+  - Returns the logs of all ranks of a training, each line with the rank in front of it, and on request what a pattern finds in them.
+  - Knows trainings of M(muster.ml.persia_job) on both backends, and groups of M(muster.ml.training_statefulset).
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.attributes
+  - muster.ml.attributes.kube_info
+options:
+  name:
+    description: Name of the training or group.
+    type: str
+    required: true
+  namespace:
+    description: Its namespace. Without it that of the kubeconfig's context.
+    type: str
+  kind:
+    description: The module that made it.
+    type: str
+    choices: [persia_job, training_statefulset]
+    default: persia_job
+  groups:
+    description: Only these groups, such as V(trainer). Without any, all.
+    type: list
+    elements: str
+    default: []
+  tail_lines:
+    description: Only the last lines of each rank. V(0) for all.
+    type: int
+    default: 100
+  previous:
+    description: The log of the container before its last restart, of those ranks that have restarted.
+    type: bool
+    default: false
+  search:
+    description:
+      - Regular expression with named groups, such as V(loss=(?P<loss>[0-9.]+\) auc=(?P<auc>[0-9.]+\)). Each match is returned in RV(found).
+      - Looked for in the whole log, whatever O(tail_lines).
+    type: str
+"""
+
+EXAMPLES = r"""
+- name: Last lines of the trainers
+  muster.ml.job_logs:
+    name: adult
+    namespace: ml
+    groups: [trainer]
+    tail_lines: 20
+
+- name: Loss and AUC
+  muster.ml.job_logs:
+    name: adult
+    namespace: ml
+    groups: [trainer]
+    search: 'epoch=(?P<epoch>\d+) loss=(?P<loss>[\d.]+) auc=(?P<auc>[\d.]+)'
+  register: logs
+"""
+
+RETURN = r"""
+lines:
+  description: All lines, rank by rank, each with its group and rank in front.
+  returned: success
+  type: list
+  elements: str
+  sample: ["[trainer-0] epoch=1 loss=0.5510 auc=0.7282"]
+ranks:
+  description: The same by rank.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    group:
+      description: Name of the group.
+      type: str
+      returned: always
+    rank:
+      description: Index of the rank.
+      type: int
+      returned: always
+    pod:
+      description: Name of the pod.
+      type: str
+      returned: always
+    text:
+      description: Its log.
+      type: str
+      returned: always
+found:
+  description: The named groups of each match of O(search), with C(group) and C(rank) of where it was found.
+  returned: when O(search) is given
+  type: list
+  elements: dict
+  sample: [{"group": "trainer", "rank": 0, "epoch": "1", "loss": "0.5510", "auc": "0.7282"}]
+"""
+
+import re
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import suggest
+from ansible_collections.muster.ml.plugins.module_utils._manifests.status import JobStatus, Rank
+from ansible_collections.muster.ml.plugins.module_utils._module import groups, training
+from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str"},
+    "kind": {"type": "str", "choices": ["persia_job", "training_statefulset"], "default": "persia_job"},
+    "groups": {"type": "list", "elements": "str", "default": []},
+    "tail_lines": {"type": "int", "default": 100},
+    "previous": {"type": "bool", "default": False},
+    "search": {"type": "str"},
+}
+
+CONSTRAINTS: dict[str, t.Any] = {}
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Read the logs."""
+    params = ctx.params
+    pattern = _pattern(params["search"])
+    namespace, tail = groups.namespace_of(ctx), params["tail_lines"]
+    status = training.read(ctx.cluster, namespace, params["name"], params["kind"])
+    if not status.exists:
+        raise NotFound(f"There is no training {namespace}/{params['name']}.", hint="Check name, namespace and kind.")
+    read = training.logs(
+        ctx.cluster,
+        namespace,
+        _chosen(status, params["groups"], previous=params["previous"]),
+        tail_lines=None if pattern or not tail else tail,
+        previous=params["previous"],
+    )
+    result: dict[str, t.Any] = {"changed": False, "lines": [], "ranks": []}
+    for group, rank, text in read:
+        lines = text.splitlines()[-tail:] if tail else text.splitlines()
+        result["lines"] += [f"[{group}-{rank.rank}] {line}" for line in lines]
+        result["ranks"].append({"group": group, "rank": rank.rank, "pod": rank.pod, "text": "\n".join(lines)})
+    if pattern:
+        result["found"] = [
+            {"group": group, "rank": rank.rank, **match.groupdict()}
+            for group, rank, text in read
+            for match in pattern.finditer(text)
+        ]
+    return result
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    if text is None:
+        return None
+    try:
+        return re.compile(text, re.MULTILINE)
+    except re.error as exc:
+        raise InvalidInput(f"search: '{text}' is not a regular expression: {exc}.") from exc
+
+
+def _chosen(status: JobStatus, names: list[str], *, previous: bool) -> list[tuple[str, Rank]]:
+    known = [group.name for group in status.groups]
+    for name in names:
+        if name not in known:
+            near = suggest(name, known)
+            hint = f"Did you mean '{near}'?" if near else f"It has {', '.join(known)}."
+            raise InvalidInput(f"groups: training {status.name} has no group '{name}'.", hint=hint)
+    return [
+        (group.name, rank)
+        for group in status.groups
+        if not names or group.name in names
+        for rank in group.ranks
+        if rank.restarts or not previous
+    ]
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

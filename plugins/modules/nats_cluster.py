@@ -1,0 +1,327 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nats_cluster
+short_description: A cluster of NATS servers
+version_added: 0.1.0
+description:
+  - Makes NATS servers that clients reach at C(nats://<name>:4222), as a StatefulSet or as a NatsCluster of nats-operator.
+  - With O(wait=true) the servers themselves are asked, through the API server's pod proxy, until each has a route to every other one and
+    O(max_payload) is in force on each.
+  - PERSIA sends its ID features over NATS and needs a large O(max_payload); its documents use 52428800. Above 8 MiB a server logs at its
+    start that such payloads are discouraged. It works; expect memory of O(max_payload) for every message on its way.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.apply
+  - muster.ml.wait
+  - muster.ml.attributes
+  - muster.ml.attributes.kube
+options:
+  name:
+    description: Name of the cluster and of its client Service. At most 47 characters.
+    type: str
+    default: persia-nats-service
+  namespace:
+    description:
+      - Namespace, which must exist. Without it that of the kubeconfig's context.
+      - With O(backend=operator) it must be one that nats-operator watches.
+    type: str
+  backend:
+    description:
+      - V(statefulset) makes a StatefulSet with its own configuration, disruption budget and spread over nodes. It needs no operator.
+      - V(operator) makes a NatsCluster for nats-operator, which has been dormant since 2022. Servers that the operator leaves running
+        with an older O(max_payload) or O(resources) are replaced one by one when O(wait=true).
+    type: str
+    choices: [statefulset, operator]
+    default: statefulset
+  size:
+    description: Number of servers.
+    type: int
+    default: 3
+  image:
+    description: Image of the server. With O(backend=operator) it needs a tag and must have C(/nats-server).
+    type: str
+    default: nats:2.14.2
+  image_pull_policy:
+    description: When the node fetches the image. nats-operator does not know it. Without it V(IfNotPresent).
+    type: str
+    choices: [Always, IfNotPresent, Never]
+  image_pull_secrets:
+    description: Names of Secrets with registry credentials. Only O(backend=statefulset).
+    type: list
+    elements: str
+  max_payload:
+    description: Largest message in bytes. Over 67108864 (64 MiB) the server would not start, so it is refused.
+    type: int
+    default: 1048576
+  max_connections:
+    description: Most client connections of one server. Without it the server's own default.
+    type: int
+  write_deadline:
+    description: How long a server waits for a slow client, such as V(10s).
+    type: str
+  debug:
+    description: Let the servers log at debug level.
+    type: bool
+    default: false
+  resources:
+    description:
+      - C(requests) and C(limits) of a server, as in the Kubernetes API.
+      - They go to C(spec.pod.resources) of a NatsCluster; at C(spec.resources), where PERSIA's documents put them, the operator ignores
+        them.
+    type: dict
+  env:
+    description: Environment variables of the servers.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the variable.
+        type: str
+        required: true
+      value:
+        description: Its value.
+        type: str
+      value_from:
+        description: Where its value comes from, as in the Kubernetes API.
+        type: dict
+  anti_affinity:
+    description: Never put two servers on one node. Otherwise they are spread as evenly as the nodes allow (only O(backend=statefulset)).
+    type: bool
+    default: false
+  pod_disruption_budget:
+    description: Let node drains take one server at a time. Only O(backend=statefulset).
+    type: bool
+    default: true
+  node_selector:
+    description: Labels that a node must have.
+    type: dict
+  tolerations:
+    description: Taints that the servers tolerate, as in the Kubernetes API.
+    type: list
+    elements: dict
+  affinity:
+    description: As in the Kubernetes API, instead of O(anti_affinity). Only O(backend=statefulset).
+    type: dict
+  topology_spread_constraints:
+    description: As in the Kubernetes API, instead of the default. Only O(backend=statefulset).
+    type: list
+    elements: dict
+  priority_class_name:
+    description: PriorityClass of the servers. Only O(backend=statefulset).
+    type: str
+  service_account_name:
+    description: ServiceAccount of the servers. Only O(backend=statefulset).
+    type: str
+  termination_grace_period_seconds:
+    description: Seconds that a server has to end. Only O(backend=statefulset).
+    type: int
+  pod_security_context:
+    description: Security context of the pods, instead of the restricted default. Only O(backend=statefulset).
+    type: dict
+  security_context:
+    description: Security context of the container, instead of the restricted default. Only O(backend=statefulset).
+    type: dict
+  overrides:
+    description: Merged into the StatefulSet or NatsCluster last, by the strategic merge rules of Kubernetes.
+    type: dict
+"""
+
+EXAMPLES = r"""
+- name: NATS for PERSIA
+  muster.ml.nats_cluster:
+    namespace: ml
+    size: 3
+    max_payload: 52428800
+    resources:
+      requests: {cpu: 500m, memory: 1Gi}
+      limits: {memory: 1Gi}
+    wait: true
+
+- name: The same by nats-operator
+  muster.ml.nats_cluster:
+    namespace: ml
+    backend: operator
+    size: 60
+    max_payload: 52428800
+    resources:
+      requests: {cpu: 4, memory: 32Gi}
+      limits: {cpu: 4, memory: 32Gi}
+    wait: true
+    wait_timeout: 600
+
+- name: Remove it
+  muster.ml.nats_cluster:
+    namespace: ml
+    state: absent
+    wait: true
+"""
+
+RETURN = r"""
+objects:
+  description: What was done to each object.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - kind: StatefulSet
+      name: persia-nats-service
+      namespace: ml
+      action: created
+url:
+  description: Where clients connect.
+  returned: when O(state=present)
+  type: str
+  sample: nats://persia-nats-service:4222
+servers:
+  description: What each server says about itself.
+  returned: when O(state=present) and O(wait=true), outside check mode
+  type: list
+  elements: dict
+  contains:
+    pod:
+      description: Name of its pod.
+      type: str
+      returned: always
+    version:
+      description: Its version.
+      type: str
+      returned: always
+    peers:
+      description: Number of other servers that it has a route to.
+      type: int
+      returned: always
+    max_payload:
+      description: Its largest message in bytes.
+      type: int
+      returned: always
+"""
+
+import time
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MissingKind
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._manifests.nats_cluster import (
+    NatsCluster,
+    ServerView,
+    manifests,
+    peers,
+)
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._module import groups, nats
+from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "default": "persia-nats-service"},
+    "namespace": {"type": "str"},
+    "backend": {"type": "str", "choices": ["statefulset", "operator"], "default": "statefulset"},
+    "size": {"type": "int", "default": 3},
+    **groups.POD,
+    "image": {"type": "str", "default": "nats:2.14.2"},
+    "max_payload": {"type": "int", "default": 1048576},
+    "max_connections": {"type": "int"},
+    "write_deadline": {"type": "str"},
+    "debug": {"type": "bool", "default": False},
+    "anti_affinity": {"type": "bool", "default": False},
+    "pod_disruption_budget": {"type": "bool", "default": True},
+    "overrides": {"type": "dict"},
+    **STATE,
+    **APPLY,
+    **WAIT,
+}
+
+CONSTRAINTS: dict[str, t.Any] = {}
+
+_PLAIN = (
+    "name",
+    "backend",
+    "size",
+    "max_payload",
+    "max_connections",
+    "write_deadline",
+    "debug",
+    "anti_affinity",
+    "pod_disruption_budget",
+    "overrides",
+)
+
+
+def wanted(params: dict[str, t.Any], namespace: str) -> NatsCluster:
+    """The cluster that the options describe."""
+    return NatsCluster(namespace=namespace, pod=PodSettings.from_params(params), **{key: params[key] for key in _PLAIN})
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Make the servers, or remove them."""
+    params = ctx.params
+    if params["state"] == "present":
+        # Bad input is told before anybody asks the cluster.
+        with groups.understood():
+            manifests(wanted(params, params["namespace"] or "default"))
+    namespace = groups.namespace_of(ctx)
+    owner = groups.owner_of("nats_cluster", namespace, params["name"])
+    if params["state"] == "absent":
+        options = {"check": ctx.check, "wait": params["wait"], "wait_timeout": params["wait_timeout"]}
+        return ctx.result(delete_objects(ctx.cluster, owner, namespace=namespace, on_progress=ctx.progress, **options))
+    return _present(ctx, wanted(params, namespace), owner)
+
+
+def _present(ctx: Context, cluster: NatsCluster, owner: str) -> dict[str, t.Any]:
+    params = ctx.params
+    operator = cluster.backend == "operator"
+    if operator and not ctx.check and ctx.cluster.resource("nats.io/v1alpha2", "NatsCluster") is None:
+        raise MissingKind(
+            "backend operator: this cluster does not serve NatsCluster (nats.io/v1alpha2).",
+            hint="Install nats-operator (role muster.ml.nats_operator), or use backend: statefulset.",
+        )
+    deadline = time.monotonic() + params["wait_timeout"]
+    report = apply_objects(
+        ctx.cluster,
+        manifests(cluster),
+        owner=owner,
+        check=ctx.check,
+        force_conflicts=params["force_conflicts"],
+        recreate=params["recreate"],
+        # A NatsCluster's status says less than its servers do.
+        wait=params["wait"] and not operator,
+        wait_timeout=params["wait_timeout"],
+        on_progress=ctx.progress,
+    )
+    if not operator and (cluster.size == 1 or not cluster.pod_disruption_budget):
+        report.merge(
+            groups.drop(ctx, [Ref("policy/v1", "PodDisruptionBudget", cluster.name, cluster.namespace)], owner)
+        )
+    servers = []
+    if params["wait"] and not ctx.check:
+        look = nats.renew if operator else nats.wait
+        servers = look(ctx, cluster, timeout=max(5.0, deadline - time.monotonic()))
+    return ctx.result(report, url=cluster.url, servers=[_server(view) for view in servers])
+
+
+def _server(view: ServerView) -> dict[str, t.Any]:
+    said = view.varz or {}
+    others = peers(view) - {str(said.get("server_id"))}
+    return {
+        "pod": view.pod,
+        "version": said.get("version"),
+        "peers": len(others),
+        "max_payload": said.get("max_payload"),
+    }
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,362 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: training_statefulset
+short_description: One replica group of a training as a StatefulSet
+version_added: 0.1.0
+description:
+  - Makes a StatefulSet whose pods start all at once, a headless Service that gives each of them a DNS name before it is ready, and on
+    request a PodDisruptionBudget.
+  - Pod C(<name>-<i>) is rank C(i) for as long as the group exists, whatever node it runs on. It learns its rank from E(REPLICA_INDEX)
+    and the size of the group from E(REPLICA_SIZE). E(NPROC_PER_NODE), E(WORLD_SIZE) (O(replicas) x O(nproc_per_node)), E(MASTER_ADDR)
+    (pod 0) and E(MASTER_PORT) are set as well; a variable of the same name in O(env) wins.
+  - A StatefulSet restarts a rank that ends, also one that ended well. So this module fits what runs until it is removed. For a training
+    that ends by itself use M(muster.ml.persia_job), whose trainers are a Job.
+  - By default the pods meet the C(restricted) Pod Security profile and run as user 1000.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.apply
+  - muster.ml.wait
+  - muster.ml.attributes
+  - muster.ml.attributes.kube
+options:
+  name:
+    description: Name of the group, its StatefulSet and its Service. At most 52 characters.
+    type: str
+    required: true
+  namespace:
+    description: Namespace, which must exist. Without it that of the kubeconfig's context.
+    type: str
+  replicas:
+    description: Number of ranks. Needed with O(state=present).
+    type: int
+  nproc_per_node:
+    description: Processes in each pod.
+    type: int
+    default: 1
+  master_port:
+    description: Port of rank 0 that E(MASTER_PORT) tells.
+    type: int
+    default: 29500
+  image:
+    description: Container image. Needed with O(state=present).
+    type: str
+  image_pull_policy:
+    description: When the node fetches the image. Without it V(IfNotPresent).
+    type: str
+    choices: [Always, IfNotPresent, Never]
+  image_pull_secrets:
+    description: Names of Secrets with registry credentials.
+    type: list
+    elements: str
+  command:
+    description: Command, instead of the image's entrypoint.
+    type: list
+    elements: str
+  args:
+    description: Arguments; C($(REPLICA_INDEX)) and other variables of the pod are replaced.
+    type: list
+    elements: str
+  env:
+    description: Environment variables.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the variable.
+        type: str
+        required: true
+      value:
+        description: Its value.
+        type: str
+      value_from:
+        description: Where its value comes from, as in the Kubernetes API, such as C(secretKeyRef).
+        type: dict
+  ports:
+    description: Ports of the container, and of the headless Service.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the port.
+        type: str
+        required: true
+      container_port:
+        description: Its number.
+        type: int
+        required: true
+      protocol:
+        description: Its protocol.
+        type: str
+        choices: [TCP, UDP, SCTP]
+        default: TCP
+  resources:
+    description:
+      - C(requests) and C(limits) as in the Kubernetes API. A quantity such as C(12 GB) is refused.
+      - Extended resources such as C(nvidia.com/gpu) need both to be equal; one of them is enough.
+    type: dict
+  volumes:
+    description: Volumes of the pods, as in the Kubernetes API.
+    type: list
+    elements: dict
+  volume_mounts:
+    description: Where the container mounts them, as in the Kubernetes API. Unknown keys are refused.
+    type: list
+    elements: dict
+  volume_claim_templates:
+    description: Claims that each rank has for itself, as in the Kubernetes API. They outlive the group, unless O(delete_data=true).
+    type: list
+    elements: dict
+  shm_size:
+    description: Size of C(/dev/shm), which is 64 MiB otherwise; it counts against the container's memory.
+    type: str
+  init_containers:
+    description: Containers that run first, as in the Kubernetes API.
+    type: list
+    elements: dict
+  readiness_probe:
+    description: As in the Kubernetes API.
+    type: dict
+  liveness_probe:
+    description: As in the Kubernetes API.
+    type: dict
+  startup_probe:
+    description: As in the Kubernetes API.
+    type: dict
+  node_selector:
+    description: Labels that a node must have.
+    type: dict
+  tolerations:
+    description: Taints that the pods tolerate, as in the Kubernetes API.
+    type: list
+    elements: dict
+  affinity:
+    description: As in the Kubernetes API.
+    type: dict
+  topology_spread_constraints:
+    description: As in the Kubernetes API. Without a C(labelSelector) a constraint is about this group's own pods.
+    type: list
+    elements: dict
+  priority_class_name:
+    description: PriorityClass of the pods.
+    type: str
+  service_account_name:
+    description: ServiceAccount of the pods. Without it they get no token for the API server.
+    type: str
+  termination_grace_period_seconds:
+    description: Seconds that a rank has to save its state when it is stopped.
+    type: int
+  pod_security_context:
+    description: Security context of the pods, instead of the default. V({}) for none.
+    type: dict
+  security_context:
+    description: Security context of the container, instead of the default. V({}) for none.
+    type: dict
+  pod_disruption_budget:
+    description: How many ranks a node drain may take at a time.
+    type: dict
+    suboptions:
+      min_available:
+        description: Number or percentage of ranks that must stay.
+        type: str
+      max_unavailable:
+        description: Number or percentage of ranks that may go.
+        type: str
+  labels:
+    description: Further labels of objects and pods.
+    type: dict
+    default: {}
+  annotations:
+    description: Annotations of the pods.
+    type: dict
+    default: {}
+  overrides:
+    description:
+      - Merged into the StatefulSet last, by the strategic merge rules of Kubernetes, for everything that has no option.
+      - Null deletes a field; C($patch) is understood.
+    type: dict
+  delete_data:
+    description: With O(state=absent), delete the claims of O(volume_claim_templates) too.
+    type: bool
+    default: false
+seealso:
+  - module: muster.ml.job_info
+  - module: muster.ml.job_logs
+"""
+
+EXAMPLES = r"""
+- name: Eight trainers with eight GPUs each
+  muster.ml.training_statefulset:
+    name: trainer
+    namespace: ml
+    replicas: 8
+    nproc_per_node: 8
+    image: persiaml/persia-cuda-runtime:latest
+    command: [/workspace/launch.sh, trainer]
+    resources:
+      limits:
+        memory: 600Gi
+        cpu: 80
+        nvidia.com/gpu: 8
+    shm_size: 64Gi
+    tolerations:
+      - key: nvidia.com/gpu
+        operator: Exists
+        effect: NoSchedule
+    env:
+      - name: HUB_TOKEN
+        value_from:
+          secretKeyRef:
+            name: hub
+            key: token
+    pod_disruption_budget:
+      max_unavailable: 0
+    wait: true
+    wait_timeout: 900
+
+- name: Remove them, with their claims
+  muster.ml.training_statefulset:
+    name: trainer
+    namespace: ml
+    state: absent
+    delete_data: true
+"""
+
+RETURN = r"""
+objects:
+  description: What was done to each object.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - kind: StatefulSet
+      name: trainer
+      namespace: ml
+      action: created
+world_size:
+  description: Processes in the whole group.
+  returned: when O(state=present)
+  type: int
+  sample: 64
+master_addr:
+  description: DNS name of rank 0.
+  returned: when O(state=present)
+  type: str
+  sample: trainer-0.trainer.ml.svc
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Ref
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import (
+    TrainingStatefulSet,
+    manifests,
+)
+from ansible_collections.muster.ml.plugins.module_utils._module import groups
+from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str"},
+    "replicas": {"type": "int"},
+    "nproc_per_node": {"type": "int", "default": 1},
+    "master_port": {"type": "int", "default": 29500},
+    **groups.POD,
+    "command": {"type": "list", "elements": "str"},
+    "args": {"type": "list", "elements": "str"},
+    "ports": {"type": "list", "elements": "dict", "options": groups.PORT},
+    "volumes": {"type": "list", "elements": "dict"},
+    "volume_mounts": {"type": "list", "elements": "dict"},
+    "volume_claim_templates": {"type": "list", "elements": "dict"},
+    "shm_size": {"type": "str"},
+    "init_containers": {"type": "list", "elements": "dict"},
+    "readiness_probe": {"type": "dict"},
+    "liveness_probe": {"type": "dict"},
+    "startup_probe": {"type": "dict"},
+    "pod_disruption_budget": {"type": "dict", "options": groups.BUDGET},
+    "labels": {"type": "dict", "default": {}},
+    "annotations": {"type": "dict", "default": {}},
+    "overrides": {"type": "dict"},
+    "delete_data": {"type": "bool", "default": False},
+    **STATE,
+    **APPLY,
+    **WAIT,
+}
+
+CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("replicas", "image"))]}
+
+_PLAIN = ("name", "replicas", "nproc_per_node", "master_port", "labels", "annotations", "overrides")
+
+
+def wanted(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
+    """The group that the options describe."""
+    return TrainingStatefulSet(
+        namespace=namespace,
+        pod=PodSettings.from_params(params),
+        volume_claim_templates=params["volume_claim_templates"] or (),
+        pod_disruption_budget=params["pod_disruption_budget"],
+        **{key: params[key] for key in _PLAIN},
+    )
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Make the group, or remove it."""
+    params = ctx.params
+    if params["state"] == "present":
+        # Bad input is told before anybody asks the cluster.
+        with groups.understood():
+            manifests(wanted(params, params["namespace"] or "default"))
+    namespace = groups.namespace_of(ctx)
+    owner = groups.owner_of("training_statefulset", namespace, params["name"])
+    return _absent(ctx, namespace, owner) if params["state"] == "absent" else _present(ctx, namespace, owner)
+
+
+def _present(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
+    params = ctx.params
+    group = wanted(params, namespace)
+    report = apply_objects(
+        ctx.cluster,
+        manifests(group),
+        owner=owner,
+        check=ctx.check,
+        force_conflicts=params["force_conflicts"],
+        recreate=params["recreate"],
+        wait=params["wait"],
+        wait_timeout=params["wait_timeout"],
+        on_progress=ctx.progress,
+    )
+    if group.pod_disruption_budget is None:
+        report.merge(groups.drop(ctx, [Ref("policy/v1", "PodDisruptionBudget", group.name, namespace)], owner))
+    return ctx.result(report, world_size=group.world_size, master_addr=group.master_addr)
+
+
+def _absent(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
+    params = ctx.params
+    options = {"check": ctx.check, "wait": params["wait"], "wait_timeout": params["wait_timeout"]}
+    report = delete_objects(ctx.cluster, owner, namespace=namespace, on_progress=ctx.progress, **options)
+    if params["delete_data"]:
+        # The StatefulSet's controller made them, with the labels of the pods but without ours.
+        selector = f"{LABEL_GROUP}={params['name']}"
+        claims = ctx.cluster.list("v1", "PersistentVolumeClaim", namespace, selector)
+        free = [claim for claim in claims if LABEL_OWNER not in (claim["metadata"].get("labels") or {})]
+        report.merge(delete_objects(ctx.cluster, free, delete_data=True, **options))
+    return ctx.result(report)
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()
