@@ -133,8 +133,9 @@ def test_every_function_is_annotated(path: Path) -> None:
 
 def test_one_file_talks_to_kubernetes() -> None:
     talking = {name_of(p) for p in ALL_CODE if any(HTTP_LIBRARIES.match(name) for name in imported(p))}
-    # source.py fetches the manifests that a user names by address, from wherever they are: never from a cluster.
-    assert talking - {"plugins/module_utils/_kube/source.py"} == {"plugins/module_utils/_kube/client.py"}
+    # These two only fetch: manifests that a user names by address, and released programs. Never from a cluster.
+    fetching = {"plugins/module_utils/_kube/source.py", "plugins/module_utils/_local/programs.py"}
+    assert talking - fetching == {"plugins/module_utils/_kube/client.py"}
 
 
 def test_only_the_edge_ends_a_module() -> None:
