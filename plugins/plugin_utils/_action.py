@@ -18,10 +18,14 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
 from ansible_collections.muster.ml.plugins.module_utils._module.options import full_spec
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, connector, failure
+from ansible_collections.muster.ml.plugins.module_utils._module.run import (
+    EXPECTED,
+    Context,
+    connector,
+    failure,
+)
 
 display = Display()
 
@@ -68,7 +72,7 @@ class MusterAction(ActionBase):
         )
         try:
             found = self.module.execute(context)
-        except (MusterError, ImportError) as exc:
+        except EXPECTED as exc:
             found = {"failed": True, "changed": False, **failure(exc)}
         return {**found, "warnings": warnings}
 

@@ -53,9 +53,6 @@ def worth_again(status: int, payload: Manifest) -> bool:
             and payload.get("reason") == "Conflict"
             and "object has been modified" in message
         )
-    if status == 403:
-        # The controller that makes a new namespace's service account has not come to it yet.
-        return "error looking up service account" in message
     return status in RETRIED
 
 

@@ -18,7 +18,7 @@ import typing as t
 from .cluster import Cluster
 from .errors import MusterError
 from .objects import Manifest, Ref
-from .order import waves
+from .order import wave_of, waves
 from .owned import named, owned_objects
 from .pace import SYSTEM_CLOCK, Clock
 from .plan import Step, Wish, make_plan
@@ -78,9 +78,7 @@ def _write(
 ) -> None:
     """Wave after wave; a wave that failed is the last one. In check mode all are asked, so that everything is told at once."""
     by_ref = {step.ref: step for step in steps}
-    updates = [step for step in steps if step.verdict == "update"]
-    if not writer.check and sum(step.verdict != "unchanged" for step in steps) > 1:
-        raise_all(run_all(writer.rehearse, updates, parallel=wish.parallel)[1])
+    _rehearse(writer, steps, wish)
     refused: list[MusterError] = []
     progress, total = Progress(on_progress, clock), len(steps)
     outcomes: dict[Ref, Change] = {}
@@ -104,6 +102,22 @@ def _write(
             raise_all(refused, report.result(diff=False))
             _establish(writer, results, clock)
     raise_all(refused)
+
+
+def _rehearse(writer: Writer, steps: list[Step], wish: Wish) -> None:
+    """Let the server say what it would refuse (invalid fields, conflicts, quotas) before the first write, so that nothing is changed.
+
+    Not possible for what lies in a namespace or is of a kind that this very run will make; not needed for a single write.
+    """
+    writes = [step for step in steps if step.verdict != "unchanged"]
+    if writer.check or len(writes) < 2:
+        return
+    first = min(wave_of(step.ref.api_version, step.ref.kind) for step in writes)
+
+    def rehearse(step: Step) -> None:
+        writer.rehearse(step, later=wave_of(step.ref.api_version, step.ref.kind) > first)
+
+    raise_all(run_all(rehearse, [step for step in writes if not step.unborn], parallel=wish.parallel)[1])
 
 
 def _establish(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:

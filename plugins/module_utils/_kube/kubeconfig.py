@@ -43,8 +43,9 @@ class Connection:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-def load(params: Params, env: Environment = os.environ) -> Connection:
+def load(params: Params, env: Environment | None = None) -> Connection:
     """The connection that the options, the environment and the files describe, in that order."""
+    env = os.environ if env is None else env
     if params.get("host") and not params.get("kubeconfig") and not params.get("context"):
         found = Connection(server=str(params["host"]), source="option host")
     else:

@@ -20,14 +20,16 @@ BUILT_IN_GROUPS = frozenset({
     "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
 })  # fmt: skip
 
-WAVE_FOUNDATIONS, WAVE_CONFIGURATION, WAVE_WORKLOADS, WAVE_CUSTOM = range(4)
+WAVE_FOUNDATIONS, WAVE_CONFIGURATION, WAVE_BINDINGS, WAVE_WORKLOADS, WAVE_CUSTOM = range(5)
 
 _FOUNDATIONS = frozenset({"Namespace", "CustomResourceDefinition"})
 _CONFIGURATION = frozenset({
-    "ClusterRole", "ClusterRoleBinding", "ConfigMap", "CSIDriver", "DeviceClass", "IngressClass", "LimitRange", "NetworkPolicy",
-    "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "PriorityClass", "ResourceQuota", "Role", "RoleBinding",
+    "ClusterRole", "ConfigMap", "CSIDriver", "DeviceClass", "IngressClass", "LimitRange", "NetworkPolicy",
+    "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "PriorityClass", "ResourceQuota", "Role",
     "RuntimeClass", "Secret", "Service", "ServiceAccount", "StorageClass",
 })  # fmt: skip
+# Somebody who is no cluster admin may bind only a role that exists: the API server looks into it.
+_BINDINGS = frozenset({"ClusterRoleBinding", "RoleBinding"})
 # Their servers are workloads of the same list: before those run, nothing that passes a webhook would be admitted.
 _SERVED_BY_WORKLOADS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService"})
 
@@ -41,6 +43,8 @@ def wave_of(api_version: str, kind: str) -> int:
         return WAVE_CUSTOM
     if kind in _FOUNDATIONS:
         return WAVE_FOUNDATIONS
+    if kind in _BINDINGS:
+        return WAVE_BINDINGS
     return WAVE_CONFIGURATION if kind in _CONFIGURATION else WAVE_WORKLOADS
 
 

@@ -38,14 +38,14 @@ _BOOKKEEPING = (LABEL_MANAGED_BY, LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NO
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What is to be done about one object. ``blind``: the server cannot be asked (check mode before its namespace or kind exists)."""
+    """What is to be done about one object. ``unborn``: its namespace or kind does not exist yet, so the server cannot be asked."""
 
     ref: Ref
     wanted: Manifest
     live: Manifest | None
     verdict: Verdict
     reason: str = ""
-    blind: bool = False
+    unborn: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +82,8 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> list[
     for ref, found in zip(missing, do_all(cluster.get, missing, parallel=wish.parallel), strict=True):
         if found is not None:
             live[ref] = found
-    blind = {ref for ref in known if ref not in served}
-    steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, blind, wish), wanted, parallel=1)
+    unserved = {ref for ref in known if ref not in served}
+    steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, wish), wanted, parallel=1)
     raise_all(failures)
     return steps
 
@@ -143,7 +143,7 @@ class _Namespaces:
         return bool(found and found["metadata"].get("deletionTimestamp"))
 
 
-def _step(wanted: Manifest, live: dict[Ref, Manifest], namespaces: _Namespaces, blind: set[Ref], wish: Wish) -> Step:
+def _step(wanted: Manifest, live: dict[Ref, Manifest], namespaces: _Namespaces, unserved: set[Ref], wish: Wish) -> Step:
     ref = ref_of(wanted)
     found = live.get(ref)
     if namespaces.terminating(ref.namespace):
@@ -154,7 +154,7 @@ def _step(wanted: Manifest, live: dict[Ref, Manifest], namespaces: _Namespaces, 
         if absent and not wish.check and ref.namespace not in namespaces.promised:
             raise NotFound(f"Namespace {ref.namespace} does not exist.",
                            hint="Create it first, or put it into the same list of objects. Nothing was changed.")  # fmt: skip
-        return Step(ref, wanted, None, "create", blind=wish.check and (absent or ref in blind))
+        return Step(ref, wanted, None, "create", unborn=absent or ref in unserved)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip

@@ -77,10 +77,10 @@ def _read(path: pathlib.Path) -> str:
         raise InvalidInput(f"src {path} cannot be read: {exc}.") from exc
 
 
-def from_url(url: str, sha256: str, *, opener: t.Callable[..., t.Any] = urllib.request.urlopen) -> list[t.Any]:
+def from_url(url: str, sha256: str) -> list[t.Any]:
     """Objects from a URL whose content is known by its digest."""
     try:
-        with opener(url, timeout=_TIMEOUT) as response:
+        with urllib.request.build_opener().open(url, timeout=_TIMEOUT) as response:
             body = response.read()
     except (urllib.error.URLError, OSError, ValueError) as exc:
         raise InvalidInput(f"url {url} cannot be read: {getattr(exc, 'reason', None) or exc}.",

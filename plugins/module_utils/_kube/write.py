@@ -14,7 +14,7 @@ import re
 
 from . import fields, redact
 from .cluster import Cluster
-from .errors import Immutable, InvalidInput, MusterError, NotFound, Rejected, ServerError
+from .errors import Forbidden, Immutable, InvalidInput, MusterError, NotFound, ServerError
 from .objects import ANNOTATION_APPLIED, ANNOTATION_GENERATED, ANNOTATION_NOT_KEPT, Manifest, Ref, annotations_of
 from .order import DATA_KINDS
 from .pace import Clock
@@ -43,14 +43,14 @@ class Writer:
         """The change, and the object as it is (or would be) stored."""
         if step.verdict == "unchanged":
             return Change(step.ref, "unchanged", step.reason), step.live
-        if step.blind:
+        if step.unborn and self.check:
             return Change(step.ref, "created", step.reason, after=shown(step.wanted)), None
         try:
             stored = self._applied(step.wanted)
         except Immutable as exc:
             return self._recreated(step, exc)
-        except (Rejected, ServerError) as exc:
-            if self.check and _about_webhook(exc):
+        except MusterError as exc:
+            if self.check and (_about_webhook(exc) or _dependency(exc)):
                 return self._guessed(step), None
             raise
         if step.live and stored["metadata"].get("resourceVersion") == step.live["metadata"].get("resourceVersion") and (
@@ -59,14 +59,18 @@ class Writer:
             return Change(step.ref, "unchanged", step.reason), stored
         return self._change(step, stored), self._remembered(step.wanted, stored)
 
-    def rehearse(self, step: Step) -> None:
-        """Let the server say now what it would refuse (a conflict, an immutable field), before anything is written."""
+    def rehearse(self, step: Step, *, later: bool = False) -> None:
+        """Let the server say now what it would refuse (a conflict, an immutable field), before anything is written.
+
+        What may only be missing because this run has not made it yet is no refusal; nor, for ``later`` waves, is the word of a webhook,
+        which may have looked for such an object.
+        """
         try:
             self.cluster.apply(step.wanted, dry_run=True, force_conflicts=self.force_conflicts)
         except Immutable as exc:
             self._may_recreate(step, exc)
-        except (Rejected, ServerError) as exc:
-            if not _about_webhook(exc):
+        except MusterError as exc:
+            if not (_about_webhook(exc) or _dependency(exc) or (later and "admission webhook" in exc.message)):
                 raise
 
     def _applied(self, wanted: Manifest) -> Manifest:
@@ -74,7 +78,7 @@ class Writer:
         while True:
             try:
                 return self.cluster.apply(wanted, dry_run=self.check, force_conflicts=self.force_conflicts)
-            except (ServerError, NotFound) as exc:
+            except (ServerError, NotFound, Forbidden) as exc:
                 if not _may_come(exc) or self.check or self.clock.monotonic() >= deadline:
                     raise
             self.clock.sleep(0.5)
@@ -85,8 +89,8 @@ class Writer:
         return Change(step.ref, "updated", step.reason, before=shown(step.live), after=shown(stored))
 
     def _guessed(self, step: Step) -> Change:
-        """A webhook with side effects, or one that does not answer, cannot be asked, so show what is wanted."""
-        reason = "a webhook could not be asked, so this is what was asked for"
+        """Where the server cannot tell (a webhook without dry run, an object that is still to come), show what is wanted."""
+        reason = "could not be tried, so this is what was asked for"
         action: Action = "updated" if step.live else "created"
         return Change(
             step.ref, action, reason, before=shown(step.live) if step.live else None, after=shown(step.wanted)
@@ -178,10 +182,22 @@ def _about_webhook(exc: MusterError) -> bool:
     return "does not support dry run" in exc.message or "failed calling webhook" in exc.message
 
 
+def _dependency(exc: MusterError) -> bool:
+    """Refused because something that it refers to does not exist."""
+    return isinstance(exc, NotFound) or bool(_REFERS.search(exc.message))
+
+
+_REFERS = re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found")
+
+
 def _may_come(exc: MusterError) -> bool:
-    """A webhook whose server just started, or a kind whose definition was just established."""
+    """A webhook whose server just started, a kind whose definition was just established, a new namespace's service account."""
     message = exc.message
-    return "failed calling webhook" in message or (
-        isinstance(exc, NotFound)
-        and ("could not find the requested resource" in message or "does not serve" in message)
+    return (
+        "failed calling webhook" in message
+        or "error looking up service account" in message
+        or (
+            isinstance(exc, NotFound)
+            and ("could not find the requested resource" in message or "does not serve" in message)
+        )
     )

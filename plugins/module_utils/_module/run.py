@@ -21,6 +21,7 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._kube.errors import MusterError
 from .._kube.objects import plain
+from .._manifests.meta import InvalidSpec
 from .options import full_spec
 
 if t.TYPE_CHECKING:
@@ -71,6 +72,10 @@ def connector(params: dict[str, t.Any]) -> t.Callable[[], Cluster]:
     return connect
 
 
+EXPECTED = (MusterError, InvalidSpec, ImportError)
+"""What ``failure`` can tell; anything else is a bug, and its traceback is wanted."""
+
+
 def failure(exc: BaseException) -> Result:
     """The arguments of ``fail_json`` for anything that went wrong."""
     if isinstance(exc, MusterError):
@@ -78,6 +83,8 @@ def failure(exc: BaseException) -> Result:
         if exc.ref:
             result["object"] = dataclasses.asdict(exc.ref)
         return result
+    if isinstance(exc, InvalidSpec):
+        return {"msg": str(exc)}
     if isinstance(exc, ImportError) and exc.name:
         return {"msg": missing_required_lib(exc.name), "exception": traceback.format_exc()}
     raise exc
@@ -107,6 +114,6 @@ def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> 
     )
     try:
         result = execute(context)
-    except (MusterError, ImportError) as exc:
+    except EXPECTED as exc:
         module.fail_json(**module.quiet(failure(exc)))
     module.exit_json(**module.quiet(result))

@@ -1,0 +1,385 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A cluster and a clock for unit tests: no network, no sleep, no mocks.
+
+FakeCluster keeps objects in a dict, does server-side apply with field ownership, counts requests, and serves watches from a
+journal. A controller (a function from object to status) may be given per kind; it runs at each write.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+import json
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict, InvalidInput, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
+    Event,
+    Listing,
+    Manifest,
+    Ref,
+    Resource,
+    ref_of,
+)
+
+WRITES = ("apply", "delete", "patch")
+
+KINDS: dict[tuple[str, str], Resource] = {
+    ("v1", "ConfigMap"): Resource("configmaps", True),
+    ("v1", "Namespace"): Resource("namespaces", False),
+    ("v1", "Node"): Resource("nodes", False),
+    ("v1", "Event"): Resource("events", True),
+    ("v1", "PersistentVolume"): Resource("persistentvolumes", False),
+    ("v1", "PersistentVolumeClaim"): Resource("persistentvolumeclaims", True),
+    ("v1", "Pod"): Resource("pods", True),
+    ("v1", "Secret"): Resource("secrets", True),
+    ("v1", "Service"): Resource("services", True),
+    ("v1", "ServiceAccount"): Resource("serviceaccounts", True),
+    ("apps/v1", "DaemonSet"): Resource("daemonsets", True),
+    ("apps/v1", "Deployment"): Resource("deployments", True),
+    ("apps/v1", "StatefulSet"): Resource("statefulsets", True),
+    ("batch/v1", "Job"): Resource("jobs", True),
+    ("policy/v1", "PodDisruptionBudget"): Resource("poddisruptionbudgets", True),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): Resource("clusterroles", False),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): Resource("clusterrolebindings", False),
+    ("rbac.authorization.k8s.io/v1", "Role"): Resource("roles", True),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): Resource("rolebindings", True),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): Resource("customresourcedefinitions", False),
+}
+
+
+class FakeClock:
+    """Time that passes only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += max(seconds, 0.001)
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What was asked of the fake: verb, object, and whether it would have been stored."""
+
+    verb: str
+    ref: Ref
+    dry_run: bool = False
+
+
+def _fields(value: t.Any, path: str = "f:") -> t.Any:
+    """fieldsV1 of a value: lists of objects with a name are keyed by it, other lists are atomic."""
+    if isinstance(value, dict) and value:
+        return {f"f:{key}": _fields(item) for key, item in value.items()}
+    if isinstance(value, list) and value and all(isinstance(item, dict) and "name" in item for item in value):
+        return {
+            f"k:{json.dumps({'name': item['name']})}": {".": {}, **t.cast(dict[str, t.Any], _fields(item))}
+            for item in value
+        }
+    return {}
+
+
+def _owned(manifest: Manifest) -> Manifest:
+    fields = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+    metadata = {key: manifest["metadata"][key] for key in ("labels", "annotations") if key in manifest["metadata"]}
+    return t.cast(Manifest, _fields({**fields, **({"metadata": metadata} if metadata else {})}))
+
+
+def _without(value: t.Any, owned: t.Any, wanted: t.Any) -> t.Any:
+    """Drop what was owned and is not wanted any more."""
+    if not isinstance(value, dict) or not owned:
+        return value
+    kept = {}
+    for key, item in value.items():
+        below = owned.get(f"f:{key}")
+        wish = wanted.get(key) if isinstance(wanted, dict) else None
+        if below is None or wish is not None:
+            kept[key] = _without(item, below or {}, wish)
+        elif isinstance(item, dict) and below:
+            rest = _without(item, below, {})
+            if rest:
+                kept[key] = rest
+    return kept
+
+
+def _merge(live: t.Any, wanted: t.Any) -> t.Any:
+    if isinstance(live, dict) and isinstance(wanted, dict):
+        return {**live, **{key: _merge(live.get(key), value) for key, value in wanted.items()}}
+    return copy.deepcopy(wanted)
+
+
+def _clashes(live: t.Any, wanted: t.Any, owned: t.Any, path: str = "") -> list[str]:
+    """Fields that a manager owns and that we want with another value."""
+    found: list[str] = []
+    for key, below in owned.items():
+        name = key.removeprefix("f:")
+        if not isinstance(wanted, dict) or name not in wanted or not isinstance(live, dict) or name not in live:
+            continue
+        if below and isinstance(wanted[name], dict):
+            found += _clashes(live[name], wanted[name], below, f"{path}.{name}")
+        elif live[name] != wanted[name]:
+            found.append(f"{path}.{name}")
+    return found
+
+
+Controller = t.Callable[[Manifest], Manifest | None]
+
+
+class FakeCluster:
+    """See the module's docstring. Thread safe enough for the engine: each method is one step under the GIL."""
+
+    def __init__(self, *, clock: FakeClock | None = None) -> None:
+        self.clock = clock or FakeClock()
+        self.kinds_served = dict(KINDS)
+        self.objects: dict[tuple[str, str, str, str], Manifest] = {}
+        self.requests: list[Request] = []
+        self.journal: list[tuple[int, Event]] = []
+        self.controllers: dict[str, Controller] = {}
+        self.log_lines: dict[tuple[str, str], str] = {}
+        self.proxy: dict[tuple[str, str, int, str], tuple[int, str]] = {}
+        self.failures: dict[tuple[str, str], list[Exception]] = {}
+        self.server_version = "v1.36.3"
+        self.server_warnings: list[str] = []
+        self._versions = itertools.count(1)
+        self._version = 0
+
+    # What tests set up and look at
+
+    def add(self, *manifests: Manifest, manager: str | None = None) -> None:
+        """Put objects there as somebody else made them (field manager ``manager``)."""
+        for manifest in manifests:
+            stored = copy.deepcopy(manifest)
+            if manager:
+                entry = {"manager": manager, "operation": "Update", "apiVersion": stored["apiVersion"]}
+                stored["metadata"]["managedFields"] = [
+                    {**entry, "fieldsType": "FieldsV1", "fieldsV1": _owned(manifest)}
+                ]
+            self._store(stored, "ADDED")
+
+    def set_status(self, ref: Ref, status: Manifest) -> None:
+        """Replace the status of an object, as its controller would."""
+        stored = copy.deepcopy(self.objects[ref.identity])
+        stored["status"] = status
+        self._store(stored, "MODIFIED")
+
+    def fail(self, verb: str, name: str, *errors: Exception) -> None:
+        """Let the next calls of a verb on objects of this name fail, one error each."""
+        self.failures.setdefault((verb, name), []).extend(errors)
+
+    @property
+    def writes(self) -> list[Request]:
+        """Everything that changed, or would have changed, the cluster for good."""
+        return [request for request in self.requests if request.verb in WRITES and not request.dry_run]
+
+    def stored(self, kind: str, name: str, namespace: str | None = None) -> Manifest | None:
+        """An object by kind and name, whatever its group."""
+        for (_group, other_kind, other_namespace, other_name), manifest in self.objects.items():
+            if (kind, name, namespace or "") == (other_kind, other_name, other_namespace):
+                return manifest
+        return None
+
+    # The Cluster protocol
+
+    @property
+    def namespace(self) -> str:
+        return "default"
+
+    def warnings(self) -> list[str]:
+        return list(self.server_warnings)
+
+    def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
+        for definition in self.objects.values():
+            if definition["kind"] == "CustomResourceDefinition":
+                self._serve(definition)
+        return self.kinds_served.get((api_version, kind))
+
+    def kinds(self) -> list[tuple[str, str, Resource]]:
+        self.resource("", "")
+        return [(api_version, kind, resource) for (api_version, kind), resource in self.kinds_served.items()]
+
+    def get(self, ref: Ref) -> Manifest | None:
+        self._note("get", ref)
+        return copy.deepcopy(self.objects.get(ref.identity))
+
+    def list(
+        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
+    ) -> Listing:
+        self._note("list", Ref(api_version, kind, "", namespace))
+        found = [
+            copy.deepcopy(manifest)
+            for manifest in self.objects.values()
+            if self._matches(manifest, api_version, kind, namespace, label_selector)
+        ]
+        return Listing(found, str(self._version))
+
+    def list_metadata(
+        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
+    ) -> Listing:
+        full = self.list(api_version, kind, namespace, label_selector)
+        return Listing(
+            ({k: v for k, v in item.items() if k in ("apiVersion", "kind", "metadata")} for item in full),
+            full.resource_version,
+        )
+
+    def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False) -> Manifest:
+        ref = ref_of(manifest)
+        self._note("apply", ref, dry_run)
+        resource = self.resource(ref.api_version, ref.kind)
+        if resource is None:
+            raise NotFound(f"{ref.kind} is not served", ref=ref)
+        if resource.namespaced and ref.namespace and not self._has_namespace(ref.namespace):
+            raise NotFound(f'namespaces "{ref.namespace}" not found', ref=ref)
+        live = self.objects.get(ref.identity)
+        merged = self._applied(live, manifest, ref, force_conflicts)
+        if live is not None and {k: v for k, v in merged.items() if k != "status"} == {
+            k: v for k, v in live.items() if k != "status"
+        }:
+            return copy.deepcopy(live)
+        return merged if dry_run else self._store(merged, "MODIFIED" if live else "ADDED")
+
+    def delete(self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None) -> bool:
+        self._note("delete", ref, dry_run)
+        live = self.objects.get(ref.identity)
+        if live is None or (uid and live["metadata"]["uid"] != uid):
+            return False
+        if dry_run:
+            return True
+        if live["metadata"].get("finalizers"):
+            marked = copy.deepcopy(live)
+            marked["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+            self._store(marked, "MODIFIED")
+            return True
+        self.remove(ref)
+        return True
+
+    def remove(self, ref: Ref) -> None:
+        """Let an object be gone, finalizers or not."""
+        gone = self.objects.pop(ref.identity)
+        self._version = next(self._versions)
+        gone["metadata"]["resourceVersion"] = str(self._version)
+        self.journal.append((self._version, Event("DELETED", copy.deepcopy(gone))))
+
+    def patch(self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool) -> Manifest:
+        self._note("patch", ref, dry_run)
+        live = self.objects.get(ref.identity)
+        if live is None:
+            raise NotFound(f"{ref} does not exist", ref=ref)
+        merged = _merge(live, patch)
+        return t.cast(Manifest, merged) if dry_run else self._store(merged, "MODIFIED")
+
+    def watch(
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        name: str | None = None,
+        resource_version: str = "",
+        timeout: float,
+    ) -> t.Iterator[Event]:
+        self._note("watch", Ref(api_version, kind, name or "", namespace))
+        for version, event in list(self.journal):
+            if version <= int(resource_version or 0) or (name and event.object["metadata"]["name"] != name):
+                continue
+            if self._matches(event.object, api_version, kind, namespace, label_selector):
+                yield copy.deepcopy(event)
+        self.clock.sleep(timeout)
+
+    def logs(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        container: str | None = None,
+        tail_lines: int | None = None,
+        previous: bool = False,
+        since_seconds: int | None = None,
+    ) -> str:
+        self._note("logs", Ref("v1", "Pod", pod, namespace))
+        if (namespace, pod) not in self.log_lines:
+            raise NotFound(f"Pod {namespace}/{pod} does not exist", ref=Ref("v1", "Pod", pod, namespace))
+        lines = self.log_lines[namespace, pod].splitlines(keepends=True)
+        return "".join(lines[-tail_lines:] if tail_lines else lines)
+
+    def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:
+        self._note("proxy", Ref("v1", "Pod", pod, namespace))
+        return self.proxy.get((namespace, pod, port, path), (503, "no such endpoint"))
+
+    def version(self) -> str:
+        return self.server_version
+
+    # How it works
+
+    def _note(self, verb: str, ref: Ref, dry_run: bool = False) -> None:
+        self.requests.append(Request(verb, ref, dry_run))
+        queue = self.failures.get((verb, ref.name))
+        if queue:
+            raise queue.pop(0)
+
+    def _serve(self, definition: Manifest) -> None:
+        spec = definition["spec"]
+        for version in spec["versions"]:
+            key = (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
+            self.kinds_served[key] = Resource(spec["names"]["plural"], spec["scope"] == "Namespaced")
+
+    def _has_namespace(self, namespace: str) -> bool:
+        return namespace in ("default", "kube-system") or ("", "Namespace", "", namespace) in self.objects
+
+    @staticmethod
+    def _matches(
+        manifest: Manifest, api_version: str, kind: str, namespace: str | None, label_selector: str | None
+    ) -> bool:
+        metadata = manifest["metadata"]
+        if (manifest["apiVersion"], manifest["kind"]) != (api_version, kind):
+            return False
+        if namespace and metadata.get("namespace") != namespace:
+            return False
+        labels = metadata.get("labels") or {}
+        wanted = dict(part.split("=", 1) for part in (label_selector or "").split(",") if part)
+        return all(labels.get(key) == value for key, value in wanted.items())
+
+    @staticmethod
+    def _applied(live: Manifest | None, manifest: Manifest, ref: Ref, force: bool) -> Manifest:
+        base = copy.deepcopy(live) if live else {}
+        entries = base.get("metadata", {}).pop("managedFields", [])
+        others = [entry for entry in entries if (entry["manager"], entry["operation"]) != ("muster", "Apply")]
+        ours = [entry["fieldsV1"] for entry in entries if entry not in others]
+        for entry in others:
+            fields = _clashes(live, manifest, entry["fieldsV1"])
+            if fields and not force:
+                raise Conflict(
+                    f"{ref}: {entry['manager']} has {fields}", manager=entry["manager"], fields=fields, ref=ref
+                )
+        for owned in ours:
+            base = _without(base, owned, manifest)
+        merged = t.cast(Manifest, _merge(base, manifest))
+        entry = {"manager": "muster", "operation": "Apply", "apiVersion": ref.api_version, "fieldsType": "FieldsV1"}
+        merged["metadata"]["managedFields"] = [*others, {**entry, "fieldsV1": _owned(manifest)}]
+        return merged
+
+    def _store(self, manifest: Manifest, event: str) -> Manifest:
+        ref = ref_of(manifest)
+        self._version = next(self._versions)
+        stored = copy.deepcopy(manifest)
+        metadata = stored["metadata"]
+        metadata.setdefault("uid", f"uid-{self._version}")
+        metadata.setdefault("creationTimestamp", "2026-11-21T00:00:00Z")
+        metadata["resourceVersion"] = str(self._version)
+        metadata.setdefault("generation", 1)
+        if not ref.name:
+            raise InvalidInput("an object without a name")
+        controller = self.controllers.get(ref.kind)
+        status = controller(stored) if controller else None
+        if status is not None:
+            stored["status"] = status
+        self.objects[ref.identity] = stored
+        self.journal.append((self._version, Event(t.cast(t.Any, event), copy.deepcopy(stored))))
+        return copy.deepcopy(stored)
