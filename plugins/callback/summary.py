@@ -15,6 +15,7 @@ description:
   - At the end of a run of one of the named playbooks, writes a JSON file with what each system reported, the number of
     changed and failed tasks, the write requests that reached the API server, the time the run took and the time each
     role took.
+  - Lists the objects of a cluster that modules of this collection created, changed or deleted, or would in a check run.
   - Systems report through M(ansible.builtin.set_stats), as C(muster_systems), a dict of name and what there is to say.
   - Write requests are counted in the audit log of the local cluster, those of Muster only (by user agent); dry runs are
     counted apart. Where there is no audit log that can be read, both are V(null).
@@ -129,6 +130,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._clock = time.monotonic()
         self._roles: dict[str, float] = {}
         self._current: tuple[str, float] | None = None
+        self._objects: list[dict[str, t.Any]] = []
         self._playbook = ""
         self._audit: AuditLog | None = None
 
@@ -140,6 +142,22 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._end_task()
         if task._role is not None:
             self._current = (task._role.get_name().rpartition(".")[2], time.monotonic())
+
+    def v2_runner_on_ok(self, result: t.Any) -> None:
+        self._note_objects(result)
+
+    def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:  # noqa: ARG002
+        self._note_objects(result)
+
+    def _note_objects(self, result: t.Any) -> None:
+        """What modules of this collection did, or would do, to objects of a cluster."""
+        if not str(result._task.action).startswith("muster.ml."):
+            return
+        found = result._result
+        for part in found.get("results") or [found]:
+            for entry in part.get("objects") or []:
+                if entry.get("action") != "unchanged":
+                    self._objects.append({key: entry.get(key) for key in ("kind", "namespace", "name", "action")})
 
     def _end_task(self) -> None:
         if self._current is not None:
@@ -171,6 +189,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             "wall_s": round(time.monotonic() - self._clock, 1),
             "roles": {role: round(seconds, 1) for role, seconds in self._roles.items()},
             "check": bool(context.CLIARGS.get("check")),
+            "objects": self._objects,
             "playbook": self._playbook,
             "started": dt.datetime.fromtimestamp(self._started, dt.UTC).isoformat(timespec="seconds"),
         }

@@ -88,11 +88,19 @@ def test_the_file(tmp_path: pathlib.Path) -> None:
     role = types.SimpleNamespace(get_name=lambda: "muster.ml.persia")
     module.v2_playbook_on_task_start(types.SimpleNamespace(_role=role), False)
     module.v2_playbook_on_task_start(types.SimpleNamespace(_role=None), False)
+    done = [
+        {"kind": "Pod", "namespace": "ml", "name": "a", "action": "created", "reason": "x"},
+        {"action": "unchanged"},
+    ]
+    for action, result in (("muster.ml.apply", {"results": [{"objects": done}]}), ("other.apply", {"objects": done})):
+        task = types.SimpleNamespace(action=action)
+        module.v2_runner_on_ok(types.SimpleNamespace(_task=task, _result=result))
     module.v2_playbook_on_stats(Stats())
     written = json.loads(path.read_text())
     assert written["systems"] == {"persia": {"ok": True, "auc": 0.7}}
     assert (written["changed"], written["failed"], written["write_requests"]) == (2, 1, None)
     assert list(written["roles"]) == ["persia"]
+    assert written["objects"] == [{"kind": "Pod", "namespace": "ml", "name": "a", "action": "created"}]
     assert shown[0].endswith(f"; {path}")
 
 
