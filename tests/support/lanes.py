@@ -182,16 +182,19 @@ def run_lanes(lanes: Sequence[Sequence[Check]], logs: Path) -> int:
     board = Board(logs)
     began = time.monotonic()
     threads = [threading.Thread(target=run_lane, args=(board, lane)) for lane in lanes if lane]
-    signal.signal(signal.SIGTERM, lambda *_: Shell.interrupt_all())
+
+    def stop(*_: object) -> None:
+        print("\nInterrupted: ending what runs, then tidying up.", flush=True)
+        Shell.interrupt_all()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     for thread in threads:
         thread.start()
     for thread in threads:
         while thread.is_alive():
-            try:
-                thread.join(0.5)
-            except KeyboardInterrupt:
-                board.say("\nInterrupted: ending what runs, then tidying up.")
-                Shell.interrupt_all()
+            thread.join(0.5)  # in short waits, so that a signal is seen to soon
+    for number, handler in before.items():
+        signal.signal(number, handler)
     asked = sum(len(lane) for lane in lanes)
     passed = sum(r.ok for r in board.results)
     print(f"\n{table(board.results)}\n  {time.monotonic() - began:.0f} s in all; logs in {logs}\n")
