@@ -27,13 +27,22 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def run(
-    argv: t.Sequence[str], *, stdin: t.IO[bytes] | None = None, env: t.Mapping[str, str] | None = None,
-    cwd: str | None = None, timeout: float | None = None,
+    argv: t.Sequence[str],
+    *,
+    stdin: t.IO[bytes] | None = None,
+    env: t.Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    timeout: float | None = None,
 ) -> str:
     """Run a program to its end and return what it printed; its own last words are the error."""
     try:
         done = subprocess.run(
-            list(argv), stdin=stdin or subprocess.DEVNULL, capture_output=True, check=False, cwd=cwd, timeout=timeout,
+            list(argv),
+            stdin=stdin or subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            cwd=cwd,
+            timeout=timeout,
             env={**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}", "LC_ALL": "C", **(env or {})},
         )
     except FileNotFoundError as exc:
@@ -47,8 +56,13 @@ def run(
 
 
 def wait_for(
-    condition: t.Callable[[], str | None], *, timeout: float, what: str, interval: float = 0.2,
-    clock: t.Callable[[], float] = time.monotonic, pause: t.Callable[[float], None] = time.sleep,
+    condition: t.Callable[[], str | None],
+    *,
+    timeout: float,
+    what: str,
+    interval: float = 0.2,
+    clock: t.Callable[[], float] = time.monotonic,
+    pause: t.Callable[[float], None] = time.sleep,
 ) -> None:
     """Poll until ``condition`` returns None; otherwise it returns what is still missing."""
     deadline = clock() + timeout
@@ -131,3 +145,19 @@ def _process(folder: Path) -> Process | None:
     values = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     ids = tuple(int(one) for one in values.get("NSpid", folder.name).split())
     return Process(pid=int(folder.name), ns_pids=ids, name=values.get("Name", "").strip())
+
+
+def processes_in_cgroup(path: str) -> dict[str, int]:
+    """Name of the program -> process id on the host, of all that runs below one cgroup; of several the oldest."""
+    mark = f"/{path}/"
+    found: dict[str, int] = {}
+    for folder in sorted(PROC.iterdir(), key=lambda one: int(one.name) if one.name.isdigit() else 0):
+        if not folder.name.isdigit():
+            continue
+        try:
+            if mark in (folder / "cgroup").read_text(encoding="utf-8"):
+                words = (folder / "cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
+                found.setdefault(Path(words[0]).name, int(folder.name))
+        except OSError:
+            continue
+    return found

@@ -171,7 +171,10 @@ def audit_policy() -> Document:
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
-            {"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/version", "/openapi/*", "/api*"]},
+            {
+                "level": "None",
+                "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/version", "/openapi/*", "/api*"],
+            },
             {"level": "None", "users": components, "verbs": reads},
             {"level": "None", "userGroups": groups, "verbs": reads},
             {

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import typing as t
 from pathlib import Path
 
-from .host import run
-from .spec import ClusterSpec, NodeSpec
+from .host import SYSTEM_PATH, run
+from .spec import STATE_ROOT, ClusterSpec, NodeSpec
 
 NETNS_DIR = Path("/run/netns")
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+FORWARDING_NOTE = Path(STATE_ROOT) / "forwarding-was-off"
 Runner = t.Callable[[t.Sequence[str]], str]
 
 
@@ -32,6 +34,9 @@ class Step:
 
 def links(runner: Runner = run, netns: str | None = None) -> dict[str, dict[str, t.Any]]:
     """Interface name -> what ``ip`` says of it, with addresses."""
+    if shutil.which("ip", path=SYSTEM_PATH) is None:
+        # Nothing was made yet: it is made with this program.
+        return {}
     where = ["-n", netns] if netns else []
     return {one["ifname"]: one for one in json.loads(runner(["ip", "-j", *where, "addr", "show"]) or "[]") if one}
 
@@ -96,9 +101,7 @@ def inside_steps(
     wanted = {("default", spec.gateway)}
     wanted |= {(other.pod_cidr, other.address) for other in spec.all_nodes if other.index != node.index}
     for destination, gateway in sorted(wanted - set(routes)):
-        steps.append(
-            Step(f"{node.name}: route {destination}", (*ip, "route", "replace", destination, "via", gateway))
-        )
+        steps.append(Step(f"{node.name}: route {destination}", (*ip, "route", "replace", destination, "via", gateway)))
     return steps
 
 
@@ -138,6 +141,51 @@ def egress_table(spec: ClusterSpec) -> str:
     return f"muster_{spec.name.replace('-', '_')}"
 
 
+def tables(runner: Runner = run) -> set[str]:
+    if shutil.which("nft", path=SYSTEM_PATH) is None:
+        return set()
+    found = json.loads(runner(["nft", "-j", "list", "tables"]))["nftables"]
+    return {one["table"]["name"] for one in found if "table" in one}
+
+
 def has_egress(spec: ClusterSpec, runner: Runner = run) -> bool:
-    tables = json.loads(runner(["nft", "-j", "list", "tables"]))["nftables"]
-    return any(one.get("table", {}).get("name") == egress_table(spec) for one in tables)
+    return egress_table(spec) in tables(runner)
+
+
+def missing(spec: ClusterSpec, *, egress: bool, runner: Runner = run) -> list[Step]:
+    """Everything that is still to do for the wanted network."""
+    steps = plan(spec, runner)
+    if has_egress(spec, runner) != egress:
+        table = egress_table(spec)
+        steps.append(
+            Step("address translation to the outside", ("nft", egress_rules(spec)))
+            if egress
+            else Step("no address translation to the outside", ("nft", "delete", "table", "ip", table))
+        )
+    if egress and FORWARDING.read_text(encoding="utf-8").strip() == "0":
+        # The note comes first: what is on without it was on before us, and stays on.
+        steps.append(Step("note about forwarding", ("touch", str(FORWARDING_NOTE))))
+        steps.append(Step("forwarding between interfaces", ("sysctl", "-q", "-w", "net.ipv4.ip_forward=1")))
+    return steps
+
+
+def left(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Step]:
+    """Everything of a cluster's network that is still there, as the steps that take it away."""
+    found = links(runner)
+    steps = []
+    for namespace in sorted(netns_dir.glob(f"muster-{spec.name}-*")) if netns_dir.is_dir() else []:
+        if namespace.name.removeprefix(f"muster-{spec.name}-").isdigit():
+            steps.append(Step(f"network namespace {namespace.name}", ("ip", "netns", "delete", namespace.name)))
+    for name in found:
+        # The ends of veth pairs go with their namespaces, unless the namespace was lost in another way.
+        if name == spec.bridge or (name.startswith(f"{spec.bridge}-") and name.rpartition("-")[2].isdigit()):
+            steps.append(
+                Step(f"interface {name}", ("sh", "-c", f"! [ -e /sys/class/net/{name} ] || ip link delete {name}"))
+            )
+    if has_egress(spec, runner):
+        steps.append(Step("nftables table", ("nft", "delete", "table", "ip", egress_table(spec))))
+    others = {name for name in tables(runner) if name.startswith("muster_")} - {egress_table(spec)}
+    if FORWARDING_NOTE.exists() and not others:
+        steps.append(Step("forwarding off, as before", ("sysctl", "-q", "-w", "net.ipv4.ip_forward=0")))
+        steps.append(Step("note about forwarding", ("rm", str(FORWARDING_NOTE))))
+    return steps

@@ -9,14 +9,16 @@ Private to the collection.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 from .errors import HostError
-from .host import Process, processes_in, wait_for
+from .host import Process, processes_in, run, wait_for
 from .network import NETNS_DIR
 from .node_files import OWN_FOLDERS, HostTraits
 from .spec import STATE_ROOT, NodeSpec
@@ -123,7 +125,7 @@ def remove_cgroups(path: str, host: HostTraits) -> None:
     """Remove a folder and all below it in every hierarchy, the deepest first. The processes are gone already."""
     for top in cgroup_folders(path, host):
         for folder, _names, _files in os.walk(top, topdown=False):
-            wait_for(lambda folder=folder: _try_rmdir(Path(folder)), timeout=10, what=f"cgroup {folder}")
+            wait_for(functools.partial(_try_rmdir, Path(folder)), timeout=10, what=f"cgroup {folder}")
 
 
 def _try_rmdir(folder: Path) -> str | None:
@@ -153,7 +155,11 @@ def start(node: NodeSpec) -> Process:
     with log.open("wb") as out:
         child = subprocess.Popen(
             [f"{node.state_dir}/start.sh"],
-            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            cwd="/",
         )
 
     def missing() -> str | None:
@@ -185,3 +191,32 @@ def stop(node: NodeSpec) -> bool:
 def _left_in(node: NodeSpec) -> str | None:
     left = processes_in(NETNS_DIR / node.netns)
     return f"processes {', '.join(f'{one.name} ({one.pid})' for one in left)}" if left else None
+
+
+def reload_services(node: NodeSpec, python: str, supervisor_dir: Path) -> None:
+    """Tell the running supervisord of changed programs; those that did not change keep running."""
+    argv = [python, "-m", "supervisor.supervisorctl", "-c", f"{node.state_dir}/supervisord.conf", "update"]
+    run(argv, env={"PYTHONPATH": str(supervisor_dir)}, timeout=60)
+
+
+def link_programs(bin_dir: Path, programs: dict[str, str], *, check: bool) -> list[str]:
+    """Give the cluster programs of its own, so that it does not depend on a cache. Returns what changed.
+
+    Links where cache and cluster are on one file system, copies otherwise; a running program keeps its old file.
+    """
+    record_path = bin_dir / "programs.json"
+    have = json.loads(record_path.read_text(encoding="utf-8")) if record_path.exists() else {}
+    stale = [name for name, path in programs.items() if have.get(name) != path or not (bin_dir / name).exists()]
+    if check or not stale:
+        return stale
+    bin_dir.mkdir(parents=True, exist_ok=True)
+    for name in stale:
+        draft = bin_dir / f".{name}.new"
+        draft.unlink(missing_ok=True)
+        try:
+            draft.hardlink_to(programs[name])
+        except OSError:
+            shutil.copy2(programs[name], draft)
+        draft.replace(bin_dir / name)
+    write_if_changed(record_path, json.dumps({**have, **programs}, indent=1) + "\n", 0o644)
+    return stale

@@ -58,7 +58,7 @@ def node_files(
 ) -> dict[str, tuple[int, str]]:
     """Path below the node's state folder -> (mode, text)."""
     return {
-        "start.sh": (0o755, start_script(spec, node, host)),
+        "start.sh": (0o755, start_script(node, host)),
         "init.sh": (0o755, init_script(spec, node, host)),
         "kubelet.sh": (0o755, kubelet_script(spec)),
         "supervisord.conf": (0o644, supervisor_config(spec, node, settings)),
@@ -68,7 +68,7 @@ def node_files(
     }
 
 
-def start_script(spec: ClusterSpec, node: NodeSpec, host: HostTraits) -> str:
+def start_script(node: NodeSpec, host: HostTraits) -> str:
     """Run on the host: enter the node's cgroups and namespaces, then become the node's pid 1."""
     lines = ["#!/bin/sh", "# Starts the node; made by Muster.", "set -eu"]
     for mount in host.cgroup_mounts:
@@ -90,13 +90,13 @@ def init_script(spec: ClusterSpec, node: NodeSpec, host: HostTraits) -> str:
         "# pid 1 of the node; made by Muster.",
         "set -eu",
         f"export PATH={spec.state_dir}/bin:{PATH}",
-        f"hostname {node.name}",
+        f"echo {node.name} > /proc/sys/kernel/hostname",
         "mount --make-rprivate /",
         "# -n: no note of these mounts in /run, which is the host's until the last one.",
         "# A /run of the node's own: no socket, lock or network namespace of the host or of another node is seen in it.",
         f"mount -n -t tmpfs -o mode=0755 tmpfs {state}/run",
-        f"mkdir -p {state}/run{run[len('/run'):]} {state}/run/lock",
-        f"mount -n --bind {run} {state}/run{run[len('/run'):]}",
+        f"mkdir -p {state}/run{run[len('/run') :]} {state}/run/lock",
+        f"mount -n --bind {run} {state}/run{run[len('/run') :]}",
         f"mount -n --move {state}/run /run",
     ]
     lines += [f"mount -n --bind {state}/own{folder} {folder}" for folder in OWN_FOLDERS]
@@ -152,8 +152,7 @@ def supervisor_config(spec: ClusterSpec, node: NodeSpec, settings: NodeSettings)
         ),
         _section("unix_http_server", file=f"{node.run_dir}/supervisor.sock", chmod="0700"),
         _section("supervisorctl", serverurl=f"unix://{node.run_dir}/supervisor.sock"),
-        "[rpcinterface:supervisor]\n"
-        "supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n",
+        "[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n",
     ]
     for priority, (name, command) in enumerate(programs.items(), start=1):
         sections.append(

@@ -106,7 +106,10 @@ class ClusterSpec:
                 f"local_cluster_node_subnet {self.node_subnet} has too few addresses for {self.nodes} nodes.",
                 hint="Give a larger range, such as a /24.",
             )
-        if ranges["pod_subnet"].prefixlen > POD_PREFIX or 2 ** (POD_PREFIX - ranges["pod_subnet"].prefixlen) < self.nodes:
+        if (
+            ranges["pod_subnet"].prefixlen > POD_PREFIX
+            or 2 ** (POD_PREFIX - ranges["pod_subnet"].prefixlen) < self.nodes
+        ):
             raise InvalidOption(
                 f"local_cluster_pod_subnet {self.pod_subnet} cannot give each of {self.nodes} nodes a /{POD_PREFIX}.",
                 hint="Give a larger range, such as a /16.",
@@ -178,9 +181,7 @@ def _subnet(option: str, value: str) -> ipaddress.IPv4Network:
     try:
         return ipaddress.IPv4Network(value)
     except ValueError as exc:
-        raise InvalidOption(
-            f"{option} {value!r} is no IPv4 range: {exc}.", hint="Write it like 10.89.0.0/24."
-        ) from exc
+        raise InvalidOption(f"{option} {value!r} is no IPv4 range: {exc}.", hint="Write it like 10.89.0.0/24.") from exc
 
 
 def overlaps(

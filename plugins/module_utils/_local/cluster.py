@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A local cluster as its modules get it: the option ``cluster``, and what follows from it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+from pathlib import Path
+
+from . import host, kubeadm
+from .node_files import HostTraits, NodeSettings, kubeadm_documents, node_files
+from .spec import STATE_ROOT, ClusterSpec, NodeSpec
+
+AUDIT_POLICY = "/etc/kubernetes/audit-policy.json"
+SUPERVISOR_VERSION = "4.3.0"
+# What the control plane was made with. It cannot be changed in place, so a difference is refused.
+FIXED = (
+    "node_subnet", "pod_subnet", "service_subnet", "audit_log", "kubernetes_version", "etcd_version",
+    "coredns_version", "api_qps",
+)  # fmt: skip
+
+# The option ``cluster`` of every module of the local cluster; its twin is the documentation fragment local_cluster.
+CLUSTER_OPTION: dict[str, t.Any] = {
+    "type": "dict",
+    "required": True,
+    "options": {
+        "name": {"type": "str", "required": True},
+        "nodes": {"type": "int", "default": 1},
+        "node_subnet": {"type": "str", "default": ""},
+        "pod_subnet": {"type": "str", "default": ""},
+        "service_subnet": {"type": "str", "default": ""},
+        "egress": {"type": "bool", "default": False},
+        "dns_upstream": {"type": "list", "elements": "str", "default": []},
+        "snapshotter": {"type": "str", "default": "overlayfs", "choices": ["overlayfs", "native"]},
+        "audit_log": {"type": "path", "default": "/var/log/muster/audit.log"},
+        "kubernetes_version": {"type": "str", "required": True},
+        "etcd_version": {"type": "str", "required": True},
+        "coredns_version": {"type": "str", "required": True},
+        "image_repository": {"type": "str", "default": "muster.local/kubernetes"},
+        "pause_tag": {"type": "str", "default": "1"},
+        "api_qps": {"type": "int", "default": 200},
+        "simulated_nodes": {"type": "bool", "default": False},
+    },
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalCluster:
+    """The option ``cluster``, understood."""
+
+    spec: ClusterSpec
+    options: dict[str, t.Any]
+
+    @classmethod
+    def of(cls, options: dict[str, t.Any]) -> LocalCluster:
+        subnets = {key: options[key] for key in ("node_subnet", "pod_subnet", "service_subnet")}
+        return cls(ClusterSpec.make(name=options["name"], nodes=options["nodes"], **subnets), options)
+
+    @property
+    def bin_dir(self) -> Path:
+        return Path(self.spec.state_dir) / "bin"
+
+    @property
+    def supervisor_dir(self) -> Path:
+        return Path(self.spec.state_dir) / "supervisor"
+
+    @property
+    def volumes_dir(self) -> Path:
+        """Where volumes of the default StorageClass live; every node sees this folder."""
+        return Path(self.spec.state_dir) / "volumes"
+
+    @property
+    def fixed_file(self) -> Path:
+        return Path(self.spec.state_dir) / "cluster.json"
+
+    def fixed(self) -> dict[str, t.Any]:
+        values = {**self.options, **{key: str(value) for key, value in self.spec.subnets.items()}}
+        return {key: values[key] for key in FIXED}
+
+    def settings(self) -> NodeSettings:
+        return NodeSettings(
+            pause_image=f"{self.options['image_repository']}/pause:{self.options['pause_tag']}",
+            snapshotter=self.options["snapshotter"],
+            dns_upstream=tuple(self.options["dns_upstream"]),
+            extra_programs=(("kwok", kwok_command(self.bin_dir)),) if self.options["simulated_nodes"] else (),
+        )
+
+    def release(self) -> kubeadm.Release:
+        return kubeadm.Release(
+            kubernetes=self.options["kubernetes_version"],
+            etcd=self.options["etcd_version"],
+            coredns=self.options["coredns_version"],
+            repository=self.options["image_repository"],
+        )
+
+    def files(self, node: NodeSpec, traits: HostTraits) -> dict[str, tuple[int, str]]:
+        """Every file of a node, kubeadm's input included."""
+        files = node_files(self.spec, node, traits, self.settings())
+        if node.index == 1:
+            audit = kubeadm.AuditSettings(log_path=self.options["audit_log"], policy_path=AUDIT_POLICY)
+            documents = kubeadm.init_documents(
+                self.spec, traits, self.release(), audit, api_qps=self.options["api_qps"]
+            )
+            policy = json.dumps(kubeadm.audit_policy(), indent=2) + "\n"
+            files["kubeadm-init.yaml"] = (0o600, kubeadm_documents(documents))
+            files[f"own{AUDIT_POLICY}"] = (0o600, policy)
+        return files
+
+
+def kwok_command(bin_dir: Path) -> str:
+    """kwok plays the kubelet of every Node that is labelled as simulated, and of no other."""
+    arguments = "--kubeconfig=/etc/kubernetes/admin.conf --manage-nodes-with-label-selector=type=kwok --node-lease-duration-seconds=40"
+    wait = "until [ -s /etc/kubernetes/admin.conf ]; do sleep 0.5; done"
+    return f"/bin/sh -c '{wait}; exec {bin_dir}/kwok {arguments}'"
+
+
+def known_clusters(root: Path = Path(STATE_ROOT)) -> dict[str, dict[str, t.Any]]:
+    """Name -> fixed values of every cluster on this host."""
+    found = {}
+    for path in sorted(root.glob("*/cluster.json")):
+        found[path.parent.name] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def initialised(node: NodeSpec) -> bool:
+    return (Path(node.state_dir) / "initialised").exists()
+
+
+def inside(node: NodeSpec, pid: int, argv: t.Sequence[str], **options: t.Any) -> str:
+    """Run a program in the namespaces of a node, which its pid 1 stands for."""
+    path = f"{STATE_ROOT}/{node.cluster}/bin:{host.SYSTEM_PATH}"
+    enter = ["nsenter", "-t", str(pid), "-m", "-n", "-p", "-u", "-i", "env", f"PATH={path}", "HOME=/root"]
+    return host.run([*enter, *argv], **options)

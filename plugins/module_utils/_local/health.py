@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the API server counts a cluster as ready. Pure.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+Object = t.Mapping[str, t.Any]
+
+
+def condition(found: Object, kind: str) -> Object | None:
+    return next((one for one in found.get("status", {}).get("conditions", []) if one.get("type") == kind), None)
+
+
+def is_ready(found: Object) -> bool:
+    ready = condition(found, "Ready")
+    return ready is not None and ready.get("status") == "True"
+
+
+def cluster_gap(wanted: t.Sequence[str], nodes: t.Iterable[Object], dns_pods: t.Iterable[Object]) -> str | None:
+    """What is missing until every wanted node is Ready and one pod of cluster DNS is; None where nothing is."""
+    by_name = {node["metadata"]["name"]: node for node in nodes}
+    for name in wanted:
+        if name not in by_name:
+            return f"Node {name} has not registered"
+        if not is_ready(by_name[name]):
+            ready = condition(by_name[name], "Ready") or {}
+            return f"Node {name} is not Ready: {ready.get('message') or 'no condition yet'}"
+    # A pod of a node that died can still be in the list, so one that works is enough.
+    return None if any(is_ready(pod) for pod in dns_pods) else "no pod of CoreDNS is Ready"

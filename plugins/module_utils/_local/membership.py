@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run kubeadm inside nodes that run already.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from . import kubeadm
+from .cluster import LocalCluster, inside
+from .errors import CommandFailed, HostError
+from .node import init_process, write_if_changed
+from .node_files import kubeadm_documents
+from .spec import NodeSpec
+
+
+def initialise(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
+    """Make the control plane. What it is made with is noted first: it cannot be changed afterwards."""
+    write_if_changed(cluster.fixed_file, json.dumps(cluster.fixed(), indent=2, sort_keys=True) + "\n", 0o644)
+    config = Path(node.state_dir) / "kubeadm-init.yaml"
+    _kubeadm(node, ["init", "--config", str(config)], timeout)
+    _done(node)
+
+
+def join(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
+    """Make a worker, by a token that is good for some minutes and never shown."""
+    said = inside(
+        cluster.spec.control_plane, _pid(cluster.spec.control_plane),
+        ["kubeadm", "token", "create", "--ttl", "15m", "--print-join-command"], timeout=timeout,
+    )  # fmt: skip
+    words = said.split()
+    token, ca_hash = words[words.index("--token") + 1], words[words.index("--discovery-token-ca-cert-hash") + 1]
+    config = Path(node.state_dir) / "kubeadm-join.yaml"
+    documents = kubeadm.join_documents(cluster.spec, node, token=token, ca_hash=ca_hash)
+    write_if_changed(config, kubeadm_documents(documents), 0o600)
+    try:
+        _kubeadm(node, ["join", "--config", str(config)], timeout)
+    finally:
+        config.unlink()
+    _done(node)
+
+
+def _kubeadm(node: NodeSpec, arguments: list[str], timeout: float) -> None:
+    log = Path(node.state_dir) / "log" / "kubeadm.log"
+    try:
+        said = inside(node, _pid(node), ["kubeadm", *arguments], timeout=timeout)
+    except CommandFailed as exc:
+        # It prints bootstrap tokens among the rest.
+        lines = [line for line in exc.message.splitlines() if "token" not in line.lower()]
+        raise CommandFailed(
+            f"kubeadm {arguments[0]} failed in {node.name}: " + "\n".join(lines[-15:]),
+            hint=f"The kubelet's and containerd's own logs are in {log.parent}. Run again when the cause is gone.",
+        ) from exc
+    kept = [line for line in said.splitlines() if "token" not in line.lower()]
+    write_if_changed(log, "\n".join(kept) + "\n", 0o600)
+
+
+def _pid(node: NodeSpec) -> int:
+    found = init_process(node)
+    if found is None:
+        raise HostError(f"Node {node.name} does not run.", hint=f"See {node.state_dir}/log and run again.")
+    return found.pid
+
+
+def _done(node: NodeSpec) -> None:
+    write_if_changed(Path(node.state_dir) / "initialised", "", 0o644)

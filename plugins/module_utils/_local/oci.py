@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an image is made of, as values; and the key under which the result is kept.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+import typing as t
+from pathlib import Path
+
+from .errors import InvalidOption
+from .gobuild import GoBuild
+
+# Part of every key. Raise it when the same recipe gives another image because this code changed.
+FORMAT = 1
+NAME = re.compile(r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+Recipe = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OciImage:
+    """A wanted image. ``recipe`` has the suboptions of the module's option of that name, defaults filled in."""
+
+    name: str
+    recipe: Recipe
+    cache_dir: Path
+    architecture: str = "amd64"
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise InvalidOption(f"{self.name!r} is not a whole image name.", hint="Write it as host/name:tag.")
+        wanted = self.recipe["architectures"]
+        if wanted and self.architecture not in wanted:
+            raise InvalidOption(
+                f"{self.name} can be built for {', '.join(wanted)} only, and this machine is {self.architecture}.",
+                hint="Use a published image for this processor, or leave the image out of local_images_names.",
+            )
+
+    def programs(self) -> list[tuple[GoBuild, str]]:
+        """Programs to build from Go modules, each with its place in the image."""
+        return [
+            (
+                GoBuild(
+                    name=row["name"],
+                    module_dir=Path(row["module_dir"]),
+                    package=row["package"],
+                    ldflags=row["ldflags"],
+                    cache_dir=self.cache_dir,
+                    architecture=self.architecture,
+                ),
+                row["dest"],
+            )
+            for row in self.recipe["programs"]
+        ]
+
+    def key(self) -> str:
+        """Decides whether an image is still the wanted one: the recipe, the pins it points to, the processor."""
+        recipe = {**self.recipe, "programs": [[built.key(), dest] for built, dest in self.programs()]}
+        recipe["wheels"] = [
+            {**row, "requirements": Path(row["requirements"]).read_text(encoding="utf-8")}
+            for row in self.recipe["wheels"]
+        ]
+        text = json.dumps([FORMAT, self.name, recipe, self.architecture], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def archive(self) -> Path:
+        return self.cache_dir / "images" / f"{self.key()}.tar"
+
+    @property
+    def mark(self) -> str:
+        """A second name, which says what an image was made from: a node that has both names has the wanted image."""
+        return f"{self.name.rpartition(':')[0]}:recipe-{self.key()}"
+
+    def config_flags(self) -> list[str]:
+        """Flags of ``umoci config``. An entry point is always set: with a command alone, a pod's args would replace it."""
+        config = self.recipe["config"]
+        flags: list[str] = []
+        for word in config["entrypoint"]:
+            flags += ["--config.entrypoint", word]
+        for word in config["cmd"]:
+            flags += ["--config.cmd", word]
+        for name, value in sorted({"PATH": PATH, **config["env"]}.items()):
+            flags += ["--config.env", f"{name}={value}"]
+        for port in config["exposed_ports"]:
+            flags += ["--config.exposedports", str(port)]
+        labels = {"org.opencontainers.image.title": self.name.rpartition(":")[0], **config["labels"]}
+        for name, value in sorted(labels.items()):
+            flags += ["--config.label", f"{name}={value}"]
+        return [*flags, "--config.user", config["user"], "--config.workingdir", config["working_dir"]]
+
+
+def debian_key(debian: Recipe, sources: t.Sequence[str], architecture: str) -> str:
+    """Under which a Debian root file system is kept: several images may stand on the same one."""
+    text = json.dumps(
+        [FORMAT, debian, [re.sub(r"\S+://\S+", "", line) for line in sources], architecture], sort_keys=True
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def mirrors(sources: str) -> tuple[str, str]:
+    """The host's own mirrors of Debian and of its security updates, from the text of its apt sources; '' where it has none."""
+    main = security = ""
+    for uri in re.findall(r"^(?:deb\s+(?:\[[^\]]*\]\s+)?|URIs:\s*)(\S+)", sources, re.MULTILINE):
+        path = uri.rstrip("/")
+        if path.endswith("/debian-security"):
+            security = security or uri
+        elif path.endswith("/debian"):
+            main = main or uri
+    return main, security
+
+
+def source_lines(suite: str, main: str, security: str) -> list[str]:
+    """Lines of apt for a suite; none means the builder's own default, the public mirror of Debian."""
+    lines = [f"deb {main} {suite} main"] if main else []
+    return lines + ([f"deb {security} {suite}-security main"] if main and security else [])

@@ -1,0 +1,206 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Layers of an image: a Debian root file system, and one with everything else.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import typing as t
+import zipfile
+from pathlib import Path, PurePosixPath
+
+from . import gobuild
+from .errors import CommandFailed, HostError
+from .host import run
+from .oci import OciImage, debian_key, mirrors, source_lines
+
+APT_FILES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.sources", "/etc/apt/sources.list.d/*.list")
+# Nothing in a container reads them, and they are a third of the files.
+LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
+PLATFORMS = {"amd64": "x86_64", "arm64": "aarch64"}
+
+Progress = t.Callable[[str], None]
+
+
+def build_layers(image: OciImage, work: Path, progress: Progress) -> list[Path]:
+    """Tar files in the order in which they lie on each other."""
+    layers = []
+    if image.recipe["debian"]:
+        layers.append(debian_layer(image, progress))
+    for row in image.recipe["wheels"]:
+        progress(f"{image.name}: Python packages of {Path(row['requirements']).name}")
+        install_wheels(row, image.architecture, work)
+    for program, dest in image.programs():
+        if not program.path.is_file():
+            progress(f"{image.name}: building {program.name}")
+            gobuild.build(program)
+        place(work, dest, program.path, 0o755)
+    for row in image.recipe["files"]:
+        write_text(work, row["dest"], row["content"], int(row["mode"], 8))
+    for row in image.recipe["links"]:
+        link(work, row["dest"], row["target"])
+    layer = work.with_suffix(".layer.tar")
+    pack(work, layer)
+    return [*layers, layer]
+
+
+def apt_sources() -> str:
+    found = [path for pattern in APT_FILES for path in sorted(Path("/").glob(pattern.lstrip("/")))]
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in found)
+
+
+def debian_layer(image: OciImage, progress: Progress) -> Path:
+    """Made once for a suite and its packages, with mmdebstrap."""
+    debian = image.recipe["debian"]
+    main, security = (debian["mirror"], debian["security_mirror"]) if debian["mirror"] else mirrors(apt_sources())
+    sources = source_lines(debian["suite"], main, security)
+    asked = {name: debian[name] for name in ("suite", "packages", "variant")}
+    target = image.cache_dir / "debian" / f"{debian_key(asked, sources, image.architecture)}.tar"
+    if target.is_file():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.stem}.{os.getpid()}.tar")
+    progress(f"{image.name}: Debian {debian['suite']} with {', '.join(debian['packages'])}")
+    try:
+        run(
+            [*debian_argv(debian, image.architecture), debian["suite"], str(draft), *sources],
+            env={"SOURCE_DATE_EPOCH": "1"},
+        )
+        draft.replace(target)
+    except CommandFailed as exc:
+        raise CommandFailed(
+            f"{image.name}: making a Debian {debian['suite']} root file system failed: {exc.message}",
+            hint="See that mmdebstrap and debian-archive-keyring are installed and that local_images_debian_mirror has this suite.",
+        ) from exc
+    finally:
+        draft.unlink(missing_ok=True)
+    return target
+
+
+def debian_argv(debian: t.Mapping[str, t.Any], architecture: str) -> list[str]:
+    argv = ["mmdebstrap", "--quiet", f"--variant={debian['variant']}", f"--architectures={architecture}"]
+    argv += [f"--include={','.join(debian['packages'])}", '--aptopt=APT::Install-Recommends "false"']
+    return argv + [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
+
+
+def python_with_pip() -> str:
+    """An interpreter of this host that has pip; it only unpacks, so its version does not matter."""
+    candidates = [sys.executable, getattr(sys, "_base_executable", ""), shutil.which("python3") or ""]
+    for candidate in dict.fromkeys(filter(None, candidates)):
+        with contextlib.suppress(CommandFailed):
+            run([candidate, "-m", "pip", "--version"])
+            return candidate
+    raise HostError(
+        "No Python with pip was found on this host.", hint="Install pip (Debian: python3-pip) and run again."
+    )
+
+
+def pip_argv(row: t.Mapping[str, t.Any], architecture: str, command: list[str]) -> list[str]:
+    """Only wheels, only what is pinned by hash, for the image's Python and not for this one."""
+    platform = f"manylinux2014_{PLATFORMS.get(architecture, architecture)}"
+    target = ["--python-version", row["python_version"], "--implementation", "cp", "--platform", platform]
+    pinned = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", row["requirements"]]
+    return [python_with_pip(), "-m", "pip", "--quiet", "--no-input", *command, *target, *pinned]
+
+
+def install_wheels(row: t.Mapping[str, t.Any], architecture: str, root: Path) -> None:
+    """Install a file of requirements below ``dest``, or only take single files out of the wheels."""
+    with tempfile.TemporaryDirectory(dir=root.parent) as folder:
+        if row["members"]:
+            run(pip_argv(row, architecture, ["download", "--dest", folder]))
+            take_members(row["members"], Path(folder), root)
+            return
+        target = Path(folder) / "packages"
+        run(pip_argv(row, architecture, ["install", "--no-compile", "--target", str(target)]))
+        scripts = target / "bin"
+        for script in sorted(scripts.iterdir()) if scripts.is_dir() else ():
+            write_text(root, f"/usr/local/bin/{script.name}", image_script(script.read_text(encoding="utf-8")), 0o755)
+        shutil.rmtree(scripts, ignore_errors=True)
+        final = inside(root, row["dest"])
+        final.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(target, final, dirs_exist_ok=True)
+
+
+def image_script(text: str) -> str:
+    """A console script starts the interpreter that installed it; in the image that is the image's own."""
+    first, newline, rest = text.partition("\n")
+    return "#!/usr/bin/env python3" + newline + rest if first.startswith("#!") else text
+
+
+def take_members(members: t.Mapping[str, str], folder: Path, root: Path) -> None:
+    for member, dest in members.items():
+        for wheel in sorted(folder.glob("*.whl")):
+            with zipfile.ZipFile(wheel) as archive:
+                if member in archive.namelist():
+                    path = inside(root, dest)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(archive.read(member))
+                    path.chmod(0o644)
+                    break
+        else:
+            raise HostError(
+                f"No wheel of the requirements has the file {member}.", hint="Correct the recipe's members."
+            )
+
+
+def inside(root: Path, dest: str) -> Path:
+    return root / dest.lstrip("/")
+
+
+def place(root: Path, dest: str, source: Path, mode: int) -> None:
+    path = inside(root, dest)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, path)
+    path.chmod(mode)
+
+
+def write_text(root: Path, dest: str, content: str, mode: int) -> None:
+    """Write a file; a name that ends in a slash is a folder."""
+    path = inside(root, dest)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if dest.endswith("/"):
+        path.mkdir(exist_ok=True)
+    else:
+        path.write_text(content, encoding="utf-8")
+    path.chmod(mode)
+
+
+def link(root: Path, dest: str, target: str) -> None:
+    path = inside(root, dest)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+
+
+def pack(root: Path, layer: Path) -> None:
+    """The same tree gives the same bytes: sorted, owned by root, without times.
+
+    Folders that every image has are left out, so that the ones below keep their modes and, in Debian, their links.
+    """
+    with tarfile.open(layer, "w", format=tarfile.GNU_FORMAT) as archive:
+        for path in sorted(root.rglob("*")):
+            name = PurePosixPath(path.relative_to(root))
+            if (
+                path.is_dir()
+                and not path.is_symlink()
+                and str(name) in {"usr", "usr/bin", "bin", "etc", "lib", "tmp", "var"}
+            ):
+                continue
+            entry = archive.gettarinfo(str(path), arcname=str(name))
+            entry.uid = entry.gid = entry.mtime = 0
+            entry.uname = entry.gname = ""
+            if entry.isreg():
+                with path.open("rb") as data:
+                    archive.addfile(entry, data)
+            else:
+                archive.addfile(entry, io.BytesIO())

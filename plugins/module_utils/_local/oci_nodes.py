@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An image archive in the cache, assembled by umoci; and the containerd of each node that gets it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+import tempfile
+import typing as t
+from pathlib import Path
+
+from . import gobuild
+from .errors import InvalidOption
+from .gobuild import GoBuild
+from .host import run
+from .oci import OciImage
+from .oci_layers import Progress, build_layers
+
+# Times would make the same input give another image.
+EPOCH = "1970-01-01T00:00:00Z"
+NAMESPACE = "k8s.io"
+RUN_ROOT = Path("/run/muster")
+STATE_ROOT = Path("/var/lib/muster")
+
+
+def build(image: OciImage, umoci: GoBuild, progress: Progress) -> Path:
+    """Build the archive. It appears in the cache whole or not at all."""
+    target = image.archive
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not umoci.path.is_file():
+        progress("building umoci, which assembles images")
+        gobuild.build(umoci)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
+        root, layout = Path(folder) / "root", Path(folder) / "layout"
+        root.mkdir()
+        layers = build_layers(image, root, progress)
+        progress(f"{image.name}: assembling")
+        assemble(image, str(umoci.path), layers, layout)
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        with tarfile.open(draft, "w", format=tarfile.GNU_FORMAT) as archive:
+            archive.add(layout, arcname=".")
+        draft.replace(target)
+    return target
+
+
+def assemble(image: OciImage, umoci: str, layers: t.Sequence[Path], layout: Path) -> None:
+    """An OCI layout with the layers uncompressed, because they only travel to a containerd beside it."""
+    place = f"{layout}:image"
+    run([umoci, "init", "--layout", str(layout)])
+    run([umoci, "new", "--image", place])
+    for layer in layers:
+        run([umoci, "raw", "add-layer", "--compress", "none", "--history.created", EPOCH, "--image", place, str(layer)])
+    run([umoci, "config", "--no-history", "--created", EPOCH, *image.config_flags(), "--image", place])
+    run([umoci, "gc", "--layout", str(layout)])
+    index = layout / "index.json"
+    index.write_text(json.dumps(named(json.loads(index.read_text(encoding="utf-8")), image)), encoding="utf-8")
+
+
+def named(index: dict[str, t.Any], image: OciImage) -> dict[str, t.Any]:
+    """The index with the image under both its names, as containerd reads them."""
+    (manifest,) = index["manifests"]
+    both = [
+        {**manifest, "annotations": {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name}}
+        for name in (image.name, image.mark)
+    ]
+    return {**index, "manifests": both}
+
+
+class Node:
+    """The containerd of one node of a local cluster."""
+
+    def __init__(self, cluster: str, name: str) -> None:
+        self.name = name
+        self._argv = [
+            str(STATE_ROOT / cluster / "bin" / "ctr"),
+            "--address",
+            str(RUN_ROOT / cluster / name / "containerd.sock"),
+            "--namespace",
+            NAMESPACE,
+            "images",
+        ]
+
+    def digests(self) -> dict[str, str]:
+        return parse_digests(run([*self._argv, "list"], timeout=30))
+
+    def import_archive(self, archive: Path) -> None:
+        run([*self._argv, "import", str(archive)], timeout=600)
+
+    def remove(self, names: t.Sequence[str]) -> None:
+        run([*self._argv, "remove", "--sync", *names], timeout=120)
+
+
+def parse_digests(table: str) -> dict[str, str]:
+    """Name -> digest, from the table that ``ctr images list`` prints."""
+    rows = (line.split() for line in table.splitlines()[1:])
+    return {row[0]: row[2] for row in rows if len(row) > 2}
+
+
+def nodes_of(cluster: str) -> list[Node]:
+    found = sorted((RUN_ROOT / cluster).glob("*/containerd.sock"))
+    if not found:
+        raise InvalidOption(
+            f"No node of a local cluster '{cluster}' runs on this machine.",
+            hint="Start it first (role local_cluster), correct the name, or leave cluster_name empty to build only.",
+        )
+    return [Node(cluster, path.parent.name) for path in found]
+
+
+def has(image: OciImage, digests: t.Mapping[str, str]) -> bool:
+    """Whether a node has this very image: made by this recipe and still under its name."""
+    return image.mark in digests and digests.get(image.name) == digests[image.mark]
+
+
+def marks(image: OciImage, digests: t.Mapping[str, str]) -> list[str]:
+    """All names under which images of this name were imported, older recipes included."""
+    stem = f"{image.name.rpartition(':')[0]}:recipe-"
+    return [name for name in digests if name == image.name or name.startswith(stem)]

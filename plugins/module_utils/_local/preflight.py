@@ -1,0 +1,276 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host lacks for a local cluster. Facts are gathered first, then judged by pure functions, so that one message has everything.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import json
+import os
+import shutil
+import tempfile
+import typing as t
+from pathlib import Path
+
+from .cluster import LocalCluster, known_clusters
+from .errors import CommandFailed
+from .gobuild import required_version, version_problem
+from .host import CNI_BIN_DIRS, SYSTEM_PATH, cgroup_mounts, run
+from .network import links
+from .spec import STATE_ROOT, overlaps
+
+GIB = 1 << 30
+# Program -> the package of Debian and Ubuntu that has it.
+PACKAGES = {
+    "ip": "iproute2",
+    "nsenter": "util-linux",
+    "nft": "nftables",
+    "iptables": "iptables",
+    "runc": "runc",
+    "catatonit": "catatonit",
+    "busybox": "busybox-static",
+    "ldd": "libc-bin",
+}
+CONTROLLERS = {"cpu", "cpuset", "memory", "pids"}
+# The kubelet also asks for these where each controller is a hierarchy of its own.
+CONTROLLERS_V1 = CONTROLLERS | {"cpuacct", "devices", "blkio"}
+NEED_MEMORY = 2 * GIB
+NEED_DISK = 5 * GIB
+NEED_DISK_TO_BUILD = 10 * GIB
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Problem:
+    what: str
+    fix: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HostFacts:
+    """Everything that preflight asks of the host."""
+
+    root: bool
+    architecture: str
+    memory: int
+    free_state: int
+    free_cache: int
+    controllers: frozenset[str]
+    cgroup_version: int
+    # Range in use by the host -> the interface.
+    routes: dict[str, str]
+    interfaces: frozenset[str]
+    packages_missing: tuple[str, ...]
+    # Empty where everything could be tried and works.
+    kernel_missing: tuple[str, ...] = ()
+
+
+def judge(cluster: LocalCluster, facts: HostFacts, others: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[Problem]:
+    """All that is in the way of making this cluster."""
+    return [
+        *_machine_problems(facts),
+        *_kernel_problems(facts),
+        *_route_problems(cluster, facts),
+        *_neighbour_problems(cluster, others),
+    ]
+
+
+def _machine_problems(facts: HostFacts) -> t.Iterator[Problem]:
+    if not facts.root:
+        yield Problem(
+            what="Namespaces, mounts and network interfaces need root.",
+            fix="Run as root or with become: true (ansible-playbook --become --ask-become-pass).",
+        )
+    if facts.architecture not in {"amd64", "arm64"}:
+        yield Problem(what=f"Kubernetes is not built for {facts.architecture}.", fix="Use an amd64 or arm64 machine.")
+    if facts.memory < NEED_MEMORY:
+        yield Problem(
+            what=f"Only {facts.memory / GIB:.1f} GiB of memory are free; the control plane and a node need 2 GiB.",
+            fix="Stop something or use a larger machine.",
+        )
+    if facts.free_state < NEED_DISK:
+        yield Problem(
+            what=f"Only {facts.free_state / GIB:.1f} GiB are free for {STATE_ROOT}; images and etcd need 5 GiB.",
+            fix="Free some space there, or mount a larger disk at that folder.",
+        )
+
+
+def _kernel_problems(facts: HostFacts) -> t.Iterator[Problem]:
+    needed = CONTROLLERS_V1 if facts.cgroup_version == 1 else CONTROLLERS
+    if lacking := sorted(needed - facts.controllers):
+        yield Problem(
+            what=f"cgroup controllers are missing: {', '.join(lacking)} (cgroup version {facts.cgroup_version}).",
+            fix="Enable them on the kernel's command line (cgroup_enable=...) and reboot, or use another host.",
+        )
+    for feature in facts.kernel_missing:
+        yield Problem(
+            what=f"The kernel cannot do this: {feature}",
+            fix="Load the module (modprobe overlay bridge veth nf_tables nft_masq) or use a kernel that has it; "
+            "in a container, run it privileged.",
+        )
+
+
+def _route_problems(cluster: LocalCluster, facts: HostFacts) -> t.Iterator[Problem]:
+    spec = cluster.spec
+    taken = {
+        f"{destination} ({device})": network
+        for destination, device in facts.routes.items()
+        if device != spec.bridge and (network := _network(destination)) is not None
+    }
+    for ours, theirs in overlaps(spec.subnets, taken):
+        yield Problem(
+            what=f"{ours} {spec.subnets[ours]} overlaps the host's route {theirs}.",
+            fix=f"Set local_cluster_{ours} to a free range.",
+        )
+
+
+def _neighbour_problems(cluster: LocalCluster, others: t.Mapping[str, t.Mapping[str, t.Any]]) -> t.Iterator[Problem]:
+    spec = cluster.spec
+    for name, fixed in others.items():
+        if name == spec.name:
+            continue
+        theirs = {key: ipaddress.IPv4Network(fixed[key]) for key in spec.subnets if key in fixed}
+        for ours, other in overlaps(spec.subnets, theirs):
+            yield Problem(
+                what=f"{ours} {spec.subnets[ours]} overlaps {other} {theirs[other]} of the local cluster {name}.",
+                fix=f"Set local_cluster_{ours} to a free range.",
+            )
+        if fixed.get("audit_log") == cluster.options["audit_log"]:
+            yield Problem(
+                what=f"The local cluster {name} writes its audit log to {fixed['audit_log']} too.",
+                fix="Set local_cluster_audit_log to another file.",
+            )
+
+
+def changed_fixed(cluster: LocalCluster, made_with: t.Mapping[str, t.Any]) -> list[Problem]:
+    """What was asked for differently when the cluster was made, and cannot be changed in place."""
+    return [
+        Problem(
+            what=f"The cluster {cluster.spec.name} was made with {key} {made_with[key]!r}, not {wanted!r}.",
+            fix=f"Set local_cluster_{key} back, or remove the cluster (tasks_from: remove) and make it again.",
+        )
+        for key, wanted in cluster.fixed().items()
+        if key in made_with and made_with[key] != wanted
+    ]
+
+
+def go_problems(go_mods: t.Iterable[str], free_cache: int) -> list[Problem]:
+    """Whether programs can be built here."""
+    needed = max((required_version(text) for text in go_mods), default=())
+    text = ".".join(map(str, needed))
+    problems = []
+    try:
+        reason = version_problem(run(["go", "version"]), run(["go", "env", "GOTOOLCHAIN"]).strip(), needed)
+    except CommandFailed:
+        reason = "Go is not installed"
+    if reason:
+        problems.append(
+            Problem(what=f"{reason}.", fix=f"Install Go {text} or later and put it on root's PATH (go version).")
+        )
+    if free_cache < NEED_DISK_TO_BUILD:
+        problems.append(
+            Problem(
+                what=f"Only {free_cache / GIB:.1f} GiB are free for building; Go's caches need 10 GiB.",
+                fix="Free some space, or point GOCACHE, GOMODCACHE and XDG_CACHE_HOME to a larger disk.",
+            )
+        )
+    return problems
+
+
+def missing_packages() -> tuple[str, ...]:
+    packages = [package for program, package in PACKAGES.items() if not shutil.which(program, path=SYSTEM_PATH)]
+    if not any((Path(folder) / "bridge").exists() for folder in CNI_BIN_DIRS):
+        packages.append("containernetworking-plugins")
+    return tuple(packages)
+
+
+def gather(cluster: LocalCluster, cache_dir: Path, architecture: str, *, try_kernel: bool) -> HostFacts:
+    root = os.geteuid() == 0
+    packages = missing_packages()
+    version, mounts = cgroup_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
+    has_ip = "iproute2" not in packages
+    ready = root and try_kernel and not packages
+    return HostFacts(
+        root=root,
+        architecture=architecture,
+        memory=_available_memory(Path("/proc/meminfo").read_text(encoding="utf-8")),
+        free_state=_free(Path(STATE_ROOT)),
+        free_cache=_free(cache_dir),
+        controllers=_controllers(version, mounts),
+        cgroup_version=version,
+        routes=_routes() if has_ip else {},
+        interfaces=frozenset(links()) if has_ip else frozenset(),
+        packages_missing=packages,
+        kernel_missing=tuple(kernel_gaps(cluster.options["snapshotter"])) if ready else (),
+    )
+
+
+def kernel_gaps(snapshotter: str) -> t.Iterator[str]:
+    """Try what a node does in namespaces that vanish at once, so that nothing of the host changes."""
+    bridge = "ip link add b0 type bridge && ip link add v0 type veth peer name v1 && ip link set v0 master b0"
+    table = "add table ip t; add chain ip t c { type nat hook postrouting priority 100; }; add rule ip t c masquerade"
+    trials = {
+        "network, mount and pid namespaces": ["unshare", "-n", "-m", "-p", "-f", "true"],
+        "a bridge and veth pairs": ["unshare", "-n", "sh", "-c", bridge],
+        "nftables with address translation": ["unshare", "-n", "nft", table],
+    }
+    for what, argv in trials.items():
+        try:
+            run(argv, timeout=20)
+        except CommandFailed as exc:
+            yield f"{what} ({exc.message[-160:]})."
+    if snapshotter == "overlayfs":
+        yield from _overlay_gap()
+
+
+def _overlay_gap() -> t.Iterator[str]:
+    base = next(folder for folder in (Path(STATE_ROOT), *Path(STATE_ROOT).parents) if folder.is_dir())
+    with tempfile.TemporaryDirectory(dir=base, prefix=".muster-") as folder:
+        for name in ("l", "u", "w", "m"):
+            (Path(folder) / name).mkdir()
+        mount = "mount -t overlay -o lowerdir=l,upperdir=u,workdir=w overlay m"
+        try:
+            run(["unshare", "-m", "sh", "-c", f"cd {folder} && {mount}"], timeout=20)
+        except CommandFailed as exc:
+            yield f"an overlay below {base} ({exc.message[-160:]}); local_cluster_snapshotter: native does without."
+
+
+def _routes() -> dict[str, str]:
+    found = json.loads(run(["ip", "-j", "-4", "route", "show"]) or "[]")
+    return {one["dst"]: one.get("dev", "") for one in found if one.get("dst") not in {None, "default"}}
+
+
+def _network(text: str) -> ipaddress.IPv4Network | None:
+    try:
+        return ipaddress.IPv4Network(text)
+    except ValueError:
+        return None
+
+
+def _controllers(version: int, mounts: tuple[str, ...]) -> frozenset[str]:
+    if version == 1:
+        return frozenset(part for mount in mounts for part in Path(mount).name.split(","))
+    return frozenset(
+        word for mount in mounts for word in (Path(mount) / "cgroup.controllers").read_text(encoding="utf-8").split()
+    )
+
+
+def _available_memory(meminfo: str) -> int:
+    for line in meminfo.splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _free(path: Path) -> int:
+    existing = next(folder for folder in (path, *path.parents) if folder.is_dir())
+    return shutil.disk_usage(existing).free
+
+
+def neighbours(name: str) -> dict[str, dict[str, t.Any]]:
+    return {other: fixed for other, fixed in known_clusters().items() if other != name}

@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which programs a local cluster needs, and from where: released files by URL and checksum, or Go modules.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import http.client
+import tarfile
+import typing as t
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from .errors import HostError
+from .gobuild import GoBuild
+
+CHUNK = 1 << 20
+PROBE_SECONDS = 3.0
+ALGORITHMS = {"sha256": 64, "sha512": 128}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Release:
+    """A released file: the program itself, or an archive with the program as a member."""
+
+    name: str
+    url: str
+    checksum: str
+    member: str
+    cache_dir: Path
+
+    def __post_init__(self) -> None:
+        algorithm, _colon, digest = self.checksum.partition(":")
+        if ALGORITHMS.get(algorithm) != len(digest):
+            raise HostError(
+                f"{self.name}: no checksum is pinned for {self.url}.",
+                hint="Give one as sha256:... or sha512:..., or build from Go modules (local_cluster_source: go).",
+            )
+
+    @property
+    def path(self) -> Path:
+        return self.cache_dir / "bin" / self.checksum.partition(":")[2][:16] / self.name
+
+
+def probe(url: str, timeout: float = PROBE_SECONDS) -> bool:
+    """Whether a released file can be had from here: one short request, without its content."""
+    request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - the URL is pinned in the role
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+            return bool(answer.status < 400)
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def fetch(wanted: Release, timeout: float = 60.0) -> Path:
+    """Download, compare with the checksum, and only then take the program out. It appears in the cache whole or not at all."""
+    folder = wanted.path.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    download = folder / f".{wanted.name}.download"
+    draft = folder / f".{wanted.name}.new"
+    try:
+        _download(wanted, download, timeout)
+        _extract(wanted, download, draft)
+        draft.chmod(0o755)
+        draft.replace(wanted.path)
+    finally:
+        download.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
+    return wanted.path
+
+
+def _download(wanted: Release, target: Path, timeout: float) -> None:
+    algorithm, _colon, expected = wanted.checksum.partition(":")
+    digest = hashlib.new(algorithm)
+    try:
+        with urllib.request.urlopen(wanted.url, timeout=timeout) as answer, target.open("wb") as out:  # noqa: S310
+            while chunk := answer.read(CHUNK):
+                digest.update(chunk)
+                out.write(chunk)
+    except (OSError, http.client.HTTPException) as exc:
+        raise HostError(
+            f"{wanted.name}: {wanted.url} could not be fetched: {exc}.",
+            hint="Check the network or the proxy settings, or set local_cluster_source to go.",
+        ) from exc
+    if digest.hexdigest() != expected:
+        raise HostError(
+            f"{wanted.name}: {wanted.url} has {algorithm} {digest.hexdigest()}, expected {expected}.",
+            hint="The file is not the one that was pinned, so it was thrown away. Do not use it.",
+        )
+
+
+def _extract(wanted: Release, download: Path, draft: Path) -> None:
+    if not wanted.member:
+        download.replace(draft)
+        return
+    with tarfile.open(download) as archive:
+        try:
+            source = archive.extractfile(wanted.member)
+        except KeyError:
+            source = None
+        if source is None:
+            raise HostError(f"{wanted.name}: {wanted.url} has no file {wanted.member}.")
+        with source, draft.open("wb") as out:
+            while chunk := source.read(CHUNK):
+                out.write(chunk)
+
+
+def go_build(row: t.Mapping[str, t.Any], cache_dir: Path, architecture: str) -> GoBuild:
+    """A row of the role's table of programs, as something to build."""
+    return GoBuild(
+        name=row["name"],
+        module_dir=Path(row["module_dir"]),
+        package=row["package"],
+        cache_dir=cache_dir,
+        ldflags=row.get("ldflags") or "",
+        tags=tuple(row.get("tags") or ()),
+        architecture=architecture,
+    )

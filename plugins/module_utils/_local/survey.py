@@ -1,0 +1,184 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One look at a local cluster and its host: what is there, what is missing, what is in the way. Changes nothing.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+from pathlib import Path
+
+from . import host, network, node, preflight, programs, system_images
+from .cluster import LocalCluster, initialised, known_clusters
+from .errors import HostError
+from .gobuild import architecture
+from .leftovers import leftovers
+from .node_files import HostTraits
+from .spec import NodeSpec
+
+Row = dict[str, t.Any]
+# Run by the nodes themselves; everything else goes into images.
+NODE_PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kubeadm")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Survey:
+    cluster: LocalCluster
+    rows: list[Row]
+    nodes: list[Row]
+    network_missing: list[str]
+    packages_missing: tuple[str, ...]
+    problems: list[preflight.Problem]
+    surplus: list[int]
+
+    @classmethod
+    def make(cls, cluster: LocalCluster, table: list[Row], cache_dir: Path, source: str) -> Survey:
+        traits = host.traits()
+        made = cluster.fixed_file.exists()
+        facts = preflight.gather(cluster, cache_dir, architecture(), try_kernel=not made)
+        usable = facts.root and "iproute2" not in facts.packages_missing and "nftables" not in facts.packages_missing
+        steps = network.missing(cluster.spec, egress=cluster.options["egress"]) if usable else []
+        rows = resolve(table, cache_dir, source)
+        paths = {row["name"]: row["path"] for row in rows}
+        nodes = [look(cluster, one, paths, traits) for one in cluster.spec.all_nodes]
+        mark_missing(rows, all_current=made and all(settled(one) for one in nodes))
+        return cls(
+            cluster=cluster,
+            rows=rows,
+            nodes=nodes,
+            network_missing=[step.why for step in steps] if usable else ["unknown without root and its programs"],
+            packages_missing=facts.packages_missing,
+            problems=_problems(cluster, facts, rows, made=made),
+            surplus=surplus(cluster),
+        )
+
+    @property
+    def admin_kubeconfig(self) -> Path:
+        return Path(self.cluster.spec.control_plane.state_dir) / "own/etc/kubernetes/admin.conf"
+
+    def kubeconfig_current(self, path: str | None) -> bool:
+        if not path:
+            return True
+        wanted, have = self.admin_kubeconfig, Path(path).expanduser()
+        return wanted.is_file() and have.is_file() and have.read_bytes() == wanted.read_bytes()
+
+    def result(self, gap: str, *, kubeconfig_current: bool) -> dict[str, t.Any]:
+        todo = [
+            *self.problems, *self.packages_missing, *self.network_missing, *self.surplus, gap,
+            *(row for row in self.rows if row["missing"]), *(one for one in self.nodes if not settled(one)),
+        ]  # fmt: skip
+        return {
+            "ready": kubeconfig_current and not any(todo),
+            "problems": [f"{problem.what} {problem.fix}" for problem in self.problems],
+            "packages_missing": list(self.packages_missing),
+            "programs": self.rows,
+            "paths": {row["name"]: row["path"] for row in self.rows},
+            "node_programs": {
+                row["name"]: row["path"] for row in self.rows if row["name"] in node_programs(self.cluster)
+            },
+            "supervisor_missing": not (self.cluster.supervisor_dir / "supervisor/supervisord.py").is_file(),
+            "network_missing": self.network_missing,
+            "nodes": self.nodes,
+            "surplus": self.surplus,
+            "endpoint": f"https://{self.cluster.spec.endpoint}",
+            "admin_kubeconfig": str(self.admin_kubeconfig) if self.admin_kubeconfig.is_file() else "",
+            "kubeconfig_current": kubeconfig_current,
+            "not_ready": gap,
+            "leftovers": leftovers(self.cluster.spec),
+        }
+
+
+def resolve(table: list[Row], cache_dir: Path, source: str) -> list[Row]:
+    """Each program with the way it comes and the place where it will be. One way for all: versions must fit together."""
+    go_rows = [
+        {**row, "way": "go", "path": str(programs.go_build(row, cache_dir, architecture()).path)} for row in table
+    ]
+    if source == "go":
+        return go_rows
+    released = _released(table, cache_dir)
+    if source == "auto":
+        # Whatever was made before decides, so that a cluster does not change its way with the network's weather.
+        present = [rows for rows in (go_rows, released) if rows and all(Path(row["path"]).is_file() for row in rows)]
+        if present:
+            return present[0]
+        if not released or not all(programs.probe(url) for url in {row["release"]["url"] for row in released}):
+            return go_rows
+    if not released and table:
+        lacking = [row["name"] for row in table if not (row.get("release") or {}).get("checksum")]
+        raise HostError(
+            f"No released file with a checksum is pinned for {', '.join(lacking)}.",
+            hint="Set local_cluster_release for them, or local_cluster_source to go.",
+        )
+    return released
+
+
+def _released(table: list[Row], cache_dir: Path) -> list[Row]:
+    """The rows with their released files, or nothing where any of them has no pinned checksum."""
+    rows = []
+    for row in table:
+        release = row.get("release") or {}
+        if not release.get("checksum"):
+            return []
+        wanted = programs.Release(
+            name=row["name"], url=release["url"], checksum=release["checksum"],
+            member=release.get("member") or "", cache_dir=cache_dir,
+        )  # fmt: skip
+        rows.append({**row, "way": "release", "path": str(wanted.path)})
+    return rows
+
+
+def mark_missing(rows: list[Row], *, all_current: bool) -> None:
+    """A cluster that has everything needs no cache."""
+    for row in rows:
+        row["missing"] = not all_current and not Path(row["path"]).is_file()
+
+
+def look(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], traits: HostTraits) -> Row:
+    running = node.init_process(one)
+    own = {name: paths[name] for name in node_programs(cluster) if name in paths}
+    return {
+        "name": one.name,
+        "index": one.index,
+        "address": one.address,
+        "pid": running.pid if running else 0,
+        "processes": host.processes_in_cgroup(one.cgroup) if running else {},
+        "current": not node.stale_files(one, cluster.files(one, traits))
+        and not node.link_programs(cluster.bin_dir, own, check=True),
+        "initialised": initialised(one),
+        "images_missing": system_images.missing_images(cluster, one, paths) if paths else [],
+    }
+
+
+def node_programs(cluster: LocalCluster) -> tuple[str, ...]:
+    return (*NODE_PROGRAMS, "kwok") if cluster.options["simulated_nodes"] else NODE_PROGRAMS
+
+
+def settled(one: Row) -> bool:
+    return bool(one["pid"] and one["current"] and one["initialised"] and not one["images_missing"])
+
+
+def surplus(cluster: LocalCluster) -> list[int]:
+    """Numbers of nodes that were made once and are no longer asked for."""
+    folder = Path(cluster.spec.state_dir) / "nodes"
+    found = [path.name.rpartition("-")[2] for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted(int(number) for number in found if number.isdigit() and int(number) > cluster.spec.nodes)
+
+
+def _problems(
+    cluster: LocalCluster, facts: preflight.HostFacts, rows: list[Row], *, made: bool
+) -> list[preflight.Problem]:
+    """What must be solved by a person. A cluster that exists has its room and its ranges already."""
+    if made and facts.root:
+        return preflight.changed_fixed(cluster, known_clusters().get(cluster.spec.name, {}))
+    found = preflight.judge(cluster, facts, preflight.neighbours(cluster.spec.name))
+    go_mods = {
+        (Path(row["module_dir"]) / "go.mod").read_text(encoding="utf-8")
+        for row in rows
+        if row["missing"] and row["way"] == "go"
+    }
+    return found + (preflight.go_problems(go_mods, facts.free_cache) if go_mods else [])

@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The images of Kubernetes itself: made from its programs, imported into a node before kubeadm runs.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import typing as t
+from pathlib import Path
+
+from .archive import Image, ImageFile, library_files, write_image
+from .cluster import LocalCluster
+from .errors import CommandFailed
+from .host import SYSTEM_PATH, run
+from .node import write_if_changed
+from .spec import NodeSpec
+
+Programs = t.Mapping[str, str]
+CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+RECORD = "images.json"
+
+
+def image_names(cluster: LocalCluster, node: NodeSpec) -> dict[str, tuple[str, ...]]:
+    """Image name -> the programs in it. Workers need less than the node of the control plane."""
+    options = cluster.options
+    repository, kubernetes = options["image_repository"], options["kubernetes_version"]
+    names: dict[str, tuple[str, ...]] = {f"{repository}/pause:{options['pause_tag']}": ()}
+    if node.index == 1:
+        names[f"{repository}/etcd:{options['etcd_version']}"] = ("etcd",)
+        names |= {f"{repository}/{name}:{kubernetes}": (name,) for name in CONTROL_PLANE}
+    names[f"{repository}/kube-proxy:{kubernetes}"] = ("kube-proxy",)
+    names[f"{repository}/coredns:{options['coredns_version']}"] = ("coredns",)
+    names[f"{repository}/local-path-provisioner:{options['kubernetes_version']}"] = ("local-path-provisioner",)
+    return names
+
+
+def content_ids(cluster: LocalCluster, node: NodeSpec, programs: Programs) -> dict[str, str]:
+    """Image name -> what it is made from. Programs lie in folders named by their content, so paths say enough."""
+    return {
+        name: hashlib.sha256(json.dumps([name, [programs.get(one, "") for one in parts]]).encode()).hexdigest()[:16]
+        for name, parts in image_names(cluster, node).items()
+    }
+
+
+def recorded(node: NodeSpec) -> dict[str, str]:
+    path = Path(node.state_dir) / RECORD
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def missing_images(cluster: LocalCluster, node: NodeSpec, programs: Programs) -> list[str]:
+    have = recorded(node)
+    return [name for name, wanted in content_ids(cluster, node, programs).items() if have.get(name) != wanted]
+
+
+def build_image(name: str, programs: Programs) -> Image:
+    """One image by its name."""
+    short = name.rpartition("/")[2].rpartition(":")[0]
+    if short == "pause":
+        # catatonit waits for ever and reaps what its pod leaves behind.
+        return Image(name=name, files=(_host_program("catatonit", "/pause"),), entrypoint=("/pause", "-P"))
+    files: tuple[ImageFile, ...] = (ImageFile(src=programs[short], dest=f"/usr/local/bin/{short}"),)
+    if short == "kube-proxy":
+        files += _with_libraries("nft")
+    if short == "local-path-provisioner":
+        # Its helper pods make and remove the folders of volumes with this shell.
+        files += (_host_program("busybox", "/bin/busybox"),)
+        files += tuple(ImageFile(dest=f"/bin/{one}", link="/bin/busybox") for one in ("sh", "mkdir", "rm", "chmod"))
+    return Image(name=name, files=files, entrypoint=(f"/usr/local/bin/{short}",))
+
+
+def _host_program(program: str, dest: str) -> ImageFile:
+    return ImageFile(src=_which(program), dest=dest)
+
+
+def _with_libraries(program: str) -> tuple[ImageFile, ...]:
+    path = _which(program)
+    return library_files(path, f"/usr/sbin/{program}", run(["ldd", path]))
+
+
+def _which(program: str) -> str:
+    found = shutil.which(program, path=SYSTEM_PATH)
+    if found is None:
+        raise CommandFailed(f"{program} is not installed.", hint="Run the role again: its preflight names the package.")
+    return str(Path(found).resolve())
+
+
+def import_image(cluster: LocalCluster, node: NodeSpec, image: Image) -> None:
+    """Stream the image into the node's containerd; nothing of it lands on the disk twice."""
+    argv = [str(cluster.bin_dir / "ctr"), "--address", node.containerd_socket, "-n", "k8s.io", "images", "import", "-"]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as child:  # fmt: skip
+        if child.stdin is None or child.stderr is None:
+            raise CommandFailed(f"{argv[0]} could not be started.")
+        try:
+            write_image(image, t.cast("t.BinaryIO", child.stdin))
+            child.stdin.close()
+        except BrokenPipeError:
+            # It ended before it had read everything; its own words below say why.
+            child.kill()
+        said = child.stderr.read().decode(errors="replace")
+    if child.returncode:
+        raise CommandFailed(f"Importing {image.name} into {node.name} failed: {said.strip()[-500:]}")
+
+
+def record(node: NodeSpec, name: str, content_id: str) -> None:
+    write_if_changed(
+        Path(node.state_dir) / RECORD, json.dumps({**recorded(node), name: content_id}, indent=1) + "\n", 0o644
+    )

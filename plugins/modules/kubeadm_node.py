@@ -1,0 +1,104 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kubeadm_node
+short_description: Make a running node of a local cluster a member of it
+version_added: 0.1.0
+description:
+  - Runs C(kubeadm init) in the first node, and C(kubeadm join) with a token of a few minutes in every other one, unless that was done.
+  - Was it interrupted before, it is run again; what kubeadm has made already is kept.
+author:
+  - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.local_cluster
+options:
+  index:
+    description: Number of the node, from 1.
+    type: int
+    required: true
+  state:
+    description: Whether the node is a member. V(absent) only takes it off the list of the API server.
+    type: str
+    choices: [present, absent]
+    default: present
+  timeout:
+    description: Seconds that kubeadm may take.
+    type: int
+    default: 300
+attributes:
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    support: none
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+"""
+
+EXAMPLES = r"""
+- name: Make the control plane
+  muster.ml.kubeadm_node:
+    cluster: "{{ my_cluster }}"
+    index: 1
+"""
+
+RETURN = r"""
+node:
+  description: Name of the node.
+  returned: success
+  type: str
+  sample: muster-1
+"""
+
+import typing as t
+from pathlib import Path
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._local import membership
+from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster, initialised
+from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
+from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "cluster": CLUSTER_OPTION,
+    "index": {"type": "int", "required": True},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "timeout": {"type": "int", "default": 300},
+}
+CONSTRAINTS: dict[str, t.Any] = {}
+
+
+def leave(cluster: LocalCluster, node: NodeSpec, *, check: bool) -> bool:
+    """Take the node off the list. Its pods are made anew elsewhere by whatever owns them."""
+    admin = Path(cluster.spec.control_plane.state_dir) / "own/etc/kubernetes/admin.conf"
+    api, ref = connect({"kubeconfig": str(admin)}), Ref("v1", "Node", node.name)
+    return api.get(ref) is not None and bool(check or api.delete(ref, dry_run=False))
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    cluster = LocalCluster.of(ctx.params["cluster"])
+    node = cluster.spec.node(ctx.params["index"])
+    if ctx.params["state"] == "absent":
+        return {"changed": leave(cluster, node, check=ctx.check), "node": node.name}
+    missing = not initialised(node)
+    if missing and not ctx.check:
+        ctx.progress(f"kubeadm {'init' if node.index == 1 else 'join'} in {node.name}")
+        enter = membership.initialise if node.index == 1 else membership.join
+        enter(cluster, node, timeout=ctx.params["timeout"])
+    return {"changed": missing, "node": node.name}
+
+
+def main() -> None:
+    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

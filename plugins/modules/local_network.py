@@ -1,0 +1,83 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: local_network
+short_description: The network of a local cluster on its host
+version_added: 0.1.0
+description:
+  - Makes a bridge, and for every node a network namespace that a veth pair connects with it, with the routes that let pods on different
+    nodes reach each other.
+  - With O(cluster.egress), adds one nftables table of its own and switches forwarding on. Other rules of the host are not touched; a host
+    whose own firewall drops forwarded packets needs a rule for the bridge.
+author:
+  - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.local_cluster
+options:
+  state:
+    description: Whether the network is there. Removal waits for no node; stop them first.
+    type: str
+    choices: [present, absent]
+    default: present
+attributes:
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    support: none
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+"""
+
+EXAMPLES = r"""
+- name: Make the network of a local cluster
+  muster.ml.local_network:
+    cluster: "{{ my_cluster }}"
+"""
+
+RETURN = r"""
+steps:
+  description: What was, or would be, done.
+  returned: success
+  type: list
+  elements: str
+  sample: [bridge mu-muster]
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._local import network
+from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._local.host import run
+from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "cluster": CLUSTER_OPTION,
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+CONSTRAINTS: dict[str, t.Any] = {}
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    cluster = LocalCluster.of(ctx.params["cluster"])
+    wanted = ctx.params["state"] == "present"
+    steps = network.missing(cluster.spec, egress=cluster.options["egress"]) if wanted else network.left(cluster.spec)
+    if not ctx.check:
+        for step in steps:
+            run(step.argv)
+    return {"changed": bool(steps), "steps": [step.why for step in steps]}
+
+
+def main() -> None:
+    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

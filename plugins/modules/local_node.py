@@ -1,0 +1,148 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: local_node
+short_description: A node of a local cluster, in namespaces of its own
+version_added: 0.1.0
+description:
+  - Makes the folders, configuration and cgroups of one node and starts it. Its process 1 is supervisord, in network, mount, process,
+    host name and IPC namespaces of its own, over containerd and the kubelet. Killing that process ends the node and everything on it.
+  - A node that is down is started again, with its containers' images, volumes and, on the first node, the data of etcd.
+  - A node whose configuration changed is told so, or started anew where that is needed; its pods then start again too.
+author:
+  - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.local_cluster
+options:
+  index:
+    description: Number of the node, from 1.
+    type: int
+    required: true
+  programs:
+    description: Path of every program that the node runs itself (containerd, kubelet and so on), by name.
+    type: dict
+    default: {}
+  state:
+    description: Whether the node is there. V(absent) also removes its data, such as that of etcd.
+    type: str
+    choices: [present, absent]
+    default: present
+attributes:
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    support: none
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+"""
+
+EXAMPLES = r"""
+- name: Start the second node
+  muster.ml.local_node:
+    cluster: "{{ my_cluster }}"
+    index: 2
+    programs: "{{ my_programs }}"
+"""
+
+RETURN = r"""
+action:
+  description: What was, or would be, done.
+  returned: success
+  type: str
+  sample: started
+pid:
+  description: The node's process 1 as the host sees it; 0 where it does not run.
+  returned: success
+  type: int
+  sample: 4711
+"""
+
+import shutil
+import typing as t
+from pathlib import Path
+
+from ansible_collections.muster.ml.plugins.module_utils._local import host, node
+from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
+from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "cluster": CLUSTER_OPTION,
+    "index": {"type": "int", "required": True},
+    "programs": {"type": "dict", "default": {}},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+CONSTRAINTS: dict[str, t.Any] = {}
+# Read by supervisord while it runs; everything else that changes takes a new start.
+RELOADABLE = {"supervisord.conf", "kubeadm-init.yaml"}
+
+
+def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx: HostContext) -> str:
+    traits = host.traits()
+    files = cluster.files(one, traits)
+    stale = set(node.stale_files(one, files))
+    replaced = node.link_programs(cluster.bin_dir, programs, check=ctx.check)
+    running = node.init_process(one)
+    restart = bool(running and (replaced or stale - RELOADABLE))
+    action = _action(running=running is not None, restart=restart, reload=bool(stale))
+    if ctx.check or action == "unchanged":
+        return action
+    node.write_files(one, files)
+    if action == "reloaded":
+        node.reload_services(one, traits.python, cluster.supervisor_dir)
+        return action
+    if restart:
+        node.stop(one)
+    node.make_mount_points()
+    node.make_cgroups(one, traits)
+    ctx.progress(f"starting node {one.name}")
+    node.start(one)
+    return action
+
+
+def _action(*, running: bool, restart: bool, reload: bool) -> str:
+    if not running:
+        return "started"
+    if restart:
+        return "restarted"
+    return "reloaded" if reload else "unchanged"
+
+
+def absent(one: NodeSpec, ctx: HostContext) -> str:
+    traits = host.traits()
+    folders = [Path(one.state_dir), Path(one.run_dir)]
+    there = node.init_process(one) or node.cgroup_folders(one.cgroup, traits) or any(path.exists() for path in folders)
+    if not there:
+        return "unchanged"
+    if not ctx.check:
+        node.stop(one)
+        node.remove_cgroups(one.cgroup, traits)
+        for path in folders:
+            if path.exists():
+                shutil.rmtree(path)
+    return "removed"
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    cluster = LocalCluster.of(ctx.params["cluster"])
+    one = cluster.spec.node(ctx.params["index"])
+    wanted = ctx.params["state"] == "present"
+    action = present(cluster, one, ctx.params["programs"], ctx) if wanted else absent(one, ctx)
+    running = node.init_process(one)
+    return {"changed": action != "unchanged", "action": action, "pid": running.pid if running else 0}
+
+
+def main() -> None:
+    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

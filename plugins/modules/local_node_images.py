@@ -1,0 +1,90 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: local_node_images
+short_description: The images of Kubernetes itself in a node of a local cluster
+version_added: 0.1.0
+description:
+  - Makes the images of the control plane, kube-proxy, CoreDNS and the volume provisioner from the programs given, and imports them into
+    the containerd of one node. They are never pulled from anywhere.
+author:
+  - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.local_cluster
+options:
+  index:
+    description: Number of the node, from 1.
+    type: int
+    required: true
+  programs:
+    description: Path of every program that goes into an image, by name.
+    type: dict
+    required: true
+attributes:
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    support: none
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+"""
+
+EXAMPLES = r"""
+- name: Import the images of Kubernetes
+  muster.ml.local_node_images:
+    cluster: "{{ my_cluster }}"
+    index: 1
+    programs: "{{ my_programs }}"
+"""
+
+RETURN = r"""
+images:
+  description: The images that were, or would be, imported.
+  returned: success
+  type: list
+  elements: str
+  sample: ["muster.local/kubernetes/etcd:3.6.8"]
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._local import system_images
+from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "cluster": CLUSTER_OPTION,
+    "index": {"type": "int", "required": True},
+    "programs": {"type": "dict", "required": True},
+}
+CONSTRAINTS: dict[str, t.Any] = {}
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    cluster = LocalCluster.of(ctx.params["cluster"])
+    node, programs = cluster.spec.node(ctx.params["index"]), ctx.params["programs"]
+    missing = system_images.missing_images(cluster, node, programs)
+    content = system_images.content_ids(cluster, node, programs)
+    if not ctx.check:
+        for number, name in enumerate(missing, start=1):
+            ctx.progress(f"importing {name} into {node.name} ({number} of {len(missing)})")
+            system_images.import_image(cluster, node, system_images.build_image(name, programs))
+            # Noted one by one: what was imported before a failure is not imported again.
+            system_images.record(node, name, content[name])
+    return {"changed": bool(missing), "images": missing}
+
+
+def main() -> None:
+    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

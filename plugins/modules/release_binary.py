@@ -1,0 +1,109 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: release_binary
+short_description: Fetch a released program, verified by its checksum
+version_added: 0.1.0
+description:
+  - Downloads a released file, compares it with a pinned checksum before anything of it is used, and keeps the program in a cache.
+  - A file without a pinned checksum is refused.
+author:
+  - Muster contributors (!UNKNOWN)
+options:
+  name:
+    description: Name of the program.
+    type: str
+    required: true
+  url:
+    description: Where the file is.
+    type: str
+    required: true
+  checksum:
+    description: C(sha256:) or C(sha512:) and the digest of the file, the archive where it is one.
+    type: str
+    required: true
+  member:
+    description: Path of the program in the archive. Empty where the file is the program itself.
+    type: str
+    default: ''
+  cache_dir:
+    description: Where the result is kept, below C(bin/).
+    type: path
+    default: ~/.cache/muster
+  note:
+    description: Shown while it downloads, such as V(3 of 12).
+    type: str
+    default: ''
+attributes:
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    support: none
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+"""
+
+EXAMPLES = r"""
+- name: Fetch etcd
+  muster.ml.release_binary:
+    name: etcd
+    url: "{{ etcd_url }}"
+    checksum: "{{ etcd_checksum }}"
+    member: etcd-v3.6.8-linux-amd64/etcd
+"""
+
+RETURN = r"""
+path:
+  description: The program in the cache.
+  returned: success
+  type: str
+  sample: /root/.cache/muster/bin/0f3a5a6b7c8d9e0f/etcd
+"""
+
+import typing as t
+from pathlib import Path
+
+from ansible_collections.muster.ml.plugins.module_utils._local.programs import Release, fetch
+from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "name": {"type": "str", "required": True},
+    "url": {"type": "str", "required": True},
+    "checksum": {"type": "str", "required": True},
+    "member": {"type": "str", "default": ""},
+    "cache_dir": {"type": "path", "default": "~/.cache/muster"},
+    "note": {"type": "str", "default": ""},
+}
+CONSTRAINTS: dict[str, t.Any] = {}
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    params = ctx.params
+    wanted = Release(
+        name=params["name"],
+        url=params["url"],
+        checksum=params["checksum"],
+        member=params["member"],
+        cache_dir=Path(params["cache_dir"]).expanduser(),
+    )
+    missing = not wanted.path.is_file()
+    if missing and not ctx.check:
+        ctx.progress(f"fetching {wanted.name}" + (f" ({params['note']})" if params["note"] else ""))
+        fetch(wanted)
+    return {"changed": missing, "path": str(wanted.path)}
+
+
+def main() -> None:
+    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()
