@@ -10,14 +10,13 @@ import signal
 import sys
 import time
 
+import dataset
 import numpy as np
 import persia.env
 from exchange import POLL_SECONDS, Exchange, Request
 from persia.ctx import DataCtx
 from persia.embedding.data import IDTypeFeatureWithSingleID, Label, NonIDTypeFeature, PersiaBatch
 from settings import Settings, SettingsError, read_settings
-
-import dataset
 
 
 def make_batch(

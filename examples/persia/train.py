@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import dataset
 import persia.env
 import torch
 import yaml
@@ -27,8 +28,6 @@ from persia.data import DataLoader, StreamingDataset
 from persia.distributed import DDPOption
 from persia.embedding.optim import Adagrad
 from settings import Settings, SettingsError, check_slots, read_settings
-
-import dataset
 
 EVALUATION_BATCH = 512
 PREEMPTED = 143  # 128 + SIGTERM: the work is saved up to the last checkpoint, start me again

@@ -90,7 +90,12 @@ def debian_layer(image: OciImage, progress: Progress) -> Path:
 
 def debian_argv(debian: t.Mapping[str, t.Any], architecture: str) -> list[str]:
     argv = ["mmdebstrap", "--quiet", f"--variant={debian['variant']}", f"--architectures={architecture}"]
-    argv += [f"--include={','.join(debian['packages'])}", '--aptopt=APT::Install-Recommends "false"']
+    # Half a root file system is thrown away anyway, so dpkg need not flush every file to the disk.
+    argv += [
+        f"--include={','.join(debian['packages'])}",
+        '--aptopt=APT::Install-Recommends "false"',
+        "--dpkgopt=force-unsafe-io",
+    ]
     return argv + [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
 
 

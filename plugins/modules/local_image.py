@@ -1,0 +1,361 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: local_image
+short_description: Build an OCI image from packages and import it into the nodes of a local cluster
+version_added: 0.1.0
+description:
+  - Builds an image from Debian packages (with mmdebstrap), wheels of PyPI that are pinned by hash, and programs from pinned Go modules, and
+    assembles it with umoci. No daemon and no registry are needed.
+  - The result is kept in a cache under a key made from the recipe and everything it points to, so the same recipe is never built twice.
+  - A node gets the image only where it does not have it yet.
+author:
+  - Muster contributors (!UNKNOWN)
+options:
+  name:
+    description: Whole name of the image, such as V(muster.local/nats:2.15.2).
+    type: str
+    required: true
+  state:
+    description:
+      - V(present) builds the image where it is not in the cache, and imports it.
+      - V(absent) removes it from the nodes. The cache stays.
+    type: str
+    choices: [present, absent]
+    default: present
+  cluster_name:
+    description: Local cluster whose nodes get the image. Empty builds it only.
+    type: str
+    default: ''
+  cache_dir:
+    description: Where results are kept.
+    type: path
+    default: ~/.cache/muster
+  builder:
+    description: Folder with the C(go.mod) and C(go.sum) that pin umoci.
+    type: path
+    required: true
+  note:
+    description: Shown while it builds, such as V(3 of 5).
+    type: str
+    default: ''
+  recipe:
+    description: What the image is made of.
+    type: dict
+    required: true
+    suboptions:
+      architectures:
+        description: Processors for which it can be built, by Go's names. None given means all.
+        type: list
+        elements: str
+        default: []
+      debian:
+        description: The root file system below everything else.
+        type: dict
+        suboptions:
+          suite:
+            description: Release of Debian.
+            type: str
+            required: true
+          packages:
+            description: Packages, each as apt takes it, such as V(python3=3.9.2-3).
+            type: list
+            elements: str
+            required: true
+          variant:
+            description: Variant of mmdebstrap.
+            type: str
+            default: minbase
+          mirror:
+            description: Mirror to take packages from. Empty takes the one of the host's own apt sources, else the public one.
+            type: str
+            default: ''
+          security_mirror:
+            description: Mirror of the security updates. Used together with O(recipe.debian.mirror).
+            type: str
+            default: ''
+      wheels:
+        description: Wheels of PyPI.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          requirements:
+            description: File of requirements, each with its version and hash.
+            type: path
+            required: true
+          python_version:
+            description: Version of Python in the image.
+            type: str
+            required: true
+          dest:
+            description: Where they are installed. Console scripts go to C(/usr/local/bin).
+            type: str
+            default: ''
+          members:
+            description: Take only these files out of the wheels, each with its place in the image, and install nothing.
+            type: dict
+            default: {}
+      programs:
+        description: Programs built from Go modules.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          name:
+            description: Name of the program.
+            type: str
+            required: true
+          module_dir:
+            description: Folder with C(go.mod) and C(go.sum).
+            type: path
+            required: true
+          package:
+            description: Import path of the program's main package.
+            type: str
+            required: true
+          ldflags:
+            description: Flags for the linker.
+            type: str
+            default: ''
+          dest:
+            description: Place in the image.
+            type: str
+            required: true
+      files:
+        description: Small files with their content. A O(recipe.files[].dest) that ends in a slash is a folder.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          dest:
+            description: Place in the image.
+            type: str
+            required: true
+          content:
+            description: Content of the file.
+            type: str
+            default: ''
+          mode:
+            description: Permissions.
+            type: str
+            default: '0644'
+      links:
+        description: Symbolic links.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          dest:
+            description: Place in the image.
+            type: str
+            required: true
+          target:
+            description: What it points to.
+            type: str
+            required: true
+      config:
+        description: Configuration of the image.
+        type: dict
+        required: true
+        suboptions:
+          entrypoint:
+            description: Program that is always run. Required, because in an image with a command alone a pod's C(args) would replace it.
+            type: list
+            elements: str
+            required: true
+          cmd:
+            description: Arguments where a pod gives none.
+            type: list
+            elements: str
+            default: []
+          env:
+            description: Environment.
+            type: dict
+            default: {}
+          user:
+            description: User and group, as numbers, so that Kubernetes can tell that it is not root.
+            type: str
+            default: '1000:1000'
+          working_dir:
+            description: Folder it starts in.
+            type: str
+            default: /
+          exposed_ports:
+            description: Ports it listens on.
+            type: list
+            elements: int
+            default: []
+          labels:
+            description: Labels.
+            type: dict
+            default: {}
+requirements:
+  - Go, for umoci and for programs
+  - mmdebstrap and debian-archive-keyring, for images with Debian packages
+  - pip, for images with wheels
+attributes:
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    support: none
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+"""
+
+EXAMPLES = r"""
+- name: A NATS server for the local cluster
+  muster.ml.local_image:
+    name: muster.local/nats:2.15.2
+    cluster_name: muster
+    builder: /srv/build/umoci
+    recipe:
+      programs:
+        - name: nats-server
+          module_dir: /srv/build/nats-server
+          package: github.com/nats-io/nats-server/v2
+          dest: /nats-server
+      config:
+        entrypoint: [/nats-server]
+"""
+
+RETURN = r"""
+archive:
+  description: The image in the cache, as an OCI archive that C(ctr images import), C(skopeo) and C(crane) read.
+  returned: success
+  type: str
+  sample: /root/.cache/muster/images/0f3a5a6b7c8d9e0f.tar
+nodes:
+  description: Nodes that got the image, or lost it.
+  returned: success
+  type: list
+  elements: str
+  sample: [muster-1]
+elapsed:
+  description: Seconds it took.
+  returned: success
+  type: float
+  sample: 31.5
+"""
+
+import time
+import typing as t
+from pathlib import Path
+
+from ansible_collections.muster.ml.plugins.module_utils._local import oci_nodes
+from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture
+from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
+from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
+
+TEXT: dict[str, t.Any] = {"type": "str", "default": ""}
+NEEDED: dict[str, t.Any] = {"type": "str", "required": True}
+FOLDER: dict[str, t.Any] = {"type": "path", "required": True}
+WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
+MAP: dict[str, t.Any] = {"type": "dict", "default": {}}
+
+
+def rows(**options: dict[str, t.Any]) -> dict[str, t.Any]:
+    return {"type": "list", "elements": "dict", "default": [], "options": options}
+
+
+DEBIAN = {
+    "suite": NEEDED,
+    "packages": {"type": "list", "elements": "str", "required": True},
+    "variant": {"type": "str", "default": "minbase"},
+    "mirror": TEXT,
+    "security_mirror": TEXT,
+}
+CONFIG = {
+    "entrypoint": {"type": "list", "elements": "str", "required": True},
+    "cmd": WORDS,
+    "env": MAP,
+    "user": {"type": "str", "default": "1000:1000"},
+    "working_dir": {"type": "str", "default": "/"},
+    "exposed_ports": {"type": "list", "elements": "int", "default": []},
+    "labels": MAP,
+}
+RECIPE = {
+    "architectures": WORDS,
+    "debian": {"type": "dict", "options": DEBIAN},
+    "wheels": rows(requirements=FOLDER, python_version=NEEDED, dest=TEXT, members=MAP),
+    "programs": rows(name=NEEDED, module_dir=FOLDER, package=NEEDED, ldflags=TEXT, dest=NEEDED),
+    "files": rows(dest=NEEDED, content=TEXT, mode={"type": "str", "default": "0644"}),
+    "links": rows(dest=NEEDED, target=NEEDED),
+    "config": {"type": "dict", "required": True, "options": CONFIG},
+}
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "name": NEEDED,
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "cluster_name": TEXT,
+    "cache_dir": {"type": "path", "default": "~/.cache/muster"},
+    "builder": FOLDER,
+    "note": TEXT,
+    "recipe": {"type": "dict", "required": True, "options": RECIPE},
+}
+CONSTRAINTS: dict[str, t.Any] = {}
+
+
+def wanted(params: dict[str, t.Any]) -> OciImage:
+    cache = Path(params["cache_dir"]).expanduser()
+    return OciImage(name=params["name"], recipe=params["recipe"], cache_dir=cache, architecture=architecture())
+
+
+def builder(params: dict[str, t.Any], image: OciImage) -> GoBuild:
+    return GoBuild(
+        name="umoci",
+        module_dir=Path(params["builder"]),
+        package="github.com/opencontainers/umoci/cmd/umoci",
+        cache_dir=image.cache_dir,
+        architecture=image.architecture,
+    )
+
+
+def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> tuple[bool, list[oci_nodes.Node]]:
+    without = [node for node in nodes if not oci_nodes.has(image, node.digests())]
+    # Where every node has it, the cache is not needed.
+    build = not image.archive.is_file() and bool(without or not nodes)
+    if build and not ctx.check:
+        note = f" ({ctx.params['note']})" if ctx.params["note"] else ""
+        ctx.progress(f"building {image.name}{note}")
+        oci_nodes.build(image, builder(ctx.params, image), ctx.progress)
+    for node in () if ctx.check else without:
+        ctx.progress(f"importing {image.name} into {node.name}")
+        node.import_archive(image.archive)
+    return build or bool(without), without
+
+
+def absent(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> tuple[bool, list[oci_nodes.Node]]:
+    having = {node: names for node in nodes if (names := oci_nodes.marks(image, node.digests()))}
+    for node, names in () if ctx.check else having.items():
+        node.remove(names)
+    return bool(having), list(having)
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    started = time.monotonic()
+    image = wanted(ctx.params)
+    cluster = ctx.params["cluster_name"]
+    nodes = oci_nodes.nodes_of(cluster) if cluster else []
+    changed, touched = (present if ctx.params["state"] == "present" else absent)(ctx, image, nodes)
+    return {
+        "changed": changed,
+        "archive": str(image.archive),
+        "nodes": [node.name for node in touched],
+        "elapsed": round(time.monotonic() - started, 1),
+    }
+
+
+def main() -> None:
+    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()
