@@ -26,7 +26,7 @@ Predicates = t.Mapping[str, Predicate]
 
 _CHUNK = 10.0
 """Seconds of one watch: the longest time that a finished wait hangs on for a group that stays silent."""
-_PODS_TOLD = 3
+_REASONS_TOLD = 3
 _UNSEEN = State(False, "was not seen yet")
 
 
@@ -183,9 +183,18 @@ def _pods_of(cluster: Cluster, manifest: Manifest | None) -> list[str]:
         )
     except MusterError:
         return []  # a reason that cannot be read must not hide the one that was
-    told = [f"pod {item['metadata']['name']} {state.reason}" for item in pods if not (state := pod(item)).ready]
-    more = [f"{len(told) - _PODS_TOLD} more pods like this"] if len(told) > _PODS_TOLD else []
-    return [*told[:_PODS_TOLD], *more]
+    by_reason: dict[str, list[str]] = {}
+    for item in pods:
+        state = pod(item)
+        if not state.ready:
+            by_reason.setdefault(state.reason.rstrip("."), []).append(item["metadata"]["name"])
+    told = [f"pod {names[0]}{_and_more(names)} {reason}" for reason, names in by_reason.items()]
+    rest = [f"{len(told) - _REASONS_TOLD} more reasons"] if len(told) > _REASONS_TOLD else []
+    return [*told[:_REASONS_TOLD], *rest]
+
+
+def _and_more(names: list[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
 
 
 def _failed(cluster: Cluster, tracker: _Tracker) -> Failed:
