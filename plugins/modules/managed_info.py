@@ -97,6 +97,20 @@ owners:
       type: list
       elements: str
       returned: always
+trainings:
+  description: Names of the trainings that M(muster.ml.persia_job) made, for M(muster.ml.job_info).
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the training.
+      type: str
+      returned: always
+    namespace:
+      description: Its namespace.
+      type: str
+      returned: always
 others:
   description: What others have put into O(namespace), as C(Kind namespace/name).
   returned: when O(others) is V(true)
@@ -134,6 +148,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         "managed": [item.result() for item in found],
         "names": [str(item.ref) for item in found],
         "owners": list(_owners(found)),
+        "trainings": [{"name": name, "namespace": space} for space, name in managed.trainings(found)],
     }
     if ctx.params["others"]:
         result["others"] = [str(ref) for ref in managed.others(ctx.cluster, namespace)]

@@ -14,7 +14,7 @@ import typing as t
 
 from .kinds import NEVER_OURS
 from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, Resource, labels_of, ref_of
-from .ready import PREDICATES, State, state_of
+from .ready import PREDICATES, READY, State, state_of
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
@@ -22,6 +22,8 @@ if t.TYPE_CHECKING:
 # Kubernetes puts these into every namespace by itself.
 _OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 _THREADS = 8
+# On every object of a training; its value is the training's name.
+_LABEL_JOB = "muster.ml/job"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Managed:
     ref: Ref
     state: State
     going: bool
+    training: str = ""
 
     def result(self) -> dict[str, t.Any]:
         """As the module returns it."""
@@ -80,8 +83,18 @@ def managed(cluster: Cluster, *, namespace: str | None = None) -> list[Managed]:
 
 def _managed(item: Manifest) -> Managed:
     ref = ref_of(item)
-    state = state_of(item, ref.kind, ref.api_version) if (ref.group, ref.kind) in PREDICATES else State(True)
-    return Managed(labels_of(item).get(LABEL_OWNER, ""), ref, state, bool(item["metadata"].get("deletionTimestamp")))
+    state = state_of(item, ref.kind, ref.api_version) if (ref.group, ref.kind) in PREDICATES else READY
+    if ref.kind == "Job" and not state.failed:
+        # A Job that still works, or is held back, is as it should be; only the one who waits for its end sees that otherwise.
+        state = READY
+    labels = labels_of(item)
+    training = labels.get(_LABEL_JOB, "")
+    return Managed(labels.get(LABEL_OWNER, ""), ref, state, bool(item["metadata"].get("deletionTimestamp")), training)
+
+
+def trainings(found: t.Iterable[Managed]) -> list[tuple[str, str]]:
+    """Namespace and name of the trainings that the objects belong to."""
+    return sorted({(item.ref.namespace or "", item.training) for item in found if item.training})
 
 
 def others(cluster: Cluster, namespace: str) -> list[Ref]:

@@ -53,3 +53,12 @@ def test_others(cluster: t.Any) -> None:
         thing("ConfigMap", "elsewhere", metadata={"namespace": "other"}),
     )
     assert execute(cluster, namespace="ml", others=True)["others"] == ["Secret ml/theirs"]
+
+
+def test_only_a_failed_job_is_not_ready(cluster: t.Any) -> None:
+    failed = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
+    cluster.add(
+        thing("Job", "bad", "x", "batch/v1", spec={}, status=failed),
+        thing("Job", "works", "x", "batch/v1", spec={"completions": 2}, status={"succeeded": 1}),
+    )
+    assert execute(cluster)["owners"][0]["reasons"] == ["Job ml/bad: failed (BackoffLimitExceeded)"]
