@@ -155,12 +155,14 @@ class PersiaJob:
 
     @property
     def spec_parts(self) -> dict[str, str]:
-        """A hash per option: what a running or finished training is compared with, and told apart by."""
+        """A hash per option that says something: what a training is compared with, and told apart by."""
         spec = dataclasses.asdict(self)
-        groups = spec.pop("groups")
         # The gateway may change without the training noticing.
         spec["metrics"] = {"enabled": self.metrics.enabled}
-        return {key: fingerprint(value) for key, value in {**spec, **groups}.items()}
+        for role, group in spec.pop("groups").items():
+            pod = group.pop("pod")
+            spec |= {f"{role}.{key}": value for key, value in {**group, **pod}.items()}
+        return {key: fingerprint(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
 
 
 def from_params(params: Mapping[str, t.Any]) -> PersiaJob:
@@ -305,7 +307,13 @@ def changed_parts(job: PersiaJob, live_config: Mapping[str, t.Any] | None) -> li
     if ANNOTATION_SPEC_PARTS not in annotations:
         return []
     then, now = json.loads(annotations[ANNOTATION_SPEC_PARTS]), job.spec_parts
-    return sorted(key for key in {*then, *now} if then.get(key) != now.get(key))
+    changed = {key for key in {*then, *now} if then.get(key) != now.get(key)}
+    # What changed alike in all groups was changed once, for all of them.
+    for option in {key.partition(".")[2] for key in changed} - {""}:
+        everywhere = {f"{role}.{option}" for role in job.groups}
+        if everywhere <= changed:
+            changed = {*changed - everywhere, option}
+    return sorted(changed)
 
 
 def files_map(job: PersiaJob) -> list[Manifest]:

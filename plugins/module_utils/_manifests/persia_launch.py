@@ -155,7 +155,8 @@ while :; do
         while [ "$gone" -lt "${MUSTER_LINGER_SECONDS:-90}" ]; do
             sleep "$MUSTER_WATCH_INTERVAL" &
             wait $!
-            [ -z "$stopping" ] || leave 143
+            # Its work is done, whoever says so.
+            [ -z "$stopping" ] || exit 0
             if now=$(peers); then
                 gone=0
                 [ "$now" = "$known" ] || { replaced=1; break; }

@@ -44,6 +44,7 @@ class Rank:
     reason: str = ""
     message: str = ""
     exit_code: int | None = None
+    created: str = ""
     started: str | None = None
     finished: str | None = None
     # Waiting longer is of no use unless somebody acts.
@@ -115,7 +116,9 @@ class JobStatus:
         for group in self.groups:
             entry = {key: getattr(group, key) for key in ("name", "role", "kind", "wanted", "state", "reason")}
             counts = {"running": group.running, "succeeded": group.succeeded, "failed": group.failed}
-            ranks = [{k: v for k, v in dataclasses.asdict(r).items() if k != "stuck"} for r in group.ranks]
+            ranks = [
+                {k: v for k, v in dataclasses.asdict(r).items() if k not in ("created", "stuck")} for r in group.ranks
+            ]
             groups.append({**entry, **counts, "ranks": ranks})
         return {"state": self.state, "reason": self.reason, "backend": self.backend, "groups": groups}
 
@@ -143,6 +146,7 @@ def rank_of(pod: Manifest) -> Rank:
         reason=reason,
         message=_tail(said.get("message") or ""),
         exit_code=said.get("exitCode"),
+        created=str(metadata.get("creationTimestamp") or ""),
         started=((main.get("state") or {}).get("running") or ended).get("startedAt") or status.get("startTime"),
         finished=ended.get("finishedAt"),
         stuck=stuck,
@@ -299,9 +303,16 @@ def _overall(groups: Sequence[GroupStatus]) -> tuple[State, str]:
     unwell = [group for group in groups if group.state in ("Pending", "Degraded")] + gone
     if not unwell:
         return "Running", ""
-    began = any(group.running or group.state == "Degraded" for group in trainers)
-    degraded = began or any(group.state == "Degraded" for group in unwell)
-    return ("Degraded" if degraded else "Pending"), "; ".join(f"{group.name}: {group.reason}" for group in unwell)
+    worse = gone or any(group.state == "Degraded" or _came_back(group, trainers) for group in unwell)
+    return ("Degraded" if worse else "Pending"), "; ".join(f"{group.name}: {group.reason}" for group in unwell)
+
+
+def _came_back(group: GroupStatus, trainers: Sequence[GroupStatus]) -> bool:
+    """Whether the group lost pods that were there when the training began, rather than never having had them."""
+    began = min((rank.started for trainer in trainers for rank in trainer.ranks if rank.started), default=None)
+    return began is not None and (
+        len(group.ranks) < group.wanted or any(rank.created > began for rank in group.ranks if rank.phase != "Running")
+    )
 
 
 # PERSIA's own operator: bare pods, told apart by their names

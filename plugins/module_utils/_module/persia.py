@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from .._kube.engine import apply_objects, delete_objects
 from .._kube.errors import Immutable, InvalidInput, MissingKind, WaitTimeout
-from .._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of
+from .._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, ref_of
 from .._kube.report import Change, Report
 from .._manifests import persia_native, persia_operator
 from .._manifests.persia_job import PersiaJob, changed_parts
@@ -54,8 +54,7 @@ def present(ctx: Context, job: PersiaJob) -> tuple[Report, JobStatus]:
     if over:
         report.merge(_give_back(ctx, job, live))
     else:
-        applied = _apply(ctx, job, objects)
-        report = _as_one(report, applied)
+        report = _as_one(report, _apply(ctx, job, _still_to_plan(ctx, objects, report)))
     if ctx.check:
         return report, live
     return _until(ctx, job, report)
@@ -122,6 +121,12 @@ def _apply(ctx: Context, job: PersiaJob, objects: list[Manifest]) -> Report:
     return report
 
 
+def _still_to_plan(ctx: Context, objects: list[Manifest], stopped: Report) -> list[Manifest]:
+    """In check mode what would be deleted is still there, and would refuse to become something else."""
+    again = {change.ref for change in stopped.changes if change.action == "deleted"} if ctx.check else set()
+    return [item for item in objects if ref_of(item) not in again]
+
+
 def _as_one(stopped: Report, applied: Report) -> Report:
     """What was deleted to be made again has been recreated."""
     again = {change.ref for change in stopped.changes if change.action == "deleted"}
@@ -166,9 +171,9 @@ def _until(ctx: Context, job: PersiaJob, report: Report) -> tuple[Report, JobSta
 def _give_back(ctx: Context, job: PersiaJob, status: JobStatus) -> Report:
     """The servers of a training that is over hold memory for nobody. Its Jobs stay, as the record of it."""
     if ctx.params["clean_pod_policy"] == "None":
-        return _unchanged(job, _wanted(job))
+        return _unchanged(_wanted(job))
     if job.backend == "operator":
-        report = _unchanged(job, _wanted(job))
+        report = _unchanged(_wanted(job))
         # Deleted pods stay deleted: the operator is done with this PersiaJob. Those of the trainers keep their logs.
         left = [r.pod for g in status.groups for r in g.ranks if r.phase in ("Running", "Pending")]
         refs = [Ref("v1", "Pod", name, job.namespace) for name in left]
@@ -198,9 +203,8 @@ def _stop_job(ctx: Context, job: PersiaJob, wanted: Manifest) -> Report:
     return Report([Change(ref, "updated", "the training is over", before, after)])
 
 
-def _unchanged(job: PersiaJob, objects: Sequence[Manifest]) -> Report:
-    refs = [Ref(item["apiVersion"], item["kind"], item["metadata"]["name"], job.namespace) for item in objects]
-    return Report([Change(ref, "unchanged") for ref in refs])
+def _unchanged(objects: Sequence[Manifest]) -> Report:
+    return Report([Change(ref_of(item), "unchanged") for item in objects])
 
 
 def _stop(ctx: Context, job: PersiaJob, live: JobStatus) -> Report:

@@ -13,7 +13,7 @@ import concurrent.futures
 import typing as t
 from collections.abc import Callable, Sequence
 
-from .._kube.errors import Failed, Gone, MusterError, NotFound, ServerError, Unreachable, WaitTimeout
+from .._kube.errors import Failed, Forbidden, Gone, MusterError, NotFound, ServerError, Unreachable, WaitTimeout
 from .._kube.objects import Manifest, Ref
 from .._kube.pace import SYSTEM_CLOCK, Clock
 from .._manifests.meta import LABEL_GROUP, LABEL_JOB
@@ -108,8 +108,10 @@ def follow(
                 _first_change(watch, clock)
         except Gone:
             continue
-        except (Unreachable, ServerError) as exc:
-            # It may be restarting; the deadline bounds our patience.
+        except (Forbidden, Unreachable, ServerError) as exc:
+            # It may be restarting, and begins with refusing what it allowed before; the deadline bounds our patience.
+            if isinstance(exc, Forbidden) and said is None:
+                raise
             complaint = exc.message
             clock.sleep(1.0)
         if clock.monotonic() >= deadline:
