@@ -65,12 +65,12 @@ pid:
   sample: 4711
 """
 
-import shutil
 import typing as t
 from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._local import host, node
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._local.removal import end_node
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
 from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
 
@@ -117,17 +117,12 @@ def _action(*, running: bool, restart: bool, reload: bool) -> str:
 
 
 def absent(one: NodeSpec, ctx: HostContext) -> str:
-    traits = host.traits()
     folders = [Path(one.state_dir), Path(one.run_dir)]
-    there = node.init_process(one) or node.cgroup_folders(one.cgroup, traits) or any(path.exists() for path in folders)
+    there = node.init_process(one) or host.cgroup_folders(one.cgroup) or any(path.exists() for path in folders)
     if not there:
         return "unchanged"
     if not ctx.check:
-        node.stop(one)
-        node.remove_cgroups(one.cgroup, traits)
-        for path in folders:
-            if path.exists():
-                shutil.rmtree(path)
+        end_node(one)
     return "removed"
 
 

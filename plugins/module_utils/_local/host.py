@@ -95,6 +95,18 @@ def cgroup_mounts(mountinfo: str) -> tuple[int, tuple[str, ...]]:
     return (1, tuple(dict.fromkeys(v1))) if v1 else (2, tuple(v2[:1]))
 
 
+def all_cgroup_mounts(mountinfo: str) -> tuple[str, ...]:
+    """Every hierarchy, whichever version is in charge: on a hybrid host the runtime makes folders in both."""
+    points = (line.split() for line in mountinfo.splitlines())
+    return tuple(dict.fromkeys(words[4] for words in points if words[words.index("-") + 1] in {"cgroup", "cgroup2"}))
+
+
+def cgroup_folders(path: str) -> list[Path]:
+    """A cgroup's folder in every hierarchy that has it."""
+    mounts = all_cgroup_mounts((PROC / "self/mountinfo").read_text(encoding="utf-8"))
+    return [Path(mount) / path for mount in mounts if (Path(mount) / path).is_dir()]
+
+
 def traits() -> HostTraits:
     version, mounts = cgroup_mounts((PROC / "self/mountinfo").read_text(encoding="utf-8"))
     effective = capabilities((PROC / "self/status").read_text(encoding="utf-8"))

@@ -16,6 +16,8 @@ from . import host, network
 from .errors import CommandFailed
 from .spec import ClusterSpec
 
+KINDS = ("network namespaces", "interfaces", "nftables tables", "processes", "cgroups", "mounts", "folders")
+
 
 def leftovers(spec: ClusterSpec) -> list[str]:
     """Processes, mounts, cgroups, interfaces, network namespaces, rules and folders, each with its name."""
@@ -46,11 +48,8 @@ def _processes(spec: ClusterSpec) -> t.Iterator[str]:
 
 
 def _cgroups(spec: ClusterSpec) -> t.Iterator[str]:
-    _version, mounts = host.cgroup_mounts((host.PROC / "self/mountinfo").read_text(encoding="utf-8"))
-    for mount in mounts:
-        folder = Path(mount) / f"muster-{spec.name}"
-        if folder.is_dir():
-            yield f"cgroup {folder}"
+    for folder in host.cgroup_folders(f"muster-{spec.name}"):
+        yield f"cgroup {folder}"
 
 
 def _mounts(spec: ClusterSpec) -> t.Iterator[str]:

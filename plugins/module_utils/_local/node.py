@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -18,7 +19,7 @@ import subprocess
 from pathlib import Path
 
 from .errors import HostError
-from .host import Process, processes_in, run, wait_for
+from .host import Process, cgroup_folders, processes_in, processes_in_cgroup, run, wait_for
 from .network import NETNS_DIR
 from .node_files import OWN_FOLDERS, HostTraits
 from .spec import STATE_ROOT, NodeSpec
@@ -117,13 +118,9 @@ def _inherit_cpuset(folder: Path) -> None:
             (folder / name).write_text((folder.parent / name).read_text(encoding="utf-8"), encoding="utf-8")
 
 
-def cgroup_folders(path: str, host: HostTraits) -> list[Path]:
-    return [Path(mount) / path for mount in host.cgroup_mounts if (Path(mount) / path).is_dir()]
-
-
-def remove_cgroups(path: str, host: HostTraits) -> None:
+def remove_cgroups(path: str) -> None:
     """Remove a folder and all below it in every hierarchy, the deepest first. The processes are gone already."""
-    for top in cgroup_folders(path, host):
+    for top in cgroup_folders(path):
         for folder, _names, _files in os.walk(top, topdown=False):
             wait_for(functools.partial(_try_rmdir, Path(folder)), timeout=10, what=f"cgroup {folder}")
 
@@ -186,6 +183,19 @@ def stop(node: NodeSpec) -> bool:
         os.kill(before.pid, signal.SIGKILL)
     wait_for(lambda: _left_in(node), timeout=30, what=f"end of node {node.name}")
     return before is not None
+
+
+def end_processes(cgroup: str) -> None:
+    """End whatever still runs below a cgroup, such as a process that left its namespaces."""
+
+    def running() -> str | None:
+        found = processes_in_cgroup(cgroup)
+        for pid in found.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return f"processes {', '.join(found)}" if found else None
+
+    wait_for(running, timeout=30, what=f"end of {cgroup}")
 
 
 def _left_in(node: NodeSpec) -> str | None:
