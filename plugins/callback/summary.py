@@ -44,9 +44,11 @@ options:
       - section: callback_summary
         key: playbooks
   audit_log:
-    description: Audit log of the API server, JSON lines.
+    description:
+      - Audit log of the API server, JSON lines.
+      - Without it, the one that the playbook reports through M(ansible.builtin.set_stats) as C(muster_audit_log), else
+        C(/var/log/muster/audit.log).
     type: str
-    default: /var/log/muster/audit.log
     env:
       - name: MUSTER_AUDIT_LOG
     ini:
@@ -65,26 +67,35 @@ from ansible import context
 from ansible.plugins.callback import CallbackBase
 
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-USER_AGENT = "muster"
+_AGENT_MARK = b'"userAgent":"muster'
 DEFAULT_PATH = "build/run/summary.json"
+DEFAULT_AUDIT_LOG = "/var/log/muster/audit.log"
 
 
 class AuditLog:
     """The part of an API server's audit log that is written from now on, also when the log is rotated meanwhile."""
 
     def __init__(self, path: pathlib.Path, *, started: float) -> None:
-        self._path = path
+        self.path = path
         self._started = started
+        self._since = (
+            dt.datetime.fromtimestamp(started, dt.UTC).isoformat(timespec="microseconds").removesuffix("+00:00")
+        )
         self._offsets = {stat.st_ino: stat.st_size for _file, stat in self._files()}
+
+    def whole(self) -> AuditLog:
+        """The same, but read from the beginning, by the times of its entries."""
+        self._offsets = {}
+        return self
 
     def _files(self) -> list[tuple[pathlib.Path, os.stat_result]]:
         # Rotated files stand beside the log: audit.log and audit-2026-11-21T09-00-00.000.log.
-        pattern = f"{self._path.stem}*{self._path.suffix}"
-        return [(file, file.stat()) for file in sorted(self._path.parent.glob(pattern))]
+        pattern = f"{self.path.stem}*{self.path.suffix}"
+        return [(file, file.stat()) for file in sorted(self.path.parent.glob(pattern))]
 
     def writes(self) -> tuple[int, int] | None:
         """Muster's write requests and its dry runs since the start, None where the log cannot be read."""
-        if not self._path.exists():
+        if not self.path.exists():
             return None
         real = dry = 0
         try:
@@ -94,7 +105,7 @@ class AuditLog:
                 with file.open("rb") as lines:
                     lines.seek(self._offsets.get(stat.st_ino, 0))
                     for line in lines:
-                        kind = _write_of(line)
+                        kind = _write_of(line, self._since)
                         real += kind == "write"
                         dry += kind == "dry run"
         except OSError:
@@ -102,16 +113,16 @@ class AuditLog:
         return real, dry
 
 
-def _write_of(line: bytes) -> t.Literal["write", "dry run"] | None:
+def _write_of(line: bytes, since: str = "") -> t.Literal["write", "dry run"] | None:
     """What one line of the audit log means for the count."""
     # Nearly all lines are other people's reads: do not parse those.
-    if b'"ResponseComplete"' not in line or USER_AGENT.encode() not in line:
+    if b'"ResponseComplete"' not in line or _AGENT_MARK not in line:
         return None
     try:
         event = json.loads(line)
     except ValueError:  # the last line, still being written
         return None
-    if event.get("verb") not in WRITE_VERBS or not str(event.get("userAgent", "")).startswith(USER_AGENT):
+    if event.get("verb") not in WRITE_VERBS or event.get("requestReceivedTimestamp", since) < since:
         return None
     return "dry run" if "dryRun=All" in event.get("requestURI", "") else "write"
 
@@ -136,7 +147,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
 
     def v2_playbook_on_start(self, playbook: t.Any) -> None:
         self._playbook = pathlib.Path(playbook._file_name).name
-        self._audit = AuditLog(pathlib.Path(self.get_option("audit_log")), started=self._started)
+        path = self.get_option("audit_log") or DEFAULT_AUDIT_LOG
+        self._audit = AuditLog(pathlib.Path(path), started=self._started)
 
     def v2_playbook_on_task_start(self, task: t.Any, is_conditional: bool) -> None:  # noqa: ARG002 - the name is Ansible's
         self._end_task()
@@ -178,10 +190,18 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             f"muster: {summary['wall_s']} s, changed={summary['changed']}, failed={summary['failed']}{counted}{where}"
         )
 
+    def _audit_log(self, told: str | None) -> AuditLog:
+        """The log that was chosen, else the one the playbook told of, else the usual one."""
+        if self._audit and (self.get_option("audit_log") or not told or str(self._audit.path) == told):
+            return self._audit
+        # Its size at the start was not noted; the times of its entries tell them apart too.
+        return AuditLog(pathlib.Path(told or DEFAULT_AUDIT_LOG), started=self._started).whole()
+
     def _summary(self, stats: t.Any) -> dict[str, t.Any]:
-        writes = self._audit.writes() if self._audit else None
+        told = stats.custom.get("_run", {})
+        writes = self._audit_log(told.get("muster_audit_log")).writes()
         return {
-            "systems": stats.custom.get("_run", {}).get("muster_systems", {}),
+            "systems": told.get("muster_systems", {}),
             "changed": sum(stats.changed.values()),
             "failed": sum(stats.failures.values()) + sum(stats.dark.values()),
             "write_requests": writes[0] if writes else None,

@@ -62,6 +62,13 @@ def test_a_log_that_is_rotated_meanwhile_counts_whole(tmp_path: pathlib.Path) ->
     assert audit.writes() == (3, 0)
 
 
+def test_a_log_that_only_the_playbook_knows_is_read_by_time(tmp_path: pathlib.Path) -> None:
+    log = tmp_path / "other.log"
+    log.write_text(event(at="2001-01-01T00:00:00.000000Z") + event() * 2)
+    module, _shown = callback({"path": None, "playbooks": ["site.yml"], "audit_log": None}, "site.yml")
+    assert module._audit_log(str(log)).writes() == (2, 0)
+
+
 def test_no_log_is_not_zero(tmp_path: pathlib.Path) -> None:
     assert summary.AuditLog(tmp_path / "audit.log", started=time.time()).writes() is None
 
