@@ -17,11 +17,14 @@ from ansible_collections.muster.ml.plugins.callback import summary
 
 
 def event(
-    verb: str = "patch", agent: str = "muster.ml/0.1.0", uri: str = "/api", stage: str = "ResponseComplete"
+    verb: str = "patch",
+    agent: str = "muster",
+    uri: str = "/api",
+    stage: str = "ResponseComplete",
+    at: str = "2999-01-01T00:00:00.000000Z",
 ) -> str:
-    return (
-        json.dumps({"verb": verb, "userAgent": agent, "requestURI": uri, "stage": stage}, separators=(",", ":")) + "\n"
-    )
+    fields = {"verb": verb, "userAgent": agent, "requestURI": uri, "stage": stage, "requestReceivedTimestamp": at}
+    return json.dumps(fields, separators=(",", ":")) + "\n"
 
 
 @pytest.mark.parametrize(
