@@ -1,0 +1,259 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compare ways to apply objects, side by side against one real API server.
+
+Tools run in turn inside every repeat, so that a machine that drifts hits all of them alike. Prints a table and
+writes build/bench/apply.json. Nothing here asserts a time: the ratios are for people to read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import typing as t
+import urllib.parse
+from collections.abc import Iterator
+
+import yaml
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from delay_proxy import delayed
+from objects import Manifest, manifests
+
+VERBS = {"list": "LIST", "get": "GET", "patch": "PATCH", "create": "POST", "update": "PUT", "delete": "DELETE"}
+LOOP_LIMIT = 20  # the loop takes about a second an object: 200 of them tell nothing new
+BASELINE = "kubectl apply --server-side"
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One measured process: seconds, MiB."""
+
+    wall_s: float
+    cpu_s: float
+    rss_mib: float
+    requests: dict[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """What every tool needs: where the cluster is and where files go."""
+
+    kubectl: str
+    kubeconfig: pathlib.Path
+    folder: pathlib.Path
+    audit_log: pathlib.Path
+
+
+def write_yaml(path: pathlib.Path, objects: list[Manifest]) -> pathlib.Path:
+    """Write the objects as a multi-document file, which every tool reads."""
+    path.write_text(yaml.safe_dump_all(objects, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def playbook(path: pathlib.Path, task: dict[str, t.Any]) -> list[str]:
+    """Write a playbook of one task; return the command that runs it."""
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"name": "Apply", **task}]}
+    path.write_text(yaml.safe_dump([play], sort_keys=False), encoding="utf-8")
+    interpreter = f"ansible_python_interpreter={sys.executable}"
+    return ["ansible-playbook", "-i", "localhost,", "-c", "local", "-e", interpreter, str(path)]
+
+
+def command_for(tool: str, bench: Bench, namespace: str, file: pathlib.Path, gone: pathlib.Path | None) -> list[str]:
+    """Return the command line with which `tool` applies `file`, or takes away what is in `gone`.
+
+    muster.ml.apply prunes by its owner label. The others are told what to delete, which favours them.
+    """
+    kubectl = [bench.kubectl, "-n", namespace]
+    book = bench.folder / f"{namespace}.yml"
+    if tool.startswith("kubectl"):
+        if gone:
+            return [*kubectl, "delete", "--wait=false", "-f", str(gone)]
+        return [*kubectl, *tool.split()[1:], "-f", str(file)]
+    if tool == "muster.ml.apply":
+        options = {"src": str(file), "namespace": namespace, "owner": "bench", "prune": True, "wait": False}
+        return playbook(book, {"muster.ml.apply": options})
+    common: dict[str, t.Any] = {"namespace": namespace}
+    if gone:
+        common |= {"state": "absent"}
+    else:
+        common |= {"apply": True, "server_side_apply": {"field_manager": "bench"}}
+    if tool == "kubernetes.core.k8s":
+        return playbook(book, {"kubernetes.core.k8s": {"src": str(gone or file), **common}})
+    definitions = list(yaml.safe_load_all((gone or file).read_text(encoding="utf-8")))
+    return playbook(book, {"kubernetes.core.k8s": {"definition": "{{ item }}", **common}, "loop": definitions})
+
+
+def requests_since(audit_log: pathlib.Path, offset: int, namespace: str) -> dict[str, int]:
+    """Count requests to `namespace` by HTTP verb in the audit log from byte `offset` on, controllers left out."""
+    counts: collections.Counter[str] = collections.Counter()
+    with audit_log.open("rb") as stream:
+        stream.seek(offset)
+        for line in stream:
+            event = json.loads(line)
+            own = not event["user"]["username"].startswith("system:")
+            if own and event["stage"] == "ResponseComplete":
+                if event.get("objectRef", {}).get("namespace") == namespace and event["verb"] in VERBS:
+                    counts[VERBS[event["verb"]]] += 1
+    return dict(counts)
+
+
+def measure(bench: Bench, argv: list[str], namespace: str, kubeconfig: pathlib.Path) -> Run:
+    """Run one command; take its wall time, CPU (children included), peak memory and requests."""
+    offset = bench.audit_log.stat().st_size
+    environment = dict(os.environ, KUBECONFIG=str(kubeconfig), K8S_AUTH_KUBECONFIG=str(kubeconfig))
+    log = bench.folder / "last.log"
+    started = time.monotonic()
+    with log.open("wb") as stream:
+        process = subprocess.Popen(argv, env=environment, stdout=stream, stderr=subprocess.STDOUT)
+        # wait4 gives this process's own account, its waited-for children included
+        _pid, status, used = os.wait4(process.pid, 0)
+    wall_s = time.monotonic() - started
+    if status:
+        raise SystemExit(f"{' '.join(argv)} ended with status {status}:\n{log.read_text(errors='replace')[-3000:]}")
+    cpu_s = used.ru_utime + used.ru_stime
+    return Run(wall_s, cpu_s, used.ru_maxrss / 1024, requests_since(bench.audit_log, offset, namespace))
+
+
+@contextlib.contextmanager
+def namespace_of(bench: Bench, name: str) -> Iterator[str]:
+    """Make an empty namespace, and remove it without waiting for its contents."""
+    kubectl = [bench.kubectl, "--kubeconfig", str(bench.kubeconfig)]
+    subprocess.run([*kubectl, "create", "namespace", name], check=True, stdout=subprocess.DEVNULL)
+    try:
+        yield name
+    finally:
+        subprocess.run([*kubectl, "delete", "namespace", name], check=True, stdout=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def kubeconfig_with_latency(bench: Bench, latency_ms: int) -> Iterator[pathlib.Path]:
+    """Yield a kubeconfig whose server is as far away as asked; certificates are still checked by the real name."""
+    if not latency_ms:
+        yield bench.kubeconfig
+        return
+    config = yaml.safe_load(bench.kubeconfig.read_text(encoding="utf-8"))
+    cluster = config["clusters"][0]["cluster"]
+    server = urllib.parse.urlsplit(cluster["server"])
+    assert server.hostname and server.port
+    with delayed(server.hostname, server.port, latency_ms) as (host, port):
+        cluster["server"] = f"https://{host}:{port}"
+        # Not every client honours tls-server-name, so the proxy's leg goes unchecked for all alike.
+        cluster.pop("certificate-authority-data", None)
+        cluster["insecure-skip-tls-verify"] = True
+        path = bench.folder / f"kubeconfig-{latency_ms}ms"
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
+        yield path
+
+
+def phases(bench: Bench, tool: str, namespace: str, count: int, kubeconfig: pathlib.Path) -> dict[str, Run]:
+    """Run first apply, again unchanged, again with 1 % changed, prune of 1 %; return a Run for each."""
+    one_percent = range(max(1, count // 100))
+    first = write_yaml(bench.folder / "first.yml", manifests(count))
+    changed = write_yaml(bench.folder / "changed.yml", manifests(count, changed=one_percent))
+    kept = write_yaml(bench.folder / "kept.yml", manifests(count, changed=one_percent, dropped=one_percent))
+    gone = write_yaml(bench.folder / "gone.yml", manifests(len(one_percent)))
+    steps: list[tuple[str, pathlib.Path, pathlib.Path | None]] = [
+        ("first", first, None),
+        ("again", first, None),
+        ("changed 1 %", changed, None),
+        ("prune 1 %", kept, gone),
+    ]
+    return {
+        phase: measure(bench, command_for(tool, bench, namespace, file, removed), namespace, kubeconfig)
+        for phase, file, removed in steps
+    }
+
+
+def tools_for(count: int) -> list[str]:
+    """Return the tools that make sense at this number of objects."""
+    tools = ["kubectl apply", BASELINE, "kubernetes.core.k8s", "muster.ml.apply"]
+    return [*tools, "kubernetes.core.k8s in a loop"] if count <= LOOP_LIMIT else tools
+
+
+def summarise(tool: str, phase: str, count: int, latency_ms: int, runs: list[Run]) -> dict[str, t.Any]:
+    """Return one row of the result file; requests are those of the last repeat (they do not vary by chance)."""
+    walls = [run.wall_s for run in runs]
+    return {
+        "tool": tool,
+        "phase": phase,
+        "objects": count,
+        "latency_ms": latency_ms,
+        "wall_s_median": round(statistics.median(walls), 3),
+        "wall_s_min": round(min(walls), 3),
+        "wall_s_max": round(max(walls), 3),
+        "cpu_s": round(statistics.median(run.cpu_s for run in runs), 3),
+        "requests": {verb: runs[-1].requests.get(verb, 0) for verb in ("LIST", "GET", "PATCH", "POST", "DELETE")},
+        "rss_mib": round(max(run.rss_mib for run in runs), 1),
+    }
+
+
+def print_table(rows: list[dict[str, t.Any]]) -> None:
+    """Print the rows with each wall time's ratio to `kubectl apply --server-side` in the same setting."""
+    base = {(r["phase"], r["objects"], r["latency_ms"]): r["wall_s_median"] for r in rows if r["tool"] == BASELINE}
+    print(
+        f"{'objects':>7} {'ms':>3} {'phase':<12} {'tool':<30} {'wall s':>8} {'min-max':>14} {'ratio':>6} {'CPU s':>6}"
+    )
+    for row in sorted(rows, key=lambda r: (r["objects"], r["latency_ms"], r["phase"], r["wall_s_median"])):
+        ratio = row["wall_s_median"] / base[row["phase"], row["objects"], row["latency_ms"]]
+        spread = f"{row['wall_s_min']:.2f}-{row['wall_s_max']:.2f}"
+        print(
+            f"{row['objects']:>7} {row['latency_ms']:>3} {row['phase']:<12} {row['tool']:<30} "
+            f"{row['wall_s_median']:>8.2f} {spread:>14} {ratio:>6.2f} {row['cpu_s']:>6.2f}"
+        )
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kubeconfig", type=pathlib.Path, required=True, help="cluster to measure on")
+    parser.add_argument("--audit-log", type=pathlib.Path, default="/var/log/muster/audit.log")
+    parser.add_argument("--kubectl", default=shutil.which("kubectl"), help="kubectl to compare with")
+    parser.add_argument("--objects", type=int, nargs="+", default=[20, 200, 2000])
+    parser.add_argument("--latency-ms", type=int, nargs="+", default=[0, 20])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--output", type=pathlib.Path, default="build/bench/apply.json")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure every tool in every setting and report."""
+    options = parse_arguments()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
+        bench = Bench(options.kubectl, options.kubeconfig.resolve(), pathlib.Path(folder), options.audit_log)
+        for count, latency_ms in itertools.product(options.objects, options.latency_ms):
+            runs: dict[tuple[str, str], list[Run]] = collections.defaultdict(list)
+            for repeat in range(options.repeats):
+                print(f"{count} objects, {latency_ms} ms, repeat {repeat + 1} of {options.repeats}", flush=True)
+                for number, tool in enumerate(tools_for(count)):
+                    name = f"bench-{count}-{latency_ms}-{repeat}-{number}"
+                    with (
+                        namespace_of(bench, name) as namespace,
+                        kubeconfig_with_latency(bench, latency_ms) as kubeconfig,
+                    ):
+                        for phase, run in phases(bench, tool, namespace, count, kubeconfig).items():
+                            runs[tool, phase].append(run)
+            rows += [summarise(tool, phase, count, latency_ms, got) for (tool, phase), got in runs.items()]
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    print_table(rows)
+
+
+if __name__ == "__main__":
+    main()
