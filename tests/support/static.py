@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from pathlib import Path
 
 from support.lanes import Check, CheckFailed, Shell
@@ -110,6 +112,17 @@ def package(shell: Shell) -> None:
     refuse_errors(shell.log)
 
 
+def simulator(name: str, shell: Shell) -> None:
+    """The tests of a cloud's modules and roles, on a simulator of it that they start themselves."""
+    shell.run(
+        BIN / "pytest", f"tests/simulators/{name}", cwd=ROOT, env={"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    )
+
+
+def simulators() -> list[str]:
+    return sorted({path.parent.name for path in (ROOT / "tests" / "simulators").glob("*/test_*.py")})
+
+
 def newest(folder: Path, pattern: str) -> Path:
     return max(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
 
@@ -141,4 +154,5 @@ CHECKS = [
     Check("ansible-lint", ansible_lint),
     Check("package", package),
     Check("sanity", sanity, timeout_s=1800),
+    *(Check(f"simulator-{name}", partial(simulator, name)) for name in simulators()),
 ]
