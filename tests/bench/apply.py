@@ -29,8 +29,6 @@ from collections.abc import Iterator
 
 import yaml
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
 from delay_proxy import delayed
 from objects import Manifest, manifests
 
@@ -105,10 +103,10 @@ def requests_since(audit_log: pathlib.Path, offset: int, namespace: str) -> dict
         stream.seek(offset)
         for line in stream:
             event = json.loads(line)
-            own = not event["user"]["username"].startswith("system:")
-            if own and event["stage"] == "ResponseComplete":
-                if event.get("objectRef", {}).get("namespace") == namespace and event["verb"] in VERBS:
-                    counts[VERBS[event["verb"]]] += 1
+            own = not event["user"]["username"].startswith("system:") and event["verb"] in VERBS
+            here = event.get("objectRef", {}).get("namespace") == namespace
+            if own and here and event["stage"] == "ResponseComplete":
+                counts[VERBS[event["verb"]]] += 1
     return dict(counts)
 
 
@@ -149,7 +147,8 @@ def kubeconfig_with_latency(bench: Bench, latency_ms: int) -> Iterator[pathlib.P
     config = yaml.safe_load(bench.kubeconfig.read_text(encoding="utf-8"))
     cluster = config["clusters"][0]["cluster"]
     server = urllib.parse.urlsplit(cluster["server"])
-    assert server.hostname and server.port
+    assert server.hostname
+    assert server.port
     with delayed(server.hostname, server.port, latency_ms) as (host, port):
         cluster["server"] = f"https://{host}:{port}"
         # Not every client honours tls-server-name, so the proxy's leg goes unchecked for all alike.
