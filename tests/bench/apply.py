@@ -28,7 +28,6 @@ import urllib.parse
 from collections.abc import Iterator
 
 import yaml
-
 from delay_proxy import delayed
 from objects import Manifest, manifests
 
