@@ -38,9 +38,9 @@ class Ground:
         return BUILD / self.name / "audit.log"
 
 
-SHARED = Ground("muster-test")
+SHARED = Ground("must-test")
 # The scenario of the role local_cluster makes a cluster and removes it: not the one that the others need.
-OWN = Ground("muster-molecule")
+OWN = Ground("must-mol")
 SCENARIOS = ROOT / "extensions" / "molecule"
 # From the ground up; what is not named comes between the two. The last two take away what the others stand on.
 FIRST = ("namespace", "nats_operator", "gpu_drivers", "persia_operator", "persia")
@@ -71,6 +71,7 @@ def playbook(shell: Shell, name: str) -> None:
     settings = {
         "local_cluster_name": SHARED.name,
         "local_cluster_audit_log": str(SHARED.audit_log),
+        "local_cluster_kubeconfig": str(SHARED.kubeconfig),
         "muster_kubeconfig": str(SHARED.kubeconfig),
         "muster_become": os.geteuid() != 0,
         "muster_remove_data": True,
