@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 from ansible.errors import AnsibleFilterError
+
+from ansible_collections.muster.ml.plugins.module_utils._local.simulation import CAPACITY_ANNOTATION, TAINTS_ANNOTATION
 
 DOCUMENTATION = r"""
 name: simulated_nodes
@@ -79,9 +82,14 @@ def _node(group: dict[str, t.Any], number: int) -> dict[str, t.Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {**labels, **group.get("labels", {}), "type": "kwok"}},
-        "spec": {"taints": [TAINT, *group.get("taints", [])]},
-        "status": {"capacity": capacity, "allocatable": capacity},
+        "metadata": {
+            "name": name,
+            "labels": {**labels, **group.get("labels", {}), "type": "kwok"},
+            "annotations": {
+                CAPACITY_ANNOTATION: json.dumps(capacity, sort_keys=True),
+                TAINTS_ANNOTATION: json.dumps([TAINT, *group.get("taints", [])], sort_keys=True),
+            },
+        },
     }
 
 

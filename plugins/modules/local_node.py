@@ -82,7 +82,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 CONSTRAINTS: dict[str, t.Any] = {}
 # Read by supervisord while it runs; everything else that changes takes a new start.
-RELOADABLE = {"supervisord.conf", "kubeadm-init.yaml"}
+RELOADABLE = {"supervisord.conf", "kubeadm-init.yaml", "kwok.yaml"}
 
 
 def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx: HostContext) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from . import host, kubeadm
 from .node_files import HostTraits, NodeSettings, kubeadm_documents, node_files
+from .simulation import stages_id, stages_text
 from .spec import STATE_ROOT, ClusterSpec, NodeSpec
 
 AUDIT_POLICY = "/etc/kubernetes/audit-policy.json"
@@ -89,7 +90,9 @@ class LocalCluster:
             pause_image=f"{self.options['image_repository']}/pause:{self.options['pause_tag']}",
             snapshotter=self.options["snapshotter"],
             dns_upstream=tuple(self.options["dns_upstream"]),
-            extra_programs=(("kwok", kwok_command(self.bin_dir)),) if self.options["simulated_nodes"] else (),
+            extra_programs=(("kwok", kwok_command(self.bin_dir, self.spec.control_plane)),)
+            if self.options["simulated_nodes"]
+            else (),
         )
 
     def release(self) -> kubeadm.Release:
@@ -111,14 +114,24 @@ class LocalCluster:
             policy = json.dumps(kubeadm.audit_policy(), indent=2) + "\n"
             files["kubeadm-init.yaml"] = (0o600, kubeadm_documents(documents))
             files[f"own{AUDIT_POLICY}"] = (0o600, policy)
+            if self.options["simulated_nodes"]:
+                files["kwok.yaml"] = (0o644, stages_text())
         return files
 
 
-def kwok_command(bin_dir: Path) -> str:
-    """kwok plays the kubelet of every Node that is labelled as simulated, and of no other."""
-    arguments = "--kubeconfig=/etc/kubernetes/admin.conf --manage-nodes-with-label-selector=type=kwok --node-lease-duration-seconds=40"
-    wait = "until [ -s /etc/kubernetes/admin.conf ]; do sleep 0.5; done"
-    return f"/bin/sh -c '{wait}; exec {bin_dir}/kwok {arguments}'"
+def kwok_command(bin_dir: Path, node: NodeSpec) -> str:
+    """kwok plays the kubelet of every Node that is labelled as simulated, and of no other.
+
+    The stages' id is part of the command so that supervisord starts it anew when they change.
+    """
+    arguments = [
+        f"--config={node.state_dir}/kwok.yaml",
+        "--kubeconfig=/etc/kubernetes/admin.conf",
+        "--manage-nodes-with-label-selector=type=kwok",
+        "--node-lease-duration-seconds=40",
+    ]
+    wait = f": {stages_id()}; until [ -s /etc/kubernetes/admin.conf ]; do sleep 0.5; done"
+    return f"/bin/sh -c '{wait}; exec {bin_dir}/kwok {' '.join(arguments)}'"
 
 
 def known_clusters(root: Path = Path(STATE_ROOT)) -> dict[str, dict[str, t.Any]]:

@@ -184,7 +184,7 @@ def audit_policy() -> Document:
             },
             {
                 "level": "None",
-                "userGroups": groups,
+                "namespaces": ["kube-node-lease"],
                 "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
             },
             {"level": "Metadata"},
