@@ -163,13 +163,17 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
 
     def _note_objects(self, result: t.Any) -> None:
         """What modules of this collection did, or would do, to objects of a cluster."""
-        if not str(result._task.action).startswith("muster.ml."):
+        task = result._task
+        # A rehearsal (check_mode on the task) in a real run is no promise of this run.
+        rehearsal = task.check_mode and not context.CLIARGS.get("check")
+        if rehearsal or not str(task.action).startswith("muster.ml."):
             return
         found = result._result
         for part in found.get("results") or [found]:
             for entry in part.get("objects") or []:
-                if entry.get("action") != "unchanged":
-                    self._objects.append({key: entry.get(key) for key in ("kind", "namespace", "name", "action")})
+                seen = {key: entry.get(key) for key in ("kind", "namespace", "name", "action")}
+                if seen["action"] != "unchanged" and seen not in self._objects:
+                    self._objects.append(seen)
 
     def _end_task(self) -> None:
         if self._current is not None:

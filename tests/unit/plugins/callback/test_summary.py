@@ -104,7 +104,7 @@ def test_the_file(tmp_path: pathlib.Path) -> None:
         {"action": "unchanged"},
     ]
     for action, result in (("muster.ml.apply", {"results": [{"objects": done}]}), ("other.apply", {"objects": done})):
-        task = types.SimpleNamespace(action=action)
+        task = types.SimpleNamespace(action=action, check_mode=False)
         module.v2_runner_on_ok(types.SimpleNamespace(_task=task, _result=result))
     module.v2_playbook_on_stats(Stats())
     written = json.loads(path.read_text())
