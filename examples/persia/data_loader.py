@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from typing import NoReturn
 
 import dataset
 import numpy as np
@@ -41,43 +43,65 @@ def _dense(data: dataset.Dataset, settings: Settings, rows: list[int]) -> list[N
     return [NonIDTypeFeature(np.array([data.dense[row] for row in rows], dtype=np.float32))]
 
 
-def send(ctx: DataCtx, data: dataset.Dataset, settings: Settings, request: Request, exchange: Exchange) -> bool:
-    """Sends this loader's share; False when another attempt of the trainer took over meanwhile."""
+def send(ctx: DataCtx, data: dataset.Dataset, settings: Settings, request: Request) -> None:
+    """Sends this loader's share. Blocks for ever when the trainer is gone; the supervisor ends that."""
     order = dataset.epoch_order(data.train, settings.seed, request.epoch)
     size, loader = settings.batch_size, persia.env.get_replica_index()
     for batch in dataset.share(request.first, request.count, loader, request.loaders):
-        current = exchange.request()
-        if current is None or current.attempt != request.attempt:
-            return False
         rows = order[batch * size : (batch + 1) * size]
         ctx.send_data(make_batch(data, settings, rows, tag=request.tag(batch), train=True))
-    return True
 
 
-def serve(settings: Settings, data: dataset.Dataset, exchange: Exchange) -> None:
-    """Returns when the training has ended; becomes a new process for a new attempt of the trainer.
-
-    PERSIA counts the batches of a DataCtx to choose their rank and asks for the number of trainers only once, so a
-    new attempt needs a new DataCtx, which a process can have only one of.
-    """
-    loader, loaders = persia.env.get_replica_index(), persia.env.get_replica_size()
-    ctx, attempt, done = None, "", -1
-    while not exchange.finished(settings.epochs):
-        exchange.announce(loader, loaders)
+def serve(settings: Settings, data: dataset.Dataset, exchange: Exchange, attempt: str) -> None:
+    """The sender: answers every request of one attempt of the trainers, as long as its supervisor lives."""
+    supervisor, ctx, done = os.getppid(), DataCtx(), None
+    while os.getppid() == supervisor:
         request = exchange.request()
-        if request is None or (request.attempt, request.number) == (attempt, done) or request.loaders != loaders:
+        if request is None or request.attempt != attempt or (request.number, request.repeat) == done:
             time.sleep(POLL_SECONDS)
             continue
-        if ctx is None:
-            attempt, ctx = request.attempt, DataCtx()
-        if request.attempt != attempt or not send(ctx, data, settings, request, exchange):
-            print("MUSTER loader: the trainer started again, starting again too", flush=True)
-            os.execv(sys.executable, [sys.executable, *sys.argv])
-        done = request.number
+        send(ctx, data, settings, request)
+        done = (request.number, request.repeat)
+
+
+def supervise(settings: Settings, exchange: Exchange) -> int:
+    """One sender for each attempt of the trainers, until the training has ended.
+
+    PERSIA counts the batches of a process to choose their rank, asks for the number of trainers once, and waits in
+    native code for a trainer that is gone. So a new attempt gets a new process.
+    """
+    loader, loaders = persia.env.get_replica_index(), persia.env.get_replica_size()
+    sender, attempt = None, ""
+    try:
+        while not exchange.finished(settings.epochs):
+            exchange.announce(loader, loaders)
+            request = exchange.request()
+            if request and request.loaders == loaders and request.attempt != attempt:
+                stop(sender)
+                attempt = request.attempt
+                print(f"MUSTER loader {loader} of {loaders}: serving attempt {attempt}", flush=True)
+                sender = subprocess.Popen([sys.executable, __file__, attempt])
+            if sender and sender.poll() is not None:
+                print(f"MUSTER error: the sender ended with {sender.returncode}", file=sys.stderr, flush=True)
+                return 1
+            time.sleep(POLL_SECONDS)
+    finally:
+        stop(sender)
+    print("MUSTER loader: the training has ended", flush=True)
+    return 0
+
+
+def stop(sender: subprocess.Popen | None) -> None:
+    if sender:
+        sender.kill()
+        sender.wait()
+
+
+def terminate(*_signal: object) -> NoReturn:
+    sys.exit(143)
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     try:
         settings = read_settings()
         data = dataset.load(settings)
@@ -86,9 +110,11 @@ def main() -> int:
         return 2
     exchange = Exchange(settings.run_dir)
     exchange.prepare()
-    serve(settings, data, exchange)
-    print("MUSTER loader: the training has ended", flush=True)
-    return 0
+    if len(sys.argv) > 1:
+        serve(settings, data, exchange, sys.argv[1])
+        return 0
+    signal.signal(signal.SIGTERM, terminate)
+    return supervise(settings, exchange)
 
 
 if __name__ == "__main__":

@@ -48,9 +48,9 @@ def load(settings: Settings) -> Dataset:
             f"{settings.label_rule.operand}' all labels are the same; change MUSTER_LABEL_RULE"
         )
     return Dataset(
-        ids=[[stable_id(column, row[place[column]]) for column in settings.id_columns] for _, row in rows],
+        ids=[[stable_id(column, row[place[column]]) for column in settings.id_columns] for _line, row in rows],
         dense=[list(values) for values in zip(*(_standardise(column, train) for column in dense))]
-        or [[] for _ in rows],
+        or [[] for _row in rows],
         labels=labels,
         train=train,
         held_out=held_out,

@@ -14,7 +14,7 @@ import json
 import os
 import time
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Request:
     count: int
     world_size: int
     loaders: int
+    repeat: int = 0
 
     def tag(self, batch: int) -> bytes:
         """Travels with the batch, so that a trainer knows batches of an older request and drops them."""
@@ -105,6 +106,12 @@ class Exchange:
 
     def ask(self, request: Request) -> None:
         write_json(self.request_file, asdict(request))
+
+    def ask_again(self, request: Request) -> None:
+        """Batches were lost on their way, with an embedding worker for example; who has them already drops them."""
+        current = self.request()
+        if current and (current.attempt, current.number) == (request.attempt, request.number):
+            self.ask(replace(current, repeat=current.repeat + 1))
 
     def request(self) -> Request | None:
         value = read_json(self.request_file)

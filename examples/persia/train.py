@@ -30,6 +30,7 @@ from persia.embedding.optim import Adagrad
 from settings import Settings, SettingsError, check_slots, read_settings
 
 EVALUATION_BATCH = 512
+REPEATS = 4  # how often batches that do not come are asked for again within MUSTER_TIMEOUT
 PREEMPTED = 143  # 128 + SIGTERM: the work is saved up to the last checkpoint, start me again
 
 
@@ -51,6 +52,7 @@ class Trainer:
         self.loss = torch.nn.BCEWithLogitsLoss()
         self.attempt = new_attempt()
         self.asked = -1
+        self.embeddings = 0
 
     # ---- agreement between the trainers -------------------------------------------------------
     def agree(self, value: Any) -> Any:
@@ -93,12 +95,16 @@ class Trainer:
         """This rank's batches of a request, each once, in the order in which they come."""
         wanted, seen = request.count // request.world_size, set()
         prefix = f"{request.attempt}/{request.number}/"
-        deadline = time.monotonic() + self.settings.timeout
+        last, repeats = time.monotonic(), 0
         while len(seen) < wanted:
-            # A short wait each time (see main), because signals are handled only between two waits.
+            # A short wait each time (see train_all), because signals are handled only between two waits.
             batch = next(iter(stream), None)
             if batch is None:
-                if time.monotonic() > deadline:
+                waited = time.monotonic() - last
+                if waited > (repeats + 1) * self.settings.timeout / REPEATS:
+                    self.exchange.ask_again(request)
+                    repeats += 1
+                if waited > self.settings.timeout:
                     raise TrainingError(
                         f"no batch for {self.settings.timeout:g} s: {len(seen)} of {wanted} of request {request.number} "
                         "came; a data loader, an embedding worker or server, or NATS is gone or stuck (see their logs)"
@@ -107,7 +113,7 @@ class Trainer:
             tag = bytes(batch.consume_all_meta_data() or b"").decode()
             if tag.startswith(prefix) and tag not in seen:
                 seen.add(tag)
-                deadline = time.monotonic() + self.settings.timeout
+                last, repeats = time.monotonic(), 0
                 yield batch
 
     def alive(self) -> None:
@@ -139,7 +145,7 @@ class Trainer:
             for start in range(0, len(rows), EVALUATION_BATCH):
                 part = rows[start : start + EVALUATION_BATCH]
                 batch = make_batch(self.data, self.settings, part, tag=None, train=False)
-                dense, embeddings, _ = ctx.prepare_features(ctx.get_embedding_from_data(batch))
+                dense, embeddings, _labels = ctx.prepare_features(ctx.get_embedding_from_data(batch))
                 scores += torch.sigmoid(self.model(dense, embeddings)).view(-1).tolist()
         ctx.preprocess_mode = PreprocessMode.TRAIN
         labels = [self.data.labels[row] for row in rows]
@@ -160,8 +166,18 @@ class Trainer:
         for path in old[: max(0, len(old) - self.settings.keep_checkpoints + 1)]:
             shutil.rmtree(path)
 
+    def check_embeddings(self, ctx: TrainCtx) -> None:
+        """An embedding server that was replaced comes back empty, and PERSIA trains on with new random embeddings."""
+        before, self.embeddings = self.embeddings, sum(ctx.get_embedding_size())
+        if self.embeddings < before:
+            raise TrainingError(
+                f"an embedding server lost its embeddings ({before} before, {self.embeddings} now): it was replaced; "
+                "start the trainers again, they go on from the last checkpoint"
+            )
+
     def dump_embeddings(self, ctx: TrainCtx, folder: Path) -> None:
         """PERSIA's own wait looks every 5 s and has no end; the marker that the last server writes is there at once."""
+        self.check_embeddings(ctx)
         ctx.dump_embedding(str(folder), blocking=False)
         deadline = time.monotonic() + self.settings.timeout
         while not (folder / "embedding_dump_done").exists():
@@ -171,6 +187,8 @@ class Trainer:
                     "the same storage at the same path, writable for its user"
                 )
             time.sleep(POLL_SECONDS)
+        # Not between the check above and the dump either: nobody may take an empty dump for a checkpoint.
+        self.check_embeddings(ctx)
 
     def load(self, ctx: TrainCtx, state: dict[str, Any]) -> None:
         if state.get("fingerprint") != self.settings.fingerprint():
@@ -192,6 +210,8 @@ class Trainer:
         if state:
             self.load(ctx, state)
             print(f"MUSTER resume epoch={state['epoch']} step={self.step} checkpoint={state['checkpoint']}", flush=True)
+        # From here on this process takes batches: loaders may still hold one for the process before it.
+        next(iter(stream), None)
         loaders = self.agree(self.wait_for_loaders() if self.rank == 0 else None)
         plan = dataset.plan(len(self.data.train), settings, self.world_size, loaders)
         for epoch in range(int(state.get("epoch", 0)), settings.epochs):
@@ -200,6 +220,8 @@ class Trainer:
                 if first < int(state.get("done", 0)):
                     continue
                 total += self.train(ctx, stream, self.ask(plan, epoch, first, count))
+                if self.rank == 0:
+                    self.check_embeddings(ctx)
                 if self.any_stop():
                     return self.preempted(ctx, epoch, first + count)
             state = {}
@@ -250,7 +272,7 @@ def train_all(settings: Settings) -> int:
     except OSError as error:
         raise SettingsError(f"cannot read PERSIA_EMBEDDING_CONFIG={source!r}: {error}") from error
     trainer = Trainer(settings, dims)
-    signal.signal(signal.SIGTERM, lambda *_: setattr(trainer, "stop", True))
+    signal.signal(signal.SIGTERM, lambda *_args: setattr(trainer, "stop", True))
     trainer.exchange.prepare()
     trainer.alive()
     if trainer.exchange.finished(settings.epochs):
