@@ -74,6 +74,8 @@ class MusterAction(ActionBase):
             found = self.module.execute(context)
         except EXPECTED as exc:
             found = {"failed": True, "changed": False, **failure(exc)}
+        finally:
+            context.close()
         return {**found, "warnings": warnings}
 
 

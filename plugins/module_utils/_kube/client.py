@@ -110,7 +110,7 @@ class Transport:
             if answer.status == 401 and not renewed:
                 renewed = True
                 if self.connection.credentials.renew():
-                    self._forget()
+                    self.close()
                     continue
             if answer.status < 400 or not answers.worth_again(answer.status, answer.json()):
                 return answer
@@ -206,8 +206,8 @@ class Transport:
                 self._tls = _tls_context(self.connection)
             return self._tls
 
-    def _forget(self) -> None:
-        """After new credentials: a client certificate belongs to the connection, so make new ones."""
+    def close(self) -> None:
+        """Give up the idle connections. After new credentials, too: a client certificate belongs to its connection."""
         with self._lock:
             self._tls = None
         while True:
@@ -258,6 +258,9 @@ class HttpCluster:
 
     def warnings(self) -> t.Sequence[str]:
         return list(self._http.warnings)
+
+    def close(self) -> None:
+        self._http.close()
 
     def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
         known = kinds.BUILT_IN.get((api_version, kind))

@@ -27,6 +27,9 @@ class Cluster(t.Protocol):
     def warnings(self) -> t.Sequence[str]:
         """What the API server warned of so far (deprecated versions, suspicious fields), each once."""
 
+    def close(self) -> None:
+        """Give up the connections. A later call makes new ones."""
+
     def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
         """How the kind is served, None where the cluster does not know it. ``refresh`` asks the server again."""
 

@@ -51,6 +51,11 @@ class Context:
     def cluster(self) -> Cluster:
         return self.connect()
 
+    def close(self) -> None:
+        """Give up the connections, where there are any."""
+        if "cluster" in self.__dict__:
+            self.cluster.close()
+
     def result(self, report: Report, **more: t.Any) -> Result:
         """The result keys that every module returns, made from the engine's report."""
         for warning in report.warnings:
@@ -72,6 +77,9 @@ def connector(params: dict[str, t.Any]) -> t.Callable[[], Cluster]:
     return connect
 
 
+LIBRARIES = {"yaml": "PyYAML"}
+"""What the engine imports that is not part of Python, and where it comes from."""
+
 EXPECTED = (MusterError, InvalidSpec, ImportError)
 """What ``failure`` can tell; anything else is a bug, and its traceback is wanted."""
 
@@ -85,8 +93,8 @@ def failure(exc: BaseException) -> Result:
         return result
     if isinstance(exc, InvalidSpec):
         return {"msg": str(exc)}
-    if isinstance(exc, ImportError) and exc.name:
-        return {"msg": missing_required_lib(exc.name), "exception": traceback.format_exc()}
+    if isinstance(exc, ImportError) and exc.name in LIBRARIES:
+        return {"msg": missing_required_lib(LIBRARIES[exc.name]), "exception": traceback.format_exc()}
     raise exc
 
 
@@ -96,7 +104,16 @@ class _Module(AnsibleModule):  # type: ignore[misc]  (ansible-core has no type i
     def _log_invocation(self) -> None:
         """Nothing to the system log."""
 
-    def quiet(self, result: Result) -> Result:
+    def exit_json(self, **kwargs: t.Any) -> t.NoReturn:
+        super().exit_json(**self._quiet(kwargs))
+        raise SystemExit
+
+    def fail_json(self, msg: str, **kwargs: t.Any) -> t.NoReturn:
+        """Also what the base class itself calls when options are wrong."""
+        super().fail_json(msg, **self._quiet(kwargs))
+        raise SystemExit
+
+    def _quiet(self, result: Result) -> Result:
         """A result without the options, which -vvv and callbacks would show."""
         return {**result, "invocation": {"module_args": {"check": self.check_mode}}}
 
@@ -115,5 +132,7 @@ def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> 
     try:
         result = execute(context)
     except EXPECTED as exc:
-        module.fail_json(**module.quiet(failure(exc)))
-    module.exit_json(**module.quiet(result))
+        module.fail_json(**failure(exc))
+    finally:
+        context.close()
+    module.exit_json(**result)

@@ -26,6 +26,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     ref_of,
 )
 
+ALWAYS_THERE = ("default", "kube-system")
 WRITES = ("apply", "delete", "patch")
 
 KINDS: dict[tuple[str, str], Resource] = {
@@ -194,6 +195,9 @@ class FakeCluster:
     def warnings(self) -> list[str]:
         return list(self.server_warnings)
 
+    def close(self) -> None:
+        """There are no connections."""
+
     def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
         for definition in self.objects.values():
             if definition["kind"] == "CustomResourceDefinition":
@@ -206,6 +210,8 @@ class FakeCluster:
 
     def get(self, ref: Ref) -> Manifest | None:
         self._note("get", ref)
+        if ref.kind == "Namespace" and ref.name in ALWAYS_THERE and ref.identity not in self.objects:
+            return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ref.name, "resourceVersion": "1"}}
         return copy.deepcopy(self.objects.get(ref.identity))
 
     def list(
@@ -331,7 +337,7 @@ class FakeCluster:
             self.kinds_served[key] = Resource(spec["names"]["plural"], spec["scope"] == "Namespaced")
 
     def _has_namespace(self, namespace: str) -> bool:
-        return namespace in ("default", "kube-system") or ("", "Namespace", "", namespace) in self.objects
+        return namespace in ALWAYS_THERE or ("", "Namespace", "", namespace) in self.objects
 
     @staticmethod
     def _matches(

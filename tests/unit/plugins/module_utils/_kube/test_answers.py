@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the API server's answers become. The Status objects are those of a real server (1.36)."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube import answers, errors
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+
+REF = Ref("apps/v1", "StatefulSet", "w", "ml")
+
+
+def error(status: int, verb: str = "apply", **payload: t.Any) -> errors.MusterError:
+    return answers.to_error(status, payload, verb=verb, ref=REF, what=str(REF))
+
+
+def causes(*pairs: tuple[str, str], kind: str = "StatefulSet", reason: str = "FieldValueInvalid") -> dict[str, t.Any]:
+    return {"kind": kind, "causes": [{"reason": reason, "field": field, "message": text} for field, text in pairs]}
+
+
+def test_conflicts_name_managers_and_fields() -> None:
+    details = causes(
+        (".spec.replicas", 'conflict with "kubectl-scale" using apps/v1'),
+        (".spec.x", 'conflict with "hpa" using apps/v1'),
+        reason="FieldManagerConflict",
+    )
+    found = error(409, reason="Conflict", message="Apply failed with 2 conflicts", details=details)
+    assert isinstance(found, errors.Conflict)
+    assert (found.manager, found.fields) == ("kubectl-scale", ["spec.replicas", "spec.x"])
+    assert "spec.replicas (set by kubectl-scale); spec.x (set by hpa)" in str(found)
+
+
+def test_forbidden_names_user_verb_and_resource() -> None:
+    message = 'statefulsets.apps "w" is forbidden: User "bob" cannot patch resource "statefulsets" in API group "apps" in the namespace "ml"'
+    found = error(403, message=message)
+    assert isinstance(found, errors.Forbidden)
+    assert str(found).startswith(
+        "User bob may not patch statefulsets in namespace ml (403, when asked to apply StatefulSet ml/w)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (401, "Unauthorized", errors.Unauthorized),
+        (403, "unable to create new content in namespace ml because it is being terminated", errors.Terminating),
+        (403, 'pods "x" is forbidden: exceeded quota: q', errors.Rejected),
+        (403, "something else", errors.Forbidden),
+        (404, 'namespaces "ml" not found', errors.NotFound),
+        (409, "object has been modified", errors.Conflict),
+        (410, "too old resource version", errors.Gone),
+        (400, "admission webhook x denied the request", errors.Rejected),
+        (422, 'Job "j" is invalid: spec.template: field is immutable', errors.Immutable),
+        (422, "spec.clusterIPs[0]: may not change once set", errors.Immutable),
+        (422, "spec.replicas: must be >= 0", errors.Rejected),
+        (500, "boom", errors.ServerError),
+        (503, "", errors.ServerError),
+    ],
+)
+def test_kinds_of_errors(status: int, message: str, kind: type[errors.MusterError]) -> None:
+    found = error(status, message=message)
+    assert type(found) is kind
+    assert found.ref == REF
+    assert (message or "HTTP status 503") in str(found) or kind in (errors.Unauthorized, errors.Terminating)
+
+
+def test_long_and_secret_values_are_left_out() -> None:
+    long = causes(("spec.template", f"Invalid value: {{{'x' * 5000}: [a: b]}}: field is immutable"))
+    found = error(422, reason="Invalid", message="x" * 9000, details=long)
+    assert str(found).startswith("StatefulSet ml/w cannot be changed in place: spec.template: field is immutable.")
+    short = causes(("spec.replicas", "Invalid value: -1: must be greater than or equal to 0"))
+    assert "Invalid value: -1: must be" in str(error(422, reason="Invalid", details=short))
+    secret = causes(("data[x]", 'Invalid value: "hunter2": bad'), kind="Secret")
+    assert "hunter2" not in str(error(422, reason="Invalid", message='"hunter2"', details=secret))
+
+
+@pytest.mark.parametrize(
+    ("status", "payload", "again"),
+    [
+        (429, {}, True),
+        (503, {}, True),
+        (504, {}, True),
+        (500, {"message": "etcdserver: leader changed"}, True),
+        (500, {"message": "failed calling webhook"}, False),
+        (409, {"reason": "Conflict", "message": "the object has been modified"}, True),
+        (409, {"reason": "Conflict", "message": "the object has been modified",
+               "details": causes((".x", 'conflict with "y" using v1'), reason="FieldManagerConflict")}, False),
+        (409, {"reason": "AlreadyExists"}, False),
+        (403, {}, False),
+        (404, {}, False),
+        (422, {}, False),
+    ],
+)  # fmt: skip
+def test_what_is_worth_another_try(status: int, payload: dict[str, t.Any], again: bool) -> None:
+    assert answers.worth_again(status, payload) is again

@@ -1,0 +1,313 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The HTTP client against a small server on the loopback interface: retries, credentials, watches, paths."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import http.server
+import json
+import socket
+import threading
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    Forbidden,
+    Gone,
+    InvalidInput,
+    NotFound,
+    ServerError,
+    Unauthorized,
+    Unreachable,
+)
+from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
+
+Reply = tuple[int, t.Any, dict[str, str]]
+POD = Ref("v1", "Pod", "p", "ml")
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Answers with what a test queued, then with an empty object; remembers what it was asked."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self) -> None:
+        self.replies: list[Reply | None] = []
+        self.seen: list[tuple[str, str, t.Any, dict[str, list[str]]]] = []
+        self.connections: set[int] = set()
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    def handle_error(self, request: t.Any, client_address: t.Any) -> None:
+        """A connection that the test resets is no news."""
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def log_message(self, format: str, *args: t.Any) -> None:  # noqa: A002
+        """Quiet."""
+
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {key: self.headers.get_all(key) or [] for key in self.headers}
+        self.server.seen.append((self.command, self.path, json.loads(body) if body else None, headers))
+        self.server.connections.add(self.client_address[1])
+        reply = self.server.replies.pop(0) if self.server.replies else (200, {}, {})
+        if reply is None:  # drop the connection after the request was taken in
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+            return
+        status, content, more = reply
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(status)
+        for key, value in {"Content-Length": str(len(data)), **more}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_PATCH = do_DELETE = answer  # noqa: N815
+
+
+class Renewable:
+    """A token that is another one after each renewal."""
+
+    def __init__(self) -> None:
+        self.number = 1
+
+    def proof(self) -> Proof:
+        return Proof(f"Bearer {self.number}")
+
+    def renew(self) -> bool:
+        self.number += 1
+        return True
+
+
+@pytest.fixture
+def server() -> t.Iterator[Server]:
+    found = Server()
+    thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield found
+    found.shutdown()
+    thread.join()
+    found.server_close()
+
+
+@pytest.fixture
+def kube(server: Server, clock: FakeClock) -> t.Iterator[HttpCluster]:
+    found = connect(server, clock)
+    yield found
+    found.close()
+
+
+def connect(server: Server, clock: FakeClock, **options: t.Any) -> HttpCluster:
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    return HttpCluster(Transport(Connection(server=url, source="a test", **options), clock))
+
+
+def status(code: int, **more: t.Any) -> Reply:
+    return (code, {"kind": "Status", "code": code, **more}, {})
+
+
+def test_paths_of_core_and_group_and_subresource(server: Server, kube: HttpCluster) -> None:
+    kube.get(POD)
+    kube.get(Ref("rbac.authorization.k8s.io/v1", "ClusterRole", "system:x/y"))
+    kube.list("apps/v1", "StatefulSet", None, "a=b,c")
+    kube.patch(POD, {"a": 1}, subresource="status", dry_run=True)
+    assert [path for _verb, path, _body, _headers in server.seen] == [
+        "/api/v1/namespaces/ml/pods/p",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:x%2Fy",
+        "/apis/apps/v1/statefulsets?labelSelector=a%3Db%2Cc",
+        "/api/v1/namespaces/ml/pods/p/status?fieldManager=muster&dryRun=All",
+    ]
+
+
+def test_apply_is_a_server_side_apply_as_muster(server: Server, kube: HttpCluster) -> None:
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ml"}}
+    kube.apply(manifest, dry_run=True, force_conflicts=True)
+    verb, path, body, headers = server.seen[0]
+    assert (verb, body, headers["Content-Type"]) == ("PATCH", manifest, ["application/apply-patch+yaml"])
+    assert path.endswith("/pods/p?fieldManager=muster&force=true&fieldValidation=Strict&dryRun=All")
+    assert headers["User-Agent"] == ["muster"]
+
+
+def test_connections_are_kept_and_shared(server: Server, kube: HttpCluster) -> None:
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _number: kube.get(POD), range(40)))
+    assert len(server.seen) == 40
+    assert len(server.connections) <= 4
+
+
+def test_items_of_a_list_say_what_they_are(server: Server, kube: HttpCluster) -> None:
+    items = [
+        {"metadata": {"name": "a"}},
+        {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {}},
+    ]
+    server.replies = [(200, {"metadata": {"resourceVersion": "7"}, "items": items}, {})]
+    found = kube.list_metadata("v1", "Pod", "ml")
+    assert found.resource_version == "7"
+    assert {(item["apiVersion"], item["kind"]) for item in found} == {("v1", "Pod")}
+    assert "PartialObjectMetadataList" in server.seen[0][3]["Accept"][0]
+
+
+def test_too_many_requests_waits_as_long_as_it_is_told(server: Server, kube: HttpCluster, clock: FakeClock) -> None:
+    server.replies = [(429, {}, {"Retry-After": "9"}), (503, {}, {}), (200, {"kind": "Pod"}, {})]
+    assert kube.get(POD) == {"kind": "Pod"}
+    assert 9 <= clock.now - 1000 < 12
+
+
+def test_it_gives_up_in_the_end(server: Server, kube: HttpCluster, clock: FakeClock) -> None:
+    server.replies = [status(503, message="overloaded")] * 500
+    with pytest.raises(ServerError, match="overloaded"):
+        kube.get(POD)
+    assert clock.now - 1000 <= 61
+
+
+def test_a_connection_that_breaks_after_the_request_is_tried_again(server: Server, kube: HttpCluster) -> None:
+    server.replies = [None, None, (200, {"kind": "Pod"}, {})]
+    assert kube.get(POD) == {"kind": "Pod"}
+
+
+def test_a_truncated_answer_is_asked_for_again(server: Server, kube: HttpCluster) -> None:
+    server.replies = [(200, b'{"kind"', {"Content-Length": "100", "Connection": "close"}), (200, {"kind": "Pod"}, {})]
+    assert kube.get(POD) == {"kind": "Pod"}
+
+
+def test_an_address_without_a_server_fails_soon(clock: FakeClock) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    kube = HttpCluster(Transport(Connection(server=f"http://127.0.0.1:{port}", source="/x/kubeconfig"), clock))
+    with pytest.raises(
+        Unreachable, match=rf"http://127.0.0.1:{port} \(/x/kubeconfig\) does not answer: Connection refused"
+    ):
+        kube.get(POD)
+    assert clock.now - 1000 <= 3
+
+
+def test_an_expired_token_is_renewed_once(server: Server, clock: FakeClock) -> None:
+    kube = connect(server, clock, credentials=Renewable())
+    server.replies = [status(401), (200, {"kind": "Pod"}, {})]
+    assert kube.get(POD) == {"kind": "Pod"}
+    assert [headers["Authorization"] for *_rest, headers in server.seen] == [["Bearer 1"], ["Bearer 2"]]
+    server.replies = [status(401), status(401)]
+    with pytest.raises(Unauthorized):
+        kube.get(POD)
+    kube.close()
+
+
+def test_what_is_not_there(server: Server, kube: HttpCluster) -> None:
+    server.replies = [status(404)] * 5
+    assert kube.get(POD) is None
+    assert kube.list("v1", "Pod") == []
+    assert kube.delete(POD, dry_run=False) is False
+    assert kube.resource("x.io/v1", "Foo") is None
+    with pytest.raises(NotFound):
+        kube.patch(POD, {}, dry_run=False)
+
+
+def test_delete_is_of_that_very_object(server: Server, kube: HttpCluster) -> None:
+    assert kube.delete(POD, dry_run=False, propagation="Foreground", uid="u-1")
+    options = server.seen[0][2]
+    assert (options["propagationPolicy"], options["preconditions"]) == ("Foreground", {"uid": "u-1"})
+    server.replies = [status(409, message="the UID in the precondition does not match")]
+    assert kube.delete(POD, dry_run=False, uid="u-1") is False
+
+
+def test_unknown_kinds_are_looked_up_once_per_group_version(server: Server, kube: HttpCluster) -> None:
+    listing = {
+        "resources": [
+            {"name": "foos", "kind": "Foo", "namespaced": True},
+            {"name": "foos/status", "kind": "Foo", "namespaced": True},
+        ]
+    }
+    server.replies = [(200, listing, {}), (200, {}, {})]
+    assert kube.resource("x.io/v1", "Foo") == Resource("foos", True)
+    assert kube.resource("x.io/v1", "Bar") is None
+    assert len(server.seen) == 1
+    assert kube.resource("x.io/v1", "Foo", refresh=True) is None
+
+
+def test_kinds_come_from_aggregated_discovery(server: Server, kube: HttpCluster) -> None:
+    def resource(name: str, kind: str, *verbs: str) -> dict[str, t.Any]:
+        return {"resource": name, "responseKind": {"kind": kind}, "scope": "Namespaced", "verbs": list(verbs)}
+
+    versions = [
+        {"version": "v2", "resources": [resource("foos", "Foo", "list", "delete")]},
+        {"version": "v1", "resources": [resource("foos", "Foo", "list", "delete"), resource("bars", "Bar", "list")]},
+    ]
+    groups = {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "x.io"}, "versions": versions}]}
+    server.replies = [(200, {"kind": "APIGroupDiscoveryList", "items": []}, {}), (200, groups, {})]
+    assert kube.kinds() == [("x.io/v2", "Foo", Resource("foos", True))]
+    server.replies = [(200, {"kind": "APIVersions"}, {})]
+    with pytest.raises(InvalidInput, match=r"1\.30"):
+        kube.kinds()
+
+
+def test_a_watch_yields_events_and_reports_that_history_is_gone(server: Server, kube: HttpCluster) -> None:
+    lines = [
+        {"type": "ADDED", "object": {"metadata": {"name": "p"}}},
+        {"type": "ERROR", "object": {"code": 410, "message": "too old"}},
+    ]
+    server.replies = [
+        (200, "\n".join(map(json.dumps, lines)).encode() + b"\n", {"Connection": "close"}),
+        status(403, message="no"),
+    ]
+    events = kube.watch("v1", "Pod", "ml", name="p", resource_version="5", timeout=3)
+    assert next(events).type == "ADDED"
+    with pytest.raises(Gone):
+        next(events)
+    path = server.seen[0][1]
+    assert "resourceVersion=5" in path
+    assert "fieldSelector=metadata.name%3Dp" in path
+    assert "timeoutSeconds=3" in path
+    with pytest.raises(Forbidden):
+        list(kube.watch("v1", "Pod", "ml", timeout=3))
+
+
+def test_logs_and_the_pod_proxy(server: Server, kube: HttpCluster) -> None:
+    server.replies = [(200, b"epoch=1\n", {}), (404, b"nothing here", {}), status(404, message='pods "p" not found')]
+    assert kube.logs("ml", "p", container="c", tail_lines=5, previous=True) == "epoch=1\n"
+    assert kube.proxy_get("ml", "p", 8222, "/varz?x=1", timeout=2) == (404, "nothing here")
+    with pytest.raises(NotFound, match="Pod ml/p"):
+        kube.logs("ml", "p")
+    assert [path for _verb, path, *_rest in server.seen[:2]] == [
+        "/api/v1/namespaces/ml/pods/p/log?container=c&tailLines=5&previous=true",
+        "/api/v1/namespaces/ml/pods/p:8222/proxy/varz?x=1",
+    ]
+
+
+def test_warnings_are_kept_once(server: Server, kube: HttpCluster) -> None:
+    server.replies = [(200, {}, {"Warning": '299 - "policy/v1beta1 is deprecated"'})] * 2
+    kube.get(POD)
+    kube.get(POD)
+    assert kube.warnings() == ["policy/v1beta1 is deprecated"]
+
+
+def test_impersonation_sends_each_group(server: Server, clock: FakeClock) -> None:
+    headers = (("Impersonate-User", "u"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
+    kube = connect(server, clock, headers=headers)
+    kube.get(POD)
+    kube.close()
+    assert server.seen[0][3]["Impersonate-Group"] == ["a", "b"]
+
+
+def test_a_server_of_another_protocol(server: Server, kube: HttpCluster) -> None:
+    server.replies = [(400, b"Client sent an HTTP request to an HTTPS server.\n", {})]
+    with pytest.raises(Exception, match="Client sent an HTTP request to an HTTPS server"):
+        kube.list("v1", "Pod")
+
+
+def test_nonsense_is_no_url() -> None:
+    with pytest.raises(InvalidInput, match="is not the URL"):
+        Transport(Connection(server="foo", source="option host"))

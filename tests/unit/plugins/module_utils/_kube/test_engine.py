@@ -1,0 +1,539 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The engine on a fake cluster: what is written, what is not, and what is told."""
+
+from __future__ import annotations
+
+import copy
+import json
+import typing as t
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    ApplyFailed,
+    Conflict,
+    Forbidden,
+    Immutable,
+    InvalidInput,
+    MissingKind,
+    NotFound,
+    Rejected,
+    ServerError,
+    Terminating,
+    WaitTimeout,
+)
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+OWNER = "apply.test"
+
+
+def config(name: str = "a", namespace: str | None = "default", **data: t.Any) -> Manifest:
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"x": "1"}}
+
+
+def secret(value: str) -> Manifest:
+    metadata = {"name": "s", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"password": value}}
+
+
+def space(name: str, **labels: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def definition(plural: str = "foos", kind: str = "Foo") -> Manifest:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.x.io"},
+        "spec": {
+            "group": "x.io",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [{"name": "v1", "served": True, "storage": True}],
+        },
+    }
+
+
+def foo(name: str = "f") -> Manifest:
+    return {
+        "apiVersion": "x.io/v1",
+        "kind": "Foo",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"n": 1},
+    }
+
+
+def stateful(**spec: t.Any) -> Manifest:
+    metadata = {"name": "w", "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": 1, **spec}}
+
+
+def apply(cluster: FakeCluster, *objects: t.Any, check: bool = False, owner: str = OWNER, **options: t.Any) -> Report:
+    return apply_objects(cluster, objects, owner=owner, check=check, clock=cluster.clock, **options)
+
+
+def actions(report: Report) -> dict[str, str]:
+    return {str(change.ref): change.action for change in report.changes}
+
+
+@pytest.fixture
+def established(cluster: FakeCluster) -> FakeCluster:
+    """Definitions are established as soon as they are there."""
+    cluster.controllers["CustomResourceDefinition"] = lambda _found: {
+        "conditions": [{"type": "Established", "status": "True"}]
+    }
+    return cluster
+
+
+# First run, second run, check mode
+
+
+def test_first_run_creates_and_second_run_writes_nothing(established: FakeCluster) -> None:
+    objects = [space("ml"), config("a", "ml"), secret("x"), definition(), foo()]
+    first = apply(established, *objects)
+    assert set(actions(first).values()) == {"created"}
+    established.requests.clear()
+    second = apply(established, *objects)
+    assert set(actions(second).values()) == {"unchanged"}
+    assert not second.changed
+    assert established.writes == []
+
+
+def test_a_rerun_reads_one_list_per_kind_and_namespace(cluster: FakeCluster) -> None:
+    objects = [config(f"a{number}") for number in range(20)]
+    apply(cluster, *objects)
+    cluster.requests.clear()
+    apply(cluster, *objects)
+    assert [request.verb for request in cluster.requests] == ["list"]
+
+
+def test_check_mode_from_nothing_shows_all_and_writes_nothing(cluster: FakeCluster) -> None:
+    objects = [space("ml"), config("a", "ml"), definition(), foo(), secret("hunter2")]
+    plan = apply(cluster, *objects, check=True)
+    assert cluster.writes == []
+    assert cluster.objects == {}
+    cluster.controllers["CustomResourceDefinition"] = lambda _found: {
+        "conditions": [{"type": "Established", "status": "True"}]
+    }
+    run = apply(cluster, *objects)
+    assert plan.result(diff=True) == {**run.result(diff=True), "diff": plan.diff()}
+    assert [entry["after_header"] for entry in plan.diff()] == [entry["after_header"] for entry in run.diff()]
+
+
+def test_check_mode_knows_what_an_earlier_task_would_have_made(cluster: FakeCluster) -> None:
+    report = apply(cluster, config("a", "from-another-role"), foo(), check=True)
+    assert set(actions(report).values()) == {"created"}
+
+
+def test_check_mode_does_not_wait(cluster: FakeCluster) -> None:
+    apply(cluster, stateful(), check=True, wait=True)
+    assert "watch" not in [request.verb for request in cluster.requests]
+
+
+def test_objects_without_a_namespace_go_to_the_given_one(cluster: FakeCluster) -> None:
+    cluster.add(space("ml"))
+    apply(cluster, config("a", None), namespace="ml")
+    assert cluster.stored("ConfigMap", "a", "ml")
+
+
+def test_a_change_is_written_once(cluster: FakeCluster) -> None:
+    apply(cluster, config(x="1"), config("b"))
+    cluster.requests.clear()
+    report = apply(cluster, config(x="2"), config("b"))
+    assert actions(report) == {"ConfigMap default/a": "updated", "ConfigMap default/b": "unchanged"}
+    assert len(cluster.writes) == 1
+    entry = report.diff()[0]
+    assert (entry["before"]["data"], entry["after"]["data"]) == ({"x": "1"}, {"x": "2"})
+    assert "managedFields" not in json.dumps(entry)
+    assert "muster.ml/applied" not in json.dumps(entry)
+
+
+def test_a_field_that_is_left_out_is_removed(cluster: FakeCluster) -> None:
+    apply(cluster, config(x="1", y="2"))
+    apply(cluster, config(x="1"))
+    assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == {"x": "1"}
+
+
+# Drift, conflicts, owners
+
+
+def drifted(cluster: FakeCluster, value: str | None) -> None:
+    """Somebody else sets (or removes) data.x, and so takes it out of our fields."""
+    stored = copy.deepcopy(cluster.stored("ConfigMap", "a", "default") or {})
+    ours = stored["metadata"]["managedFields"][0]
+    del ours["fieldsV1"]["f:data"]
+    if value is None:
+        del stored["data"]["x"]
+    else:
+        stored["data"]["x"] = value
+        entry = {"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:data": {"f:x": {}}}}
+        stored["metadata"]["managedFields"].append(entry)
+    cluster.add(stored)
+
+
+def test_a_field_that_somebody_removed_is_set_again(cluster: FakeCluster) -> None:
+    apply(cluster, config())
+    drifted(cluster, None)
+    report = apply(cluster, config())
+    assert report.changes[0].reason == "data was removed"
+    assert not apply(cluster, config()).changed
+
+
+def test_a_field_that_somebody_changed_is_a_conflict(cluster: FakeCluster) -> None:
+    apply(cluster, config())
+    drifted(cluster, "9")
+    with pytest.raises(Conflict) as caught:
+        apply(cluster, config())
+    assert caught.value.manager == "kubectl-edit"
+    assert caught.value.fields == [".data.x"]
+    report = apply(cluster, config(), force_conflicts=True)
+    assert "kubectl-edit" in report.changes[0].reason or report.changed
+    assert not apply(cluster, config()).changed
+
+
+def test_an_object_that_was_there_is_adopted(cluster: FakeCluster) -> None:
+    cluster.add(config(), manager="kubectl")
+    report = apply(cluster, config())
+    assert report.changes[0].reason == "existed already; adopted"
+    assert not apply(cluster, config()).changed
+
+
+def test_another_owner_keeps_its_object(cluster: FakeCluster) -> None:
+    apply(cluster, config(), owner="o.one")
+    with pytest.raises(Conflict, match=r"belongs to o.one, not to o.two"):
+        apply(cluster, config(), owner="o.two")
+    assert apply(cluster, config(), owner="o.two", force_conflicts=True).changed
+    assert not apply(cluster, config(), owner="o.two").changed
+
+
+def test_a_namespace_is_shared(cluster: FakeCluster) -> None:
+    apply(cluster, space("ml", a="1"), owner="o.one")
+    assert apply(cluster, space("ml", b="2"), owner="o.two").changed
+    for owner, labels in (("o.one", {"a": "1"}), ("o.two", {"b": "2"})):
+        assert not apply(cluster, space("ml", **labels), owner=owner).changed
+    stored = (cluster.stored("Namespace", "ml") or {})["metadata"]["labels"]
+    assert (stored["a"], stored["b"], stored["muster.ml/owner"]) == ("1", "2", "o.one")
+
+
+def test_secret_values_are_compared_and_never_shown(cluster: FakeCluster) -> None:
+    apply(cluster, secret("hunter1"))
+    assert not apply(cluster, secret("hunter1")).changed
+    report = apply(cluster, secret("hunter2"))
+    assert report.changes[0].reason == "secret values changed"
+    shown = json.dumps(report.result(diff=True))
+    for value in ("hunter", "aHVudGVy"):
+        assert value not in shown
+
+
+def test_a_key_that_left_a_secret_is_removed(cluster: FakeCluster) -> None:
+    both = secret("x")
+    both["stringData"]["old"] = "y"
+    apply(cluster, both)
+    assert apply(cluster, secret("x")).changed
+    assert set((cluster.stored("Secret", "s", "default") or {})["data"]) == {"password"}
+
+
+def test_a_field_that_the_server_does_not_keep_is_asked_for_only_once(cluster: FakeCluster) -> None:
+    real = cluster._applied
+
+    def dropping(*args: t.Any) -> Manifest:
+        merged = real(*args)
+        merged.get("spec", {}).pop("dropped", None)
+        for entry in merged["metadata"]["managedFields"]:
+            entry["fieldsV1"].get("f:spec", {}).pop("f:dropped", None)
+        return merged
+
+    cluster._applied = dropping  # type: ignore[method-assign]
+    apply(cluster, stateful(dropped=1))
+    cluster.requests.clear()
+    assert not apply(cluster, stateful(dropped=1)).changed
+    assert cluster.writes == []
+    assert apply(cluster, stateful(dropped=1, more=2)).changed
+    assert not apply(cluster, stateful(dropped=1, more=2)).changed
+
+
+# What stands in the way is told before anything is written
+
+
+def test_a_missing_namespace(cluster: FakeCluster) -> None:
+    with pytest.raises(NotFound, match=r"Namespace nope does not exist.*Nothing was changed"):
+        apply(cluster, config(), config("b", "nope"))
+    assert cluster.writes == []
+
+
+def test_a_namespace_that_is_being_deleted(cluster: FakeCluster) -> None:
+    going = space("going")
+    going["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+    cluster.add(going)
+    with pytest.raises(Terminating, match="Namespace going is being deleted"):
+        apply(cluster, config(), config("b", "going"))
+    with pytest.raises(Terminating, match="Namespace going is being deleted"):
+        apply(cluster, going)
+    assert cluster.writes == []
+
+
+def test_a_missing_kind(cluster: FakeCluster) -> None:
+    with pytest.raises(MissingKind, match=r"does not serve Foo \(x.io/v1\)"):
+        apply(cluster, config(), foo())
+    assert cluster.writes == []
+
+
+def test_an_object_on_its_way_out_names_its_finalizers(cluster: FakeCluster) -> None:
+    going = config()
+    going["metadata"] |= {"deletionTimestamp": "2026-11-21T00:00:00Z", "finalizers": ["x.io/hold"]}
+    cluster.add(going)
+    with pytest.raises(Terminating, match="x.io/hold"):
+        apply(cluster, config())
+
+
+def test_a_refusal_of_the_server_comes_before_the_first_write(cluster: FakeCluster) -> None:
+    cluster.fail("apply", "w", Rejected("replicas: must be >= 0"))
+    with pytest.raises(Rejected):
+        apply(cluster, config(), stateful(replicas=-1))
+    assert cluster.writes == []
+
+
+def test_all_refusals_are_told(cluster: FakeCluster) -> None:
+    cluster.fail("apply", "a", Rejected("first"))
+    cluster.fail("apply", "b", Forbidden("second", hint="Ask somebody."))
+    with pytest.raises(ApplyFailed) as caught:
+        apply(cluster, config("a"), config("b"), check=True)
+    for text in ("first", "second", "Ask somebody."):
+        assert text in str(caught.value)
+
+
+def test_duplicates_after_the_default_namespace(cluster: FakeCluster) -> None:
+    with pytest.raises(InvalidInput, match="2 times"):
+        apply(cluster, config("a", None), config("a", "default"))
+
+
+def test_what_was_done_before_a_failure_is_in_the_error(cluster: FakeCluster) -> None:
+    objects = [space("ml"), config("a", "ml"), config("b", "ml")]
+    cluster.fail("apply", "b", Forbidden("no"))
+    with pytest.raises(Forbidden) as caught:
+        apply(cluster, *objects)
+    assert caught.value.details["changed"] is True
+    assert {found["name"] for found in caught.value.details["objects"]} == {"ml", "a"}
+    assert set(actions(apply(cluster, *objects)).values()) == {"unchanged", "created"}
+
+
+# What only looks like a refusal
+
+
+def test_a_webhook_that_is_still_starting_is_asked_again(cluster: FakeCluster) -> None:
+    cluster.fail("apply", "a", *[ServerError("failed calling webhook x: connection refused")] * 3)
+    assert apply(cluster, config()).changed
+
+
+def test_a_webhook_without_dry_run_does_not_stop_check_mode(cluster: FakeCluster) -> None:
+    cluster.fail("apply", "a", Rejected("admission webhook x does not support dry run"))
+    report = apply(cluster, config(), check=True)
+    assert report.changes[0].action == "created"
+    assert "could not be tried" in report.changes[0].reason
+
+
+def test_a_service_account_of_the_same_run_does_not_stop_the_rehearsal(cluster: FakeCluster) -> None:
+    cluster.fail("apply", "w", Forbidden("error looking up service account default/sa"))
+    assert actions(apply(cluster, config(), stateful())) == {
+        "ConfigMap default/a": "created",
+        "StatefulSet default/w": "created",
+    }
+
+
+# Immutable fields
+
+
+def immutable(
+    message: str = "StatefulSet default/w cannot be changed in place: spec.x: field is immutable.",
+) -> Immutable:
+    return Immutable(message, ref=Ref("apps/v1", "StatefulSet", "w", "default"), hint="With recreate ...")
+
+
+def test_an_immutable_field_fails_and_recreate_helps(cluster: FakeCluster) -> None:
+    apply(cluster, stateful(x=1))
+    uid = (cluster.stored("StatefulSet", "w", "default") or {})["metadata"]["uid"]
+    cluster.fail("apply", "w", immutable())
+    with pytest.raises(Immutable, match=r"spec\.x"):
+        apply(cluster, stateful(x=2))
+    cluster.fail("apply", "w", immutable())
+    assert actions(apply(cluster, stateful(x=2), recreate=True, check=True)) == {"StatefulSet default/w": "recreated"}
+    cluster.fail("apply", "w", immutable())
+    assert actions(apply(cluster, stateful(x=2), recreate=True)) == {"StatefulSet default/w": "recreated"}
+    assert (cluster.stored("StatefulSet", "w", "default") or {})["metadata"]["uid"] != uid
+
+
+def test_the_immutable_fields_of_a_stateful_set_are_named(cluster: FakeCluster) -> None:
+    apply(cluster, stateful(volumeClaimTemplates=[{"metadata": {"name": "d"}}]))
+    told = "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'template' are forbidden"
+    cluster.fail("apply", "w", immutable(told))
+    with pytest.raises(Immutable, match=r"spec\.volumeClaimTemplates is immutable") as caught:
+        apply(cluster, stateful(replicas=2, volumeClaimTemplates=[{"metadata": {"name": "e"}}]))
+    assert caught.value.details["fields"] == ["spec.volumeClaimTemplates"]
+
+
+def test_a_claim_is_never_recreated(cluster: FakeCluster) -> None:
+    claim = {**config(), "kind": "PersistentVolumeClaim", "data": {"size": "1"}}
+    apply(cluster, claim)
+    cluster.fail("apply", "a", Immutable("claim: field is immutable"))
+    with pytest.raises(InvalidInput, match="holds data and is never recreated"):
+        apply(cluster, {**claim, "data": {"size": "2"}}, recreate=True)
+
+
+# Prune and delete
+
+
+def test_prune_removes_what_is_no_longer_wanted_of_any_kind(established: FakeCluster) -> None:
+    established.add(space("other"))
+    apply(established, config(), config("b"), config("c", "other"), stateful(), definition(), foo())
+    report = apply(established, config(), prune=True, check=True)
+    assert established.stored("ConfigMap", "b", "default")
+    run = apply(established, config(), prune=True)
+    assert actions(report) == actions(run)
+    assert {name for name, action in actions(run).items() if action == "deleted"} == {
+        "ConfigMap default/b", "ConfigMap other/c", "StatefulSet default/w", "Foo default/f", "CustomResourceDefinition foos.x.io",
+    }  # fmt: skip
+    assert not apply(established, config(), prune=True).changed
+
+
+def test_prune_leaves_what_others_own_or_made(cluster: FakeCluster) -> None:
+    apply(cluster, config("theirs"), owner="o.theirs")
+    copied = config("copied-labels")
+    copied["metadata"]["labels"] = {"muster.ml/owner": OWNER}
+    cluster.add(copied, manager="some-controller")
+    assert not apply(cluster, prune=True).changed
+
+
+def test_data_is_kept_without_an_explicit_word(cluster: FakeCluster) -> None:
+    claim = {**config("claim"), "kind": "PersistentVolumeClaim"}
+    generated = secret("x")
+    generated["metadata"]["annotations"] = {"muster.ml/generated": "password"}
+    apply(cluster, claim, generated, space("ml"), config())
+    report = apply(cluster, config(), prune=True)
+    assert sorted(set(actions(report).values())) == ["kept", "unchanged"]
+    assert not report.changed
+    assert "PersistentVolumeClaim default/claim" in report.warnings[0]
+    removed = apply(cluster, config(), prune=True, prune_data=True)
+    assert list(actions(removed).values()).count("deleted") == 3
+
+
+def test_a_definition_with_objects_of_others_is_kept(established: FakeCluster) -> None:
+    apply(established, definition())
+    apply(established, foo("theirs"), owner="o.theirs")
+    report = apply(established, prune=True)
+    assert actions(report) == {"CustomResourceDefinition foos.x.io": "kept"}
+    assert "Foo default/theirs" in report.changes[0].reason
+
+
+def test_delete_by_owner_and_again(cluster: FakeCluster) -> None:
+    apply(cluster, config(), stateful())
+    deleted = delete_objects(cluster, OWNER, check=False)
+    assert set(actions(deleted).values()) == {"deleted"}
+    cluster.requests.clear()
+    assert not delete_objects(cluster, OWNER, check=False).changed
+    assert cluster.writes == []
+
+
+def test_delete_of_what_is_not_there_sends_nothing(cluster: FakeCluster) -> None:
+    report = delete_objects(cluster, [config(), foo()], check=False, wait=True)
+    assert set(actions(report).values()) == {"unchanged"}
+    assert cluster.writes == []
+
+
+def test_delete_in_check_mode(cluster: FakeCluster) -> None:
+    apply(cluster, config())
+    cluster.requests.clear()
+    assert actions(delete_objects(cluster, [config()], check=True)) == {"ConfigMap default/a": "deleted"}
+    assert cluster.writes == []
+
+
+def test_a_finalizer_that_blocks_is_named(cluster: FakeCluster) -> None:
+    held = config()
+    held["metadata"]["finalizers"] = ["x.io/hold"]
+    cluster.add(held)
+    with pytest.raises(WaitTimeout, match=r"ConfigMap default/a: waits for its finalizers x\.io/hold"):
+        delete_objects(cluster, [config()], check=False, wait=True, wait_timeout=30, clock=cluster.clock)
+    again = delete_objects(cluster, [config()], check=False)
+    assert again.changes[0].reason == "is being deleted already"
+
+
+def test_a_user_with_few_rights_is_warned(cluster: FakeCluster) -> None:
+    cluster.kinds_served = {("v1", "ConfigMap"): Resource("configmaps", True), ("v1", "Node"): Resource("nodes", False)}
+    apply(cluster, config("b"))
+    cluster.fail("list", "", Forbidden("may not list configmaps"))
+    report = apply_objects(cluster, [], owner=OWNER, check=False, prune=True, clock=cluster.clock, parallel=1)
+    assert report.changes == []  # the one list that failed was cluster-wide, and no namespace was named
+
+
+# Waiting
+
+
+def test_wait_sees_the_controller(cluster: FakeCluster) -> None:
+    def controller(found: Manifest) -> Manifest:
+        return {"readyReplicas": found["spec"]["replicas"], "observedGeneration": 1}
+
+    cluster.controllers["StatefulSet"] = controller
+    report = apply(cluster, stateful(), config(), wait=True)
+    assert report.changed
+    assert "watch" not in [request.verb for request in cluster.requests]
+
+
+def test_a_wait_that_ends_tells_what_was_last_seen(cluster: FakeCluster) -> None:
+    cluster.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "w-0", "namespace": "default", "labels": {"a": "b"}},
+            "status": {
+                "phase": "Pending",
+                "conditions": [{"type": "PodScheduled", "status": "False", "message": "insufficient nvidia.com/gpu"}],
+            },
+        }
+    )
+    with pytest.raises(WaitTimeout) as caught:
+        apply(cluster, stateful(selector={"matchLabels": {"a": "b"}}), wait=True, wait_timeout=60)
+    assert "StatefulSet default/w: its controller has not seen the change yet" in str(caught.value)
+    assert "pod w-0 Pending: insufficient nvidia.com/gpu" in caught.value.last_seen[0]
+
+
+# Properties: any sequence of wishes ends where the last one says, and then nothing is left to do
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+WISHES = st.dictionaries(NAMES, st.dictionaries(st.sampled_from("xyz"), st.sampled_from("12"), min_size=1), max_size=4)
+
+
+@given(st.lists(WISHES, min_size=1, max_size=4))
+def test_prune_converges(wishes: list[dict[str, dict[str, str]]]) -> None:
+    cluster = FakeCluster()
+    for wish in wishes:
+        objects = [config(name, **data) for name, data in wish.items()]
+        plan = apply(cluster, *objects, prune=True, check=True)
+        assert actions(plan) == actions(apply(cluster, *objects, prune=True))
+    stored = {manifest["metadata"]["name"]: manifest["data"] for manifest in cluster.objects.values()}
+    assert stored == wishes[-1]
+    cluster.requests.clear()
+    assert not apply(cluster, *[config(name, **data) for name, data in wishes[-1].items()], prune=True).changed
+    assert cluster.writes == []
+
+
+@given(st.integers(0, 12), st.integers(1, 8))
+def test_a_run_that_dies_in_the_middle_is_finished_by_the_next(survivors: int, parallel: int) -> None:
+    cluster = FakeCluster()
+    objects = [space("ml"), *(config(f"a{number}", "ml") for number in range(12))]
+    for number in range(survivors, 12):
+        cluster.fail("apply", f"a{number}", ServerError("gone"))
+    if survivors < 12:
+        with pytest.raises((ApplyFailed, ServerError)):
+            apply(cluster, *objects, parallel=parallel)
+    apply(cluster, *objects, parallel=parallel)
+    assert len(cluster.objects) == 13
+    cluster.requests.clear()
+    assert not apply(cluster, *objects).changed

@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ownership of fields, on objects as a real API server (1.36) stored them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pathlib
+import typing as t
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.muster.ml.plugins.module_utils._kube import fields
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
+from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import prepared
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+RECORDED = pathlib.Path(__file__).parent / "recorded"
+APPLIED: list[dict[str, Manifest]] = json.loads((RECORDED / "applied.json").read_text())
+SCALED: Manifest = json.loads((RECORDED / "scaled.json").read_text())
+KINDS = [pair["stored"]["kind"] for pair in APPLIED]
+
+
+def wanted(pair: dict[str, Manifest]) -> Manifest:
+    return prepared(pair["sent"], owner="apply.t2", namespaced=True, namespace="default")
+
+
+def of(kind: str) -> dict[str, Manifest]:
+    return APPLIED[KINDS.index(kind)]
+
+
+@pytest.mark.parametrize("pair", APPLIED, ids=KINDS)
+def test_we_own_all_that_we_sent(pair: dict[str, Manifest]) -> None:
+    """Whatever the server defaulted, normalised or dropped."""
+    assert fields.unowned(wanted(pair), pair["stored"]) == []
+
+
+@pytest.mark.parametrize("pair", APPLIED, ids=KINDS)
+def test_the_digest_is_that_of_the_wish(pair: dict[str, Manifest]) -> None:
+    """A change of the digest would make every object of every user be written once more; do that knowingly."""
+    key = "muster.ml/applied"
+    assert wanted(pair)["metadata"]["annotations"][key] == pair["stored"]["metadata"]["annotations"][key]
+
+
+def test_a_field_that_somebody_else_changed_is_no_longer_ours() -> None:
+    lost = fields.unowned(wanted(of("Deployment")), SCALED)
+    assert lost == ["spec.replicas"]
+    assert fields.holder(SCALED, "spec.replicas") == "kubectl"
+
+
+def test_a_port_without_its_default_protocol_is_found() -> None:
+    manifest = wanted(of("Deployment"))
+    ports = manifest["spec"]["template"]["spec"]["containers"][0]["ports"]
+    assert {"containerPort": 80} in ports
+    ports.append({"containerPort": 81})
+    assert fields.unowned(manifest, of("Deployment")["stored"]) == ["spec.template.spec.containers[name=c].ports[3]"]
+
+
+def test_a_new_variable_in_a_list_map_is_named_by_its_key() -> None:
+    manifest = wanted(of("StatefulSet"))
+    container = manifest["spec"]["template"]["spec"]["containers"][0]
+    container["env"][0] = {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}
+    assert fields.unowned(manifest, of("StatefulSet")["stored"]) == [
+        "spec.template.spec.containers[name=c].env[name=A].valueFrom"
+    ]
+
+
+def test_without_managed_fields_nothing_is_ours() -> None:
+    stored = copy.deepcopy(of("Secret")["stored"])
+    stored["metadata"]["managedFields"] = [{}]
+    assert "data" in fields.unowned(wanted(of("Secret")), stored)
+
+
+def test_set_elements_and_indexes() -> None:
+    live = {
+        "metadata": {
+            "managedFields": [
+                {
+                    "manager": "muster",
+                    "operation": "Apply",
+                    "fieldsV1": {"f:spec": {"f:set": {'v:"a"': {}}, "f:list": {"i:0": {"f:x": {}}}}},
+                }
+            ]
+        }
+    }
+    wish = {"metadata": {}, "spec": {"set": ["a", "b"], "list": [{"x": 1, "y": 2}]}}
+    assert fields.unowned(wish, live) == ["spec.set[1]", "spec.list[0].y"]
+
+
+@pytest.mark.parametrize(
+    ("live", "wish", "answer"),
+    [
+        ({"a": "1", "b": 2}, {"a": 1}, True),
+        ({"a": {"cpu": "1"}}, {"a": {"cpu": "1000m"}}, True),
+        ([{"x": 1, "defaulted": True}], [{"x": 1}], True),
+        ([1, 2], [1], False),
+        (None, {"a": 1}, False),
+        ({"a": True}, {"a": "true"}, False),
+    ],
+)
+def test_covers(live: t.Any, wish: t.Any, answer: bool) -> None:
+    assert fields.covers(live, wish) is answer
+
+
+NAMES = st.text("abcdef", min_size=1, max_size=3)
+LEAVES = st.one_of(st.integers(), st.booleans(), NAMES)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.dictionaries(NAMES, inner, min_size=1, max_size=3),
+        st.lists(inner, max_size=3),
+        st.lists(NAMES, unique=True, max_size=3).map(lambda names: [{"name": name, "v": 1} for name in names]),
+    ),
+    max_leaves=12,
+)
+SPECS = st.dictionaries(NAMES, VALUES, min_size=1, max_size=4)
+
+
+def config(spec: t.Any) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "spec": spec}
+
+
+@given(SPECS)
+def test_after_an_apply_everything_is_owned(spec: t.Any) -> None:
+    stored = FakeCluster().apply(config(spec), dry_run=False)
+    assert fields.unowned(config(spec), stored) == []
+
+
+@given(SPECS, SPECS)
+def test_what_was_not_applied_is_not_owned(first: t.Any, second: t.Any) -> None:
+    stored = FakeCluster().apply(config(first), dry_run=False)
+    for key in second:
+        if key not in first:
+            assert f"spec.{key}" in fields.unowned(config(second), stored)

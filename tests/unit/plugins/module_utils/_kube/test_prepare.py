@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is sent for what was written, in which order, and what of it may be seen."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import typing as t
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.muster.ml.plugins.module_utils._kube import order, redact
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import digest, flatten, prepared
+
+
+def secret(**more: t.Any) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, **more}
+
+
+def ready(manifest: Manifest, namespaced: bool = True) -> Manifest:
+    return prepared(manifest, owner="o.x", namespaced=namespaced, namespace="ml")
+
+
+def test_labels_namespace_and_digest_are_added() -> None:
+    sent = ready({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"x": "y"}}})
+    assert sent["metadata"]["namespace"] == "ml"
+    assert sent["metadata"]["labels"] == {"x": "y", "app.kubernetes.io/managed-by": "muster", "muster.ml/owner": "o.x"}
+    assert sent["metadata"]["annotations"]["muster.ml/applied"].startswith("1:")
+
+
+def test_what_only_the_server_sets_is_left_out() -> None:
+    metadata = {
+        "name": "a",
+        "namespace": "gone",
+        "uid": "1",
+        "resourceVersion": "2",
+        "creationTimestamp": None,
+        "managedFields": [],
+    }
+    sent = ready({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"x": 1}}, namespaced=False)
+    assert set(sent["metadata"]) == {"name", "labels", "annotations"}
+    assert "status" not in sent
+
+
+def test_the_given_manifest_is_not_touched() -> None:
+    given_one = secret(stringData={"a": "b"})
+    before = json.dumps(given_one)
+    ready(given_one)
+    assert json.dumps(given_one) == before
+
+
+def test_string_data_becomes_data() -> None:
+    sent = ready(secret(stringData={"a": "hunter2"}, data={"a": "b2xk", "b": "YQ=="}))
+    assert "stringData" not in sent
+    assert sent["data"] == {"a": base64.b64encode(b"hunter2").decode(), "b": "YQ=="}
+
+
+def test_no_secret_value_is_in_a_digest() -> None:
+    """Two Secrets that differ only in values have one digest, so the digest cannot tell them."""
+    assert digest(ready(secret(stringData={"a": "1"}))) == digest(ready(secret(stringData={"a": "2"})))
+    assert digest(ready(secret(stringData={"a": "1"}))) != digest(ready(secret(stringData={"b": "1"})))
+
+
+def test_quantities_written_differently_have_one_digest() -> None:
+    one, two = (
+        {"kind": "Pod", "metadata": {}, "spec": {"resources": {"limits": {"cpu": cpu}}}} for cpu in ("1", "1000m")
+    )
+    assert digest(one) == digest(two)
+
+
+def test_lists_are_taken_apart() -> None:
+    assert flatten(
+        [None, {"kind": "List", "items": [{"kind": "ConfigMapList", "items": [1]}, {"kind": "Playlist"}]}]
+    ) == [
+        1,
+        {"kind": "Playlist"},
+    ]
+
+
+def test_redaction_hides_values_and_shows_equality() -> None:
+    last = {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}
+    shown = redact.redacted(
+        secret(data={"a": "hunter2", "b": "hunter2", "c": "x"}) | {"metadata": {"name": "s", "annotations": last}}
+    )
+    assert "hunter2" not in json.dumps(shown)
+    assert shown["data"]["a"] == shown["data"]["b"] != shown["data"]["c"]
+
+
+def test_marked_paths_are_secret_too() -> None:
+    manifest = {
+        "kind": "Foo",
+        "metadata": {"annotations": {"muster.ml/sensitive": "spec.password, spec.none"}},
+        "spec": {"password": "hunter2"},
+    }
+    assert "hunter2" not in json.dumps(redact.redacted(manifest))
+    assert "hunter2" not in json.dumps(redact.without(manifest, redact.sensitive_paths(manifest)))
+
+
+@given(st.dictionaries(st.text("ab", min_size=1), st.text("XYZ", min_size=4), min_size=1))
+def test_no_value_survives_redaction(data: dict[str, str]) -> None:
+    shown = json.dumps(redact.redacted(secret(data=data, stringData=data)))
+    assert not any(f'"{value}"' in shown for value in data.values())
+
+
+REFS = [
+    Ref("v1", "Namespace", "a"),
+    Ref("apiextensions.k8s.io/v1", "CustomResourceDefinition", "f.x.io"),
+    Ref("rbac.authorization.k8s.io/v1", "Role", "r", "a"),
+    Ref("v1", "Secret", "s", "a"),
+    Ref("rbac.authorization.k8s.io/v1", "RoleBinding", "r", "a"),
+    Ref("apps/v1", "StatefulSet", "w", "a"),
+    Ref("x.io/v1", "Foo", "f", "a"),
+    Ref("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "h"),
+]
+
+
+def test_waves() -> None:
+    kinds = [[ref.kind for ref in wave] for wave in order.waves(REFS)]
+    assert kinds == [
+        ["Namespace", "CustomResourceDefinition"],
+        ["Role", "Secret"],
+        ["RoleBinding"],
+        ["StatefulSet"],
+        ["Foo", "ValidatingWebhookConfiguration"],
+    ]
+
+
+@given(st.lists(st.sampled_from(REFS), unique=True), st.randoms(use_true_random=False))
+def test_waves_lose_nothing_and_do_not_depend_on_the_given_order(refs: list[Ref], shuffle: random.Random) -> None:
+    mixed = list(refs)
+    shuffle.shuffle(mixed)
+    assert [set(wave) for wave in order.waves(refs)] == [set(wave) for wave in order.waves(mixed)]
+    assert sorted(ref for wave in order.waves(refs) for ref in wave) == sorted(refs)
+    assert [set(wave) for wave in order.waves(refs, reverse=True)] == [set(wave) for wave in order.waves(refs)][::-1]
+
+
+def test_a_gateway_kind_is_custom_although_its_group_looks_built_in() -> None:
+    assert order.wave_of("gateway.networking.k8s.io/v1", "Gateway") == order.WAVE_CUSTOM

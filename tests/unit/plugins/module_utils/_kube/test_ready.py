@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Readiness by kind; every predicate accepts an object that is not there."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube import ready
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
+
+
+def thing(spec: Manifest | None = None, status: Manifest | None = None, **metadata: t.Any) -> Manifest:
+    return {"kind": "X", "metadata": {"name": "x", **metadata}, "spec": spec or {}, "status": status or {}}
+
+
+def condition(kind: str, status: str = "True", **more: str) -> Manifest:
+    return {"conditions": [{"type": kind, "status": status, **more}]}
+
+
+@pytest.mark.parametrize("predicate", [*ready.PREDICATES.values(), ready.by_conditions])
+def test_nothing_is_not_ready(predicate: ready.Predicate) -> None:
+    state = predicate(None)
+    assert (state.ready, state.failed) == (False, False)
+    assert state.reason == "does not exist"
+
+
+DEPLOYED = {"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2, "availableReplicas": 2}
+REVISIONS = {"updateRevision": "b", "currentRevision": "a"}
+
+CASES: list[tuple[ready.Predicate, Manifest, bool, str]] = [
+    (ready.deployment, thing({"replicas": 2}, DEPLOYED, generation=2), True, ""),
+    (ready.deployment, thing({"replicas": 0}, {"observedGeneration": 1}, generation=1), True, ""),
+    (ready.deployment, thing({"replicas": 2}, DEPLOYED, generation=3), False, "has not seen"),
+    (ready.deployment, thing({"replicas": 3}, DEPLOYED, generation=2), False, "2 of 3 updated"),
+    (ready.deployment, thing({"replicas": 2}, {**DEPLOYED, "replicas": 3}), False, "1 old replicas"),
+    (ready.deployment, thing({"replicas": 2}, {**DEPLOYED, "availableReplicas": 1}), False, "1 of 2 available"),
+    (ready.deployment, thing({}, condition("Progressing", "False", reason="ProgressDeadlineExceeded")), False, "Deadline"),
+    (ready.stateful_set, thing({"replicas": 8}, {"readyReplicas": 3}), False, "3 of 8 ready"),
+    (ready.stateful_set, thing({"replicas": 1}, {"readyReplicas": 1, "replicas": 2}), False, "1 replicas too many"),
+    (ready.stateful_set, thing({"replicas": 1}, {"readyReplicas": 1, **REVISIONS}), False, "0 of 1 updated"),
+    (ready.stateful_set, thing({"replicas": 1}, {"readyReplicas": 1, "replicas": 1, "updatedReplicas": 1, **REVISIONS}), True, ""),
+    (ready.stateful_set, thing({"replicas": 1, "updateStrategy": {"type": "OnDelete"}}, {"readyReplicas": 1, **REVISIONS}), True, ""),
+    (ready.daemon_set, thing({}, {"desiredNumberScheduled": 2, "numberReady": 1, "updatedNumberScheduled": 2}), False, "1 of 2 ready"),
+    (ready.daemon_set, thing({}, {"desiredNumberScheduled": 2, "numberReady": 2, "updatedNumberScheduled": 1}), False, "1 of 2 updated"),
+    (ready.daemon_set, thing({}, {}), True, ""),
+    (ready.job, thing({"completions": 4}, {"succeeded": 1, "failed": 2}), False, "1 of 4 succeeded, 2 failed"),
+    (ready.job, thing({"suspend": True}), False, "is suspended"),
+    (ready.job, thing({}, condition("Complete")), True, ""),
+    (ready.pod, thing({}, {"phase": "Succeeded"}), True, ""),
+    (ready.pod, thing({}, {"phase": "Running", **condition("Ready")}), True, ""),
+    (ready.pod, thing({}, {"phase": "Running"}), False, "Running: not ready"),
+    (ready.pod, thing({}, {}), False, "Pending"),
+    (ready.claim, thing({}, {"phase": "Bound"}), True, ""),
+    (ready.claim, thing({}, {}), False, "Pending"),
+    (ready.definition, thing({}, condition("Established")), True, ""),
+    (ready.definition, thing({}, {}), False, "not established"),
+    (ready.namespace, thing({}, {"phase": "Active"}), True, ""),
+    (ready.namespace, thing({}, {"phase": "Terminating"}), False, "is Terminating"),
+    (ready.service, thing({"type": "ClusterIP"}), True, ""),
+    (ready.service, thing({"type": "LoadBalancer"}), False, "no load balancer address"),
+    (ready.service, thing({"type": "LoadBalancer"}, {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}), True, ""),
+    (ready.by_conditions, thing(), True, ""),
+    (ready.by_conditions, {**thing(), "status": "in words"}, True, ""),
+    (ready.by_conditions, thing({}, condition("Ready", "False", reason="Waits", message="for x")), False, "Waits: for x"),
+    (ready.by_conditions, thing({}, condition("Available")), True, ""),
+    (ready.by_conditions, thing({}, {"observedGeneration": 1}, generation=2), False, "has not seen"),
+    (ready.gone, thing(), False, "is not being deleted yet"),
+    (ready.gone, thing(deletionTimestamp="x"), False, "is being deleted"),
+    (ready.gone, thing(deletionTimestamp="x", finalizers=["a/b", "c/d"]), False, "finalizers a/b, c/d"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("predicate", "manifest", "answer", "told"), CASES)
+def test_predicates(predicate: ready.Predicate, manifest: Manifest, answer: bool, told: str) -> None:
+    state = predicate(manifest)
+    assert state.ready is answer
+    assert told in state.reason
+
+
+@pytest.mark.parametrize(
+    ("predicate", "status"),
+    [
+        (ready.deployment, condition("Progressing", "False", reason="ProgressDeadlineExceeded")),
+        (ready.job, condition("Failed", reason="BackoffLimitExceeded")),
+        (ready.pod, {"phase": "Failed", "reason": "Evicted"}),
+        (ready.claim, {"phase": "Lost"}),
+        (ready.definition, condition("NamesAccepted", "False", reason="MultipleNames")),
+        (ready.by_conditions, condition("Stalled", reason="Bad")),
+    ],
+)
+def test_some_things_will_never_get_ready(predicate: ready.Predicate, status: Manifest) -> None:
+    assert predicate(thing({}, status)).failed
+
+
+def test_gone_is_ready_for_deleting() -> None:
+    assert ready.gone(None).ready
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (condition("PodScheduled", "False", message="0/2 nodes are available"), "Pending: 0/2 nodes are available"),
+        (
+            {
+                "containerStatuses": [
+                    {"name": "c", "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}
+                ]
+            },
+            "Pending: container c ErrImagePull: no such image",
+        ),
+        (
+            {
+                "phase": "Running",
+                "containerStatuses": [
+                    {
+                        "name": "c",
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                        "lastState": {"terminated": {"exitCode": 3}},
+                    }
+                ],
+            },
+            "Running: container c CrashLoopBackOff (last exit code 3)",
+        ),
+        (
+            {"phase": "Failed", "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 2}}}]},
+            "Failed: container c ended with exit code 2 (Error)",
+        ),
+        ({"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}]}, "Pending"),
+    ],
+)
+def test_why_a_pod_does_not_run(status: Manifest, told: str) -> None:
+    assert ready.pod_reason(thing({}, status)) == told
+
+
+def test_every_kind_has_a_predicate() -> None:
+    assert ready.state_of(thing({}, {"phase": "Bound"}), "PersistentVolumeClaim", "v1").ready
+    assert ready.state_of(thing({}, condition("Ready", "False")), "Foo", "x.io/v1").reason == "is not Ready"

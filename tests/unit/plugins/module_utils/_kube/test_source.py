@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Objects from options, files, folders and URLs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import pathlib
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube import source
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
+
+TWO = "kind: A\n---\nkind: B\n"
+
+
+def test_text_mappings_and_lists_of_both() -> None:
+    assert source.from_definition([TWO, {"kind": "C"}, ["kind: D"], "- kind: E"]) == [
+        {"kind": kind} for kind in "ABCDE"
+    ]
+
+
+def test_a_date_stays_text() -> None:
+    assert source.from_definition("data: {x: 2026-11-21}") == [{"data": {"x": "2026-11-21"}}]
+
+
+def test_files_folders_and_patterns(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "2.yaml").write_text("kind: C\n")
+    (tmp_path / "1.yml").write_text(TWO)
+    (tmp_path / "3.json").write_text('{"kind": "D"}')
+    (tmp_path / "notes.txt").write_text("not: read\n")
+    kinds = [
+        [item["kind"] for item in source.from_path(str(src))]
+        for src in (tmp_path, tmp_path / "1.yml", tmp_path / "*.y*ml")
+    ]
+    assert kinds == [["A", "B", "C", "D"], ["A", "B"], ["A", "B", "C"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [("x.yaml", "a: [", "x.yaml, line 2: not YAML"), ("none.txt", None, "there is no such file")],
+)
+def test_what_cannot_be_read(tmp_path: pathlib.Path, name: str, text: str | None, told: str) -> None:
+    if text:
+        (tmp_path / name).write_text(text + "\n")
+    with pytest.raises(InvalidInput, match=told):
+        source.from_path(str(tmp_path / name))
+
+
+def test_a_url_is_checked_by_its_digest(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(TWO)
+    digest = hashlib.sha256(TWO.encode()).hexdigest()
+    assert len(source.from_url(path.as_uri(), digest.upper())) == 2
+    assert len(source.from_url(path.as_uri(), f"sha256:{digest}")) == 2
+    with pytest.raises(InvalidInput, match=f"has sha256 {digest}, not the 00"):
+        source.from_url(path.as_uri(), "00")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        source.from_url((tmp_path / "none").as_uri(), digest)
+
+
+class Tagged(str):
+    """As Ansible's own strings."""
+
+    __slots__ = ()
+
+
+def test_plain_values() -> None:
+    value = plain({Tagged("a"): (Tagged("b"), 1, True, None, 1.5, dt.date(2026, 1, 2))})
+    assert value == {"a": ["b", 1, True, None, 1.5, "2026-01-02"]}
+    assert [type(item) for item in value] == [str]
+    assert [type(item) for item in value["a"]] == [str, int, bool, type(None), float, str]

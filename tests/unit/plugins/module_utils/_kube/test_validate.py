@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every problem of every object is told at once."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.validate import (
+    check,
+    check_owner,
+    check_to_delete,
+    problems_of,
+)
+
+
+def config(**changes: t.Any) -> dict[str, t.Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "ml"},
+        "data": {"x": "1"},
+        **changes,
+    }
+
+
+def pod(**container: t.Any) -> dict[str, t.Any]:
+    spec = {"containers": [{"name": "c", "image": "x", **container}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        ("text", "not a mapping but str"),
+        (config(apiVersion="v1beta"), "apiVersion is 'v1beta'"),
+        (config(apiVersion=None), "apiVersion is missing"),
+        (config(kind=""), "kind is missing"),
+        (config(metadata=None), "metadata is missing"),
+        (config(metadata={}), "metadata.name is missing"),
+        (config(metadata={"generateName": "a-"}), "generateName makes a new object at every run"),
+        (config(metadata={"name": "A_b"}), "'A_b' is not a DNS name"),
+        (config(metadata={"name": "a" * 254}), "at most 253"),
+        (config(kind="Namespace", metadata={"name": "a.b"}), "is not a DNS label"),
+        (config(metadata={"name": "a", "namespace": "A"}), "metadata.namespace 'A'"),
+        (config(metadata={"name": "a", "labels": {"x": 1}}), "metadata.labels.x is not a string but int"),
+        (config(metadata={"name": "a", "labels": {"x": "a b"}}), "'a b' is not a label value"),
+        (config(metadata={"name": "a", "labels": ["x"]}), "metadata.labels is not a mapping"),
+        (config(metadata={"name": "a", "annotations": {"x": True}}), "metadata.annotations.x is not a string but bool"),
+        (config(data={"x": 1.5}), "data.x is not a string but float"),
+        (pod(resources={"limits": {"memory": "12 GB"}}), "limits.memory: '12 GB' is not a quantity"),
+        (pod(env=[{"name": "A", "value": 1}]), "containers[c].env[A].value is not a string but int"),
+        (config(apiVersion="rbac.authorization.k8s.io/v1", kind="Role", metadata={"name": "a/b"}), "must not contain '/'"),
+    ],
+)  # fmt: skip
+def test_a_problem_is_named(manifest: t.Any, told: str) -> None:
+    assert any(told in problem for problem in problems_of(manifest)), problems_of(manifest)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        config(),
+        config(data=None),
+        config(metadata={"name": "a.b-c", "labels": {"x": ""}, "annotations": {"any": "thing at all / 1"}}),
+        config(apiVersion="rbac.authorization.k8s.io/v1", kind="ClusterRole", metadata={"name": "system:node:X"}),
+        config(apiVersion="x.io/v1alpha1", kind="Foo", spec={"limits": {"any": "thing"}, "hard": {"x": {"y": 1}}}),
+        pod(
+            resources={"limits": {"cpu": 1, "memory": "12Gi", "nvidia.com/gpu": "1"}}, env=[{"name": "A", "value": "1"}]
+        ),
+    ],
+)
+def test_what_is_well_has_no_problem(manifest: t.Any) -> None:
+    assert problems_of(manifest) == []
+
+
+def test_all_problems_are_in_one_error() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check([config(), config(), pod(resources={"limits": {"cpu": "1 core"}}), {"kind": "Pod"}, None])
+    message = str(caught.value)
+    assert "ConfigMap ml/a: is there 2 times" in message
+    assert "'1 core' is not a quantity" in message
+    assert "Pod (object 4): apiVersion is missing" in message
+    assert "object 5: is not a mapping" in message
+    assert message.endswith("Nothing was changed.")
+    assert len(caught.value.details["problems"]) == 5
+
+
+def test_the_same_object_in_two_versions_is_a_duplicate() -> None:
+    twice = [config(apiVersion="apps/v1", kind="X"), config(apiVersion="apps/v1beta1", kind="X")]
+    with pytest.raises(InvalidInput, match="2 times"):
+        check(twice)
+
+
+def test_to_delete_only_the_name_matters() -> None:
+    check_to_delete([config(data={"x": 1})])
+    with pytest.raises(InvalidInput, match="objects to delete"):
+        check_to_delete([{"kind": "Pod", "metadata": {}}])
+
+
+@pytest.mark.parametrize("owner", ["", "a b", "x" * 64, "-a"])
+def test_an_owner_must_be_a_label_value(owner: str) -> None:
+    with pytest.raises(InvalidInput, match="owner"):
+        check_owner(owner)

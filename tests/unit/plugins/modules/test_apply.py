@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""muster.ml.apply: one suite for the module and for its action plugin, which must give the same result."""
+
+from __future__ import annotations
+
+import json
+import types
+import typing as t
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.muster.ml.plugins.action.apply import ActionModule
+from ansible_collections.muster.ml.plugins.module_utils._module import run as edge
+from ansible_collections.muster.ml.plugins.modules import apply
+from ansible_collections.muster.ml.plugins.plugin_utils import _action
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+Result = dict[str, t.Any]
+
+
+class Run(t.Protocol):
+    """Runs muster.ml.apply with options; check and diff as task keywords."""
+
+    def __call__(self, *, check: bool = False, diff: bool = False, **options: t.Any) -> Result: ...
+
+
+def config(name: str = "a", **data: str) -> dict[str, t.Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data}
+
+
+def as_module(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*, check: bool = False, diff: bool = False, **options: t.Any) -> Result:
+        with (
+            patch_module_args({**options, "_ansible_check_mode": check, "_ansible_diff": diff}),
+            pytest.raises(SystemExit),
+        ):
+            apply.main()
+        printed = capsys.readouterr()
+        found: Result = json.loads(printed.out)
+        assert found.pop("invocation") == {"module_args": {"check": check}}
+        # Where ansible itself runs, as here, a module's warnings are shown at once instead of being part of its result.
+        return {**found, "warnings": [printed.err]} if printed.err else found
+
+    return run
+
+
+def as_action() -> Run:
+    def run(*, check: bool = False, diff: bool = False, **options: t.Any) -> Result:
+        task = types.SimpleNamespace(
+            args=options,
+            check_mode=check,
+            diff=diff,
+            async_val=0,
+            become=False,
+            environment=[],
+            name="",
+            action="muster.ml.apply",
+        )
+        local = types.SimpleNamespace(transport="local", _shell=types.SimpleNamespace(tmpdir=None))
+        found = ActionModule(task, local, None, None, None, None).run(task_vars={})
+        return {key: value for key, value in found.items() if value or key != "warnings"}
+
+    return run
+
+
+@pytest.fixture(params=["module", "action"])
+def run(
+    request: pytest.FixtureRequest,
+    cluster: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    for place in (edge, _action):
+        monkeypatch.setattr(place, "connector", lambda _params: lambda: cluster)
+    return as_module(capsys) if request.param == "module" else as_action()
+
+
+def test_create_again_and_change(run: Run, cluster: FakeCluster) -> None:
+    entry = {"kind": "ConfigMap", "name": "a", "namespace": "default"}
+    assert run(definition=config(x="1")) == {"changed": True, "objects": [{**entry, "action": "created"}]}
+    assert run(definition=config(x="1")) == {"changed": False, "objects": [{**entry, "action": "unchanged"}]}
+    found = run(definition=[config(x="2")], diff=True)
+    assert found["objects"] == [{**entry, "action": "updated", "reason": "the definition changed"}]
+    assert found["diff"][0]["after"]["data"] == {"x": "2"}
+
+
+def test_yaml_text_and_check_mode(run: Run, cluster: FakeCluster) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n"
+    found = run(definition=text, namespace="default", check=True)
+    assert [item["action"] for item in found["objects"]] == ["created", "created"]
+    assert cluster.writes == []
+
+
+def test_absent(run: Run, cluster: FakeCluster) -> None:
+    run(definition=config(x="1"), owner="o.x")
+    assert run(owner="o.x", state="absent", check=True)["changed"]
+    assert run(definition=config(), owner="o.x", state="absent")["objects"][0]["action"] == "deleted"
+    assert not run(owner="o.x", state="absent")["changed"]
+
+
+def test_prune_by_owner(run: Run, cluster: FakeCluster) -> None:
+    run(definition=[config("a"), config("b")], owner="o.x")
+    found = run(definition=[config("a")], owner="o.x", prune=True)
+    assert [item["action"] for item in found["objects"]] == ["unchanged", "deleted"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"definition": {"kind": "Pod"}}, "apiVersion is missing"),
+        ({"definition": "a: ["}, "not YAML"),
+        ({"src": "/nowhere"}, "there is no such file"),
+        ({"definition": {}, "prune": True}, "prune needs an owner of its own"),
+        ({"state": "absent"}, "state=absent needs objects to delete, or an owner"),
+        ({"definition": {}, "owner": "a b"}, "is not a label value"),
+        ({"definition": {}, "src": "x"}, "mutually exclusive"),
+        ({"url": "https://x"}, "required together"),
+        ({}, "state is present but any of the following are missing: definition, src, url"),
+        ({"definition": {}, "nonsense": 1}, "nonsense"),
+    ],
+)
+def test_bad_options_fail_with_a_sentence_and_change_nothing(
+    run: Run, cluster: FakeCluster, options: dict[str, t.Any], told: str
+) -> None:
+    found = run(**options)
+    assert found["failed"] is True
+    assert told in found["msg"]
+    assert cluster.writes == []
+
+
+def test_failures_carry_the_object(run: Run, cluster: FakeCluster) -> None:
+    cluster.add(
+        config(x="1") | {"metadata": {"name": "a", "namespace": "default", "labels": {"muster.ml/owner": "o.y"}}}
+    )
+    found = run(definition=config(x="2"), owner="o.x")
+    assert found["object"] == {"api_version": "v1", "kind": "ConfigMap", "name": "a", "namespace": "default"}
+    assert found["manager"] == "o.y"
+
+
+def test_warnings_of_the_server_reach_the_user(run: Run, cluster: FakeCluster) -> None:
+    cluster.server_warnings = ["policy/v1beta1 is deprecated"]
+    assert "deprecated" in json.dumps(run(definition=config()))
+
+
+def test_no_secret_value_leaves(run: Run, cluster: FakeCluster) -> None:
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "default"},
+        "stringData": {"p": "hunter2"},
+    }
+    shown = json.dumps(run(definition=manifest, diff=True))
+    assert "hunter2" not in shown
+    assert "aHVudGVyMg" not in shown
