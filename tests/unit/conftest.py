@@ -6,9 +6,14 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
 
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster
+
+# A busy machine is no reason to fail, and the whole suite is meant to take seconds.
+hypothesis.settings.register_profile("muster", max_examples=40, deadline=None)
+hypothesis.settings.load_profile("muster")
 
 
 @pytest.fixture

@@ -37,7 +37,10 @@ def test_conflicts_name_managers_and_fields() -> None:
 
 
 def test_forbidden_names_user_verb_and_resource() -> None:
-    message = 'statefulsets.apps "w" is forbidden: User "bob" cannot patch resource "statefulsets" in API group "apps" in the namespace "ml"'
+    message = (
+        'statefulsets.apps "w" is forbidden: User "bob" cannot patch resource "statefulsets" '
+        'in API group "apps" in the namespace "ml"'
+    )
     found = error(403, message=message)
     assert isinstance(found, errors.Forbidden)
     assert str(found).startswith(

@@ -291,7 +291,7 @@ def test_an_object_on_its_way_out_names_its_finalizers(cluster: FakeCluster) -> 
     going = config()
     going["metadata"] |= {"deletionTimestamp": "2026-11-21T00:00:00Z", "finalizers": ["x.io/hold"]}
     cluster.add(going)
-    with pytest.raises(Terminating, match="x.io/hold"):
+    with pytest.raises(Terminating, match=r"x\.io/hold"):
         apply(cluster, config())
 
 

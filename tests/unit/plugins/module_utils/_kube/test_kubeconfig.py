@@ -174,7 +174,7 @@ def test_a_credential_plugin_that_fails_is_told_without_its_output(tmp_path: pat
 
 @pytest.mark.parametrize("output", ["echo nonsense", "echo '{}'", """echo '{"status": {}}'"""])
 def test_a_credential_plugin_that_says_nothing(tmp_path: pathlib.Path, output: str) -> None:
-    with pytest.raises(Unauthorized, match="did not print|neither a token"):
+    with pytest.raises(Unauthorized, match=r"did not print|neither a token"):
         run(tmp_path, output).proof()
 
 
