@@ -98,7 +98,7 @@ def failure(exc: BaseException) -> Result:
     raise exc
 
 
-class _Module(AnsibleModule):  # type: ignore[misc]  # ansible-core has no type information
+class _Module(AnsibleModule):
     """An AnsibleModule that writes its options nowhere, because objects and environments may hold secret values."""
 
     def _log_invocation(self) -> None:
