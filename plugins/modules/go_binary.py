@@ -102,9 +102,9 @@ CONSTRAINTS: dict[str, t.Any] = {}
 def wanted(params: dict[str, t.Any]) -> GoBuild:
     return GoBuild(
         name=params["name"],
-        module_dir=Path(params["module_dir"]).expanduser(),
+        module_dir=Path(params["module_dir"]),
         package=params["package"],
-        cache_dir=Path(params["cache_dir"]).expanduser(),
+        cache_dir=Path(params["cache_dir"]),
         ldflags=params["ldflags"],
         tags=tuple(params["tags"]),
         architecture=architecture(),

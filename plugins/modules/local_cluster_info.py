@@ -194,7 +194,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         {**row, "module_dir": f"{params['module_root']}/{row['module']}", "release": params["release"].get(row["name"])}
         for row in params["programs"]
     ]
-    survey = Survey.make(cluster, table, Path(params["cache_dir"]).expanduser(), params["source"])
+    survey = Survey.make(cluster, table, Path(params["cache_dir"]), params["source"])
     gap = api_gap(cluster, survey.admin_kubeconfig)
     if ctx.params["wait"] and gap:
         host.wait_for(

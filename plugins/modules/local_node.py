@@ -69,7 +69,7 @@ import typing as t
 from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._local import host, node
-from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._local.cluster import AUDIT_POLICY, CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.removal import end_node
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
 from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
@@ -81,8 +81,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 CONSTRAINTS: dict[str, t.Any] = {}
-# Read by supervisord while it runs; everything else that changes takes a new start.
-RELOADABLE = {"supervisord.conf", "kubeadm-init.yaml", "kwok.yaml"}
+# Read by supervisord while it runs, or next time when what reads them starts; everything else that changes takes a new start.
+RELOADABLE = {"supervisord.conf", "kubeadm-init.yaml", "kwok.yaml", f"own{AUDIT_POLICY}"}
 
 
 def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx: HostContext) -> str:

@@ -92,7 +92,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         url=params["url"],
         checksum=params["checksum"],
         member=params["member"],
-        cache_dir=Path(params["cache_dir"]).expanduser(),
+        cache_dir=Path(params["cache_dir"]),
     )
     missing = not wanted.path.is_file()
     if missing and not ctx.check:

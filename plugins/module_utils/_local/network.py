@@ -105,8 +105,20 @@ def inside_steps(
     return steps
 
 
-def routes_in(netns: str, runner: Runner = run) -> set[tuple[str, str]]:
-    found = json.loads(runner(["ip", "-j", "-n", netns, "route", "show"]) or "[]")
+def host_routes(spec: ClusterSpec, routes: t.Collection[tuple[str, str]]) -> list[Step]:
+    """The way from the host back to pods; without it no answer of the host or of the outside reaches them."""
+    wanted = {(node.pod_cidr, node.address) for node in spec.all_nodes}
+    return [
+        Step(f"route {destination}", ("ip", "route", "replace", destination, "via", gateway, "dev", spec.bridge))
+        for destination, gateway in sorted(wanted - set(routes))
+    ]
+
+
+def routes_in(netns: str | None, runner: Runner = run) -> set[tuple[str, str]]:
+    if shutil.which("ip", path=SYSTEM_PATH) is None:
+        return set()
+    where = ["-n", netns] if netns else []
+    found = json.loads(runner(["ip", "-j", *where, "route", "show"]) or "[]")
     return {(one["dst"], one["gateway"]) for one in found if one.get("gateway")}
 
 
@@ -114,6 +126,8 @@ def plan(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -
     """Everything that the network of a cluster still needs. Inside a namespace that does not exist yet: everything."""
     host_links = links(runner)
     steps = bridge_steps(spec, host_links)
+    # The address above must be there first, so these come after it; a new bridge has none of them.
+    steps += host_routes(spec, routes_in(None, runner) if spec.bridge in host_links else set())
     for node in spec.all_nodes:
         has_netns = (netns_dir / node.netns).exists()
         outside = veth_steps(spec, node, host_links, has_netns=has_netns)

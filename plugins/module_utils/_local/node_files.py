@@ -137,6 +137,7 @@ def supervisor_config(spec: ClusterSpec, node: NodeSpec, settings: NodeSettings)
         "kubelet": f"{state}/kubelet.sh",
         **(dict(settings.extra_programs) if node.index == 1 else {}),
     }
+    rpc = {"supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"}
     sections = [
         _section(
             "supervisord",
@@ -152,26 +153,27 @@ def supervisor_config(spec: ClusterSpec, node: NodeSpec, settings: NodeSettings)
         ),
         _section("unix_http_server", file=f"{node.run_dir}/supervisor.sock", chmod="0700"),
         _section("supervisorctl", serverurl=f"unix://{node.run_dir}/supervisor.sock"),
-        "[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n",
+        _section("rpcinterface:supervisor", **rpc),
+        *(_program(state, one, command, number) for number, (one, command) in enumerate(programs.items(), start=1)),
     ]
-    for priority, (name, command) in enumerate(programs.items(), start=1):
-        sections.append(
-            _section(
-                f"program:{name}",
-                command=command,
-                priority=str(priority),
-                autorestart="true",
-                # A node never gives up on its services.
-                startretries="1000000",
-                startsecs="0",
-                stopwaitsecs="10",
-                redirect_stderr="true",
-                stdout_logfile=f"{state}/log/{name}.log",
-                stdout_logfile_maxbytes="20MB",
-                stdout_logfile_backups="2",
-            )
-        )
     return "# Made by Muster.\n" + "\n".join(sections)
+
+
+def _program(state: str, name: str, command: str, priority: int) -> str:
+    """A service of the node. A node never gives up on one."""
+    return _section(
+        f"program:{name}",
+        command=command,
+        priority=str(priority),
+        autorestart="true",
+        startretries="1000000",
+        startsecs="0",
+        stopwaitsecs="10",
+        redirect_stderr="true",
+        stdout_logfile=f"{state}/log/{name}.log",
+        stdout_logfile_maxbytes="20MB",
+        stdout_logfile_backups="2",
+    )
 
 
 def _section(title: str, **values: str) -> str:

@@ -101,8 +101,8 @@ def debian_argv(debian: t.Mapping[str, t.Any], architecture: str) -> list[str]:
 
 def python_with_pip() -> str:
     """An interpreter of this host that has pip; it only unpacks, so its version does not matter."""
-    candidates = [sys.executable, getattr(sys, "_base_executable", ""), shutil.which("python3") or ""]
-    for candidate in dict.fromkeys(filter(None, candidates)):
+    candidates: list[str] = [sys.executable, getattr(sys, "_base_executable", ""), shutil.which("python3") or ""]
+    for candidate in dict.fromkeys(one for one in candidates if one):
         with contextlib.suppress(CommandFailed):
             run([candidate, "-m", "pip", "--version"])
             return candidate

@@ -229,7 +229,7 @@ def kernel_gaps(snapshotter: str) -> t.Iterator[str]:
 
 
 def _overlay_gap() -> t.Iterator[str]:
-    base = next(folder for folder in (Path(STATE_ROOT), *Path(STATE_ROOT).parents) if folder.is_dir())
+    base = _existing(Path(STATE_ROOT))
     with tempfile.TemporaryDirectory(dir=base, prefix=".muster-") as folder:
         for name in ("l", "u", "w", "m"):
             (Path(folder) / name).mkdir()
@@ -268,8 +268,12 @@ def _available_memory(meminfo: str) -> int:
 
 
 def _free(path: Path) -> int:
-    existing = next(folder for folder in (path, *path.parents) if folder.is_dir())
-    return shutil.disk_usage(existing).free
+    return shutil.disk_usage(_existing(path)).free
+
+
+def _existing(path: Path) -> Path:
+    """The folder, or the nearest one above it that is there: the root always is."""
+    return next((folder for folder in (path, *path.parents) if folder.is_dir()), Path("/"))
 
 
 def neighbours(name: str) -> dict[str, dict[str, t.Any]]:

@@ -50,11 +50,26 @@ class Release:
         return self.cache_dir / "bin" / self.checksum.partition(":")[2][:16] / self.name
 
 
+def _opener() -> urllib.request.OpenerDirector:
+    """With the proxies of the environment, as usual; only the web, never a file of this host."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPRedirectHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
 def probe(url: str, timeout: float = PROBE_SECONDS) -> bool:
     """Whether a released file can be had from here: one short request, without its content."""
     request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - the URL is pinned in the role
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+        with _opener().open(request, timeout=timeout) as answer:
             return bool(answer.status < 400)
     except (OSError, http.client.HTTPException):
         return False
@@ -81,7 +96,7 @@ def _download(wanted: Release, target: Path, timeout: float) -> None:
     algorithm, _colon, expected = wanted.checksum.partition(":")
     digest = hashlib.new(algorithm)
     try:
-        with urllib.request.urlopen(wanted.url, timeout=timeout) as answer, target.open("wb") as out:  # noqa: S310
+        with _opener().open(wanted.url, timeout=timeout) as answer, target.open("wb") as out:
             while chunk := answer.read(CHUNK):
                 digest.update(chunk)
                 out.write(chunk)

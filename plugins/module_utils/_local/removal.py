@@ -19,6 +19,8 @@ from .errors import HostError
 from .leftovers import leftovers
 from .spec import RUN_ROOT, STATE_ROOT, NodeSpec
 
+# Made by us. A folder that somebody else chose is theirs.
+DEFAULT_LOG_FOLDER = Path("/var/log/muster")
 Progress = t.Callable[[str], None]
 
 
@@ -68,7 +70,8 @@ def remove_audit_log(path: Path) -> None:
     """The log, and those it was rotated to (audit-TIME.log)."""
     for one in (path, *path.parent.glob(f"{path.stem}-*{path.suffix}")):
         one.unlink(missing_ok=True)
-    _remove_empty(path.parent)
+    if path.parent == DEFAULT_LOG_FOLDER:
+        _remove_empty(path.parent)
 
 
 def forget_host() -> None:
