@@ -30,8 +30,9 @@ class Shell:
     _guard = threading.Lock()
     stopping = threading.Event()
 
-    def __init__(self, log: Path, timeout_s: float) -> None:
+    def __init__(self, log: Path, timeout_s: float, *, tidies: bool = False) -> None:
         self.log = log
+        self._tidies = tidies
         self._deadline = time.monotonic() + timeout_s
 
     def run(
@@ -49,8 +50,9 @@ class Shell:
                 words, cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
                 stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
-        with self._guard:
-            self._running.add(process.pid)
+        if not self._tidies:  # what takes things away is not interrupted: it would leave them
+            with self._guard:
+                self._running.add(process.pid)
         try:
             status = process.wait(max(1.0, self._deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -141,7 +143,7 @@ def run_check(board: Board, check: Check) -> Result:
         missing = [name for name in check.needs if board.known(name) and not board.passed(name)]
         if missing:
             raise CheckFailed(f"not run: needs {', '.join(missing)}")
-        check.body(Shell(log, check.timeout_s))
+        check.body(Shell(log, check.timeout_s, tidies=check.always))
     except CheckFailed as failure:
         reason = str(failure)
     except Exception as error:  # noqa: BLE001  # a broken check is a failed check; the others still run
