@@ -144,7 +144,7 @@ def rank_of(pod: Manifest) -> Rank:
         ready=bool(containers) and all(container.get("ready") for container in containers),
         restarts=sum(int(container.get("restartCount") or 0) for container in containers),
         reason=reason,
-        message=_tail(said.get("message") or ""),
+        message=last_words(said.get("message") or ""),
         exit_code=said.get("exitCode"),
         created=str(metadata.get("creationTimestamp") or ""),
         started=((main.get("state") or {}).get("running") or ended).get("startedAt") or status.get("startTime"),
@@ -162,8 +162,15 @@ def _index(pod: Manifest) -> int:
     return int(match.group(1)) if match else 0
 
 
-def _tail(message: str) -> str:
-    return "\n".join(message.strip().splitlines()[-_MESSAGE_LINES:])
+def last_words(text: str) -> str:
+    """The end of a log, without the tracebacks of launchers that only say that what they launched has failed."""
+    lines = text.strip().splitlines()
+    while lines and "CalledProcessError" in lines[-1]:
+        begins = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+        lines = lines[: begins[-1]] if begins else []
+        while lines and not lines[-1].strip():
+            lines.pop()
+    return "\n".join(lines[-_MESSAGE_LINES:])
 
 
 def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:

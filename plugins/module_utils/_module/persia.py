@@ -54,7 +54,8 @@ def present(ctx: Context, job: PersiaJob) -> tuple[Report, JobStatus]:
     if over:
         report.merge(_give_back(ctx, job, live))
     else:
-        report = _as_one(report, _apply(ctx, job, _still_to_plan(ctx, objects, report)))
+        applied = _apply(ctx, job, _still_to_plan(ctx, objects, report))
+        report = _as_one(report, applied, [ref_of(item) for item in objects])
     if ctx.check:
         return report, live
     return _until(ctx, job, report)
@@ -127,16 +128,16 @@ def _still_to_plan(ctx: Context, objects: list[Manifest], stopped: Report) -> li
     return [item for item in objects if ref_of(item) not in again]
 
 
-def _as_one(stopped: Report, applied: Report) -> Report:
+def _as_one(stopped: Report, applied: Report, wanted: Sequence[Ref]) -> Report:
     """What was deleted to be made again has been recreated."""
-    again = {change.ref for change in stopped.changes if change.action == "deleted"}
-    made = {change.ref for change in applied.changes}
-    changes = [change for change in stopped.changes if change.ref not in made]
-    for change in applied.changes:
-        recreated = change.ref in again
-        changes.append(
-            Change(change.ref, "recreated", "trains again", change.before, change.after) if recreated else change
-        )
+    made = {change.ref: change for change in applied.changes}
+    changes = [change for change in applied.changes if change.ref not in {other.ref for other in stopped.changes}]
+    for change in stopped.changes:
+        if change.action == "deleted" and change.ref in wanted:
+            after = made[change.ref].after if change.ref in made else None
+            changes.append(Change(change.ref, "recreated", "trains again", after=after))
+        else:
+            changes.append(change)
     return Report(changes, stopped.warnings + applied.warnings, applied.objects)
 
 
@@ -160,8 +161,9 @@ def _until(ctx: Context, job: PersiaJob, report: Report) -> tuple[Report, JobSta
     if status.state == "Succeeded":
         told = {change.ref for change in report.changes if change.changed}
         after = _give_back(ctx, job, status)
-        # The plan names each object once: made, and later scaled away, it has been made.
-        after.changes = [change for change in after.changes if change.ref not in told]
+        # The plan names each object once: made, and later scaled away, it has been made. It knows no pods yet.
+        made = bool(told)
+        after.changes = [c for c in after.changes if c.ref not in told and not (made and c.ref.kind == "Pod")]
         known = {change.ref for change in after.changes}
         report.changes = [change for change in report.changes if change.ref not in known]
         report.merge(after)

@@ -19,7 +19,7 @@ from .._kube.pace import SYSTEM_CLOCK, Clock
 from .._manifests.meta import LABEL_GROUP, LABEL_JOB
 from .._manifests.persia_job import DEFAULT_GROUP_NAMES, LAUNCHER_WORDS
 from .._manifests.persia_operator import API_VERSION, JOB_LABEL, KIND, POD_WORDS, SECTIONS
-from .._manifests.status import JobStatus, Rank, group_status, job_status, operator_groups
+from .._manifests.status import JobStatus, Rank, group_status, job_status, last_words, operator_groups
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
@@ -165,7 +165,7 @@ def _progress_line(status: JobStatus) -> str:
 def failed(cluster: Cluster, status: JobStatus) -> MusterError:
     """The error of a failed training: which rank, why, and its last words."""
     bad = [rank for group in status.groups for rank in group.ranks if rank.phase == "Failed"]
-    last = {rank.pod: rank.message or _last_lines(cluster, status.namespace, rank) for rank in bad[:3]}
+    last = {rank.pod: _last_lines(cluster, status.namespace, rank) or rank.message for rank in bad[:3]}
     told = "".join(f"\n[{pod}] {line}" for pod, text in last.items() for line in text.splitlines())
     return Failed(
         f"Training {status.namespace}/{status.name} has failed. {status.reason}{told}",
@@ -175,9 +175,9 @@ def failed(cluster: Cluster, status: JobStatus) -> MusterError:
 
 
 def _last_lines(cluster: Cluster, namespace: str, rank: Rank) -> str:
-    """Of a pod that left no message; one whose log is gone must not hide the reason that is known."""
+    """A pod whose log is gone must not hide the reason that is known."""
     try:
-        return cluster.logs(namespace, rank.pod, tail_lines=6)
+        return last_words(cluster.logs(namespace, rank.pod, tail_lines=200))
     except MusterError:
         return ""
 
