@@ -25,7 +25,7 @@ class State:
 
 
 READY = State(True)
-Predicate = t.Callable[[Manifest | None], State]
+Predicate = t.Callable[["Manifest | None"], State]  # quoted, because Manifest is no class that knows |
 
 
 def state_of(manifest: Manifest | None, kind: str, api_version: str) -> State:
