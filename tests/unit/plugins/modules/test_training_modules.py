@@ -1,0 +1,400 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""persia_job, training_statefulset, nats_cluster, job_info and job_logs against a cluster in memory."""
+
+from __future__ import annotations
+
+import copy
+import json
+import types
+import typing as t
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    Failed,
+    Immutable,
+    InvalidInput,
+    MissingKind,
+    NotFound,
+    WaitTimeout,
+)
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._module import nats as nats_edge
+from ansible_collections.muster.ml.plugins.module_utils._module import training
+from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
+from ansible_collections.muster.ml.plugins.modules import (
+    job_info,
+    job_logs,
+    nats_cluster,
+    persia_job,
+    training_statefulset,
+)
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, labels, pod
+
+JOB: dict[str, t.Any] = {
+    "name": "adult",
+    "namespace": "default",
+    "image": "example/persia:1",
+    "global_config": {},
+    "embedding_config": {"slots_config": {"age": {"dim": 8}}},
+    "files": {"train.py": "", "data_loader.py": ""},
+    "metrics": {"enabled": False},
+    "nn_worker": {"replicas": 1, "entry": "train.py"},
+    "dataloader": {"replicas": 1, "entry": "data_loader.py"},
+    "embedding_worker": {"replicas": 1},
+    "embedding_parameter_server": {"replicas": 1},
+    "wait": "none",
+}
+NATS: dict[str, t.Any] = {"name": "n", "namespace": "default", "size": 2, "max_payload": 1000}
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "persiajobs.persia.com"},
+    "spec": {
+        "group": "persia.com",
+        "scope": "Namespaced",
+        "names": {"plural": "persiajobs", "kind": "PersiaJob"},
+        "versions": [{"name": "v1"}],
+    },
+}
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+
+def run(
+    module: types.ModuleType, cluster: FakeCluster, params: dict[str, t.Any], *, check: bool = False
+) -> dict[str, t.Any]:
+    """The module's execute with options as Ansible would hand them over."""
+    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(copy.deepcopy(params))
+    assert not validated.error_messages
+    context = Context(params=validated.validated_parameters, check=check, connect=lambda: cluster)
+    return t.cast("dict[str, t.Any]", module.execute(context))
+
+
+def actions(result: dict[str, t.Any]) -> dict[str, str]:
+    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
+
+
+def finish(cluster: FakeCluster) -> None:
+    """The trainers end well, as their Job tells it."""
+    cluster.set_status(Ref("batch/v1", "Job", "adult-trainer", "default"), COMPLETE)
+    done = ended(0, "Completed", '{"auc": 0.74}')
+    cluster.add(pod("adult-trainer-0-abcde", "Succeeded", labels=labels("trainer"), state=done))
+
+
+# persia_job
+
+
+def test_a_training_is_made_once(cluster: FakeCluster) -> None:
+    first = run(persia_job, cluster, JOB)
+    assert first["changed"]
+    assert set(actions(first).values()) == {"created"}
+    cluster.requests.clear()
+    assert not run(persia_job, cluster, JOB)["changed"]
+    assert cluster.writes == []
+
+
+def test_the_plan_names_what_the_run_makes(cluster: FakeCluster) -> None:
+    plan = run(persia_job, cluster, JOB, check=True)
+    assert cluster.writes == []
+    assert actions(plan) == actions(run(persia_job, cluster, JOB))
+
+
+def test_lost_objects_come_back(cluster: FakeCluster) -> None:
+    run(persia_job, cluster, JOB)
+    cluster.remove(Ref("apps/v1", "StatefulSet", "adult-emb-server", "default"))
+    again = run(persia_job, cluster, JOB)
+    assert [key for key, action in actions(again).items() if action == "created"] == ["StatefulSet/adult-emb-server"]
+
+
+def test_a_finished_training_gives_its_servers_back_and_is_not_trained_again(cluster: FakeCluster) -> None:
+    run(persia_job, cluster, JOB)
+    finish(cluster)
+    over = run(persia_job, cluster, JOB)
+    assert over["state"] == "Succeeded"
+    server = cluster.stored("StatefulSet", "adult-emb-server", "default")
+    loader = cluster.stored("Job", "adult-data-compose", "default")
+    assert server is not None
+    assert loader is not None
+    assert (server["spec"]["replicas"], loader["spec"]["suspend"]) == (0, True)
+    cluster.requests.clear()
+    assert not run(persia_job, cluster, JOB)["changed"]
+    assert cluster.writes == []
+
+
+def test_clean_pod_policy_none_leaves_them(cluster: FakeCluster) -> None:
+    run(persia_job, cluster, JOB)
+    finish(cluster)
+    assert not run(persia_job, cluster, {**JOB, "clean_pod_policy": "None"})["changed"]
+
+
+def test_other_options_are_refused_until_they_are_meant(cluster: FakeCluster) -> None:
+    run(persia_job, cluster, JOB)
+    other = {**JOB, "embedding_config": {"slots_config": {"age": {"dim": 16}}}}
+    cluster.requests.clear()
+    with pytest.raises(Immutable, match="other options: embedding_config"):
+        run(persia_job, cluster, other)
+    assert cluster.writes == []
+    plan = run(persia_job, cluster, {**other, "recreate": True}, check=True)
+    assert cluster.writes == []
+    made = run(persia_job, cluster, {**other, "recreate": True})
+    assert actions(plan) == actions(made)
+    assert actions(made)["Job/adult-trainer"] == "recreated"
+    assert actions(made)["ConfigMap/adult-config"] == "updated"
+
+
+def test_restart_trains_again(cluster: FakeCluster) -> None:
+    run(persia_job, cluster, JOB)
+    finish(cluster)
+    run(persia_job, cluster, JOB)
+    cluster.remove(Ref("v1", "Pod", "adult-trainer-0-abcde", "default"))
+    run(persia_job, cluster, {**JOB, "restart": True})
+    server = cluster.stored("StatefulSet", "adult-emb-server", "default")
+    trainer = cluster.stored("Job", "adult-trainer", "default")
+    assert server is not None
+    assert trainer is not None
+    assert (server["spec"]["replicas"], trainer.get("status")) == (1, None)
+
+
+def test_a_failed_training_says_why(cluster: FakeCluster) -> None:
+    run(persia_job, cluster, JOB)
+    failed = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
+    cluster.set_status(Ref("batch/v1", "Job", "adult-trainer", "default"), failed)
+    cluster.add(pod("adult-trainer-0-x", "Failed", labels=labels("trainer"), state=ended(137, "OOMKilled")))
+    cluster.log_lines["default", "adult-trainer-0-x"] = "step 7\nallocating\n"
+    with pytest.raises(Failed) as error:
+        run(persia_job, cluster, {**JOB, "wait": "completed"})
+    assert "adult-trainer-0-x: OOMKilled (exit status 137)" in str(error.value)
+    assert "[adult-trainer-0-x] allocating" in str(error.value)
+    assert "restart: true" in str(error.value)
+
+
+def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = training.follow
+    monkeypatch.setattr(training, "follow", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+    with pytest.raises(WaitTimeout, match=r"not after 30 s\. Pending.*emb-server: 1 of 1 pods are missing"):
+        run(persia_job, cluster, {**JOB, "wait": "running", "wait_timeout": 30})
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"nn_worker": {"replicas": -1, "entry": "train.py"}}, r"nn_worker\.replicas: -1 is too small"),
+        ({"global_config": {"common_config": {"metrics_config": {"push_interval_sec": 1}}}}, "push_interval_seconds"),
+        ({"embedding_config": {"slots_config": {"age": {}}}}, "dim is missing"),
+        ({"embedding_worker": {"replicas": 1, "resources": {"limits": {"memory": "12 GB"}}}}, "12Gi"),
+        ({"backend": "operator", "node_selector": {"a": "b"}}, "no field for"),
+    ],
+)
+def test_bad_input_asks_the_cluster_nothing(cluster: FakeCluster, fields: dict[str, t.Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        run(persia_job, cluster, {**JOB, **fields})
+    assert cluster.requests == []
+
+
+def test_without_the_operator_there_is_one_clear_error(cluster: FakeCluster) -> None:
+    with pytest.raises(MissingKind, match="does not serve PersiaJob"):
+        run(persia_job, cluster, {**JOB, "backend": "operator"})
+    assert cluster.writes == []
+
+
+def test_the_operators_training_is_made_once(cluster: FakeCluster) -> None:
+    cluster.add(CRD)
+    assert run(persia_job, cluster, {**JOB, "backend": "operator"})["changed"]
+    again = run(persia_job, cluster, {**JOB, "backend": "operator"})
+    assert not again["changed"]
+    assert again["backend"] == "operator"
+
+
+def operators_job(cluster: FakeCluster) -> Ref:
+    """A PersiaJob that the operator has seen, whose pods run."""
+    cluster.add(CRD)
+    run(persia_job, cluster, {**JOB, "backend": "operator"})
+    ref = Ref("persia.com/v1", "PersiaJob", "adult", "default")
+    stored = cluster.objects[ref.identity]
+    stored["metadata"]["finalizers"] = ["persiajobs.persia.com"]
+    mine = {"persia_job": "adult"}
+    for word in ("embedding-ps", "embedding-worker", "dataloader", "nn-worker"):
+        cluster.add(pod(f"adult-{word}-0", labels=mine))
+    return ref
+
+
+def test_a_missing_operator_is_named_where_its_finalizer_stays(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operators_job(cluster)
+    from ansible_collections.muster.ml.plugins.module_utils._module import persia
+
+    real = persia.delete_objects
+    monkeypatch.setattr(persia, "delete_objects", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+    with pytest.raises(WaitTimeout, match=r"finalizer persiajobs\.persia\.com.*remove_finalizer: true"):
+        run(persia_job, cluster, {"name": "adult", "namespace": "default", "state": "absent", "wait_timeout": 10})
+    cluster.requests.clear()
+    gone = run(
+        persia_job,
+        cluster,
+        {"name": "adult", "namespace": "default", "state": "absent", "remove_finalizer": True, "wait": "none"},
+    )
+    assert actions(gone)["PersiaJob/adult"] == "deleted"
+    assert cluster.stored("Pod", "adult-nn-worker-0", "default") is None
+
+
+def test_absent_keeps_the_storage_unless_told(cluster: FakeCluster) -> None:
+    storage = {"claim_name": "adult", "size": "1Gi"}
+    run(persia_job, cluster, {**JOB, "storage": storage})
+    gone = {"name": "adult", "namespace": "default", "state": "absent", "wait": "none"}
+    assert actions(run(persia_job, cluster, gone))["PersistentVolumeClaim/adult"] == "kept"
+    assert cluster.stored("Job", "adult-trainer", "default") is None
+    assert run(persia_job, cluster, {**gone, "delete_data": True})["changed"]
+    assert cluster.stored("PersistentVolumeClaim", "adult", "default") is None
+
+
+# training_statefulset
+
+GROUP = {"name": "w", "namespace": "default", "replicas": 2, "nproc_per_node": 4, "image": "a:1"}
+
+
+def test_a_group_is_made_once_and_loses_its_budget(cluster: FakeCluster) -> None:
+    first = run(training_statefulset, cluster, {**GROUP, "pod_disruption_budget": {"max_unavailable": "1"}})
+    assert (first["world_size"], first["master_addr"]) == (8, "w-0.w.default.svc")
+    assert actions(first) == {"Service/w": "created", "StatefulSet/w": "created", "PodDisruptionBudget/w": "created"}
+    assert actions(run(training_statefulset, cluster, GROUP))["PodDisruptionBudget/w"] == "deleted"
+    assert not run(training_statefulset, cluster, GROUP)["changed"]
+    gone = run(training_statefulset, cluster, {"name": "w", "namespace": "default", "state": "absent"})
+    assert set(actions(gone).values()) == {"deleted"}
+
+
+def test_a_foreign_budget_of_the_same_name_stays(cluster: FakeCluster) -> None:
+    foreign = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "w", "namespace": "default"},
+    }
+    cluster.add(foreign)
+    run(training_statefulset, cluster, GROUP)
+    assert cluster.stored("PodDisruptionBudget", "w", "default") is not None
+
+
+def test_the_claims_of_a_group_go_only_on_request(cluster: FakeCluster) -> None:
+    run(training_statefulset, cluster, GROUP)
+    claim = {"name": "own-w-0", "namespace": "default", "labels": {"muster.ml/group": "w"}}
+    cluster.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": claim})
+    gone = {"name": "w", "namespace": "default", "state": "absent"}
+    run(training_statefulset, cluster, gone)
+    assert cluster.stored("PersistentVolumeClaim", "own-w-0", "default") is not None
+    run(training_statefulset, cluster, {**gone, "delete_data": True})
+    assert cluster.stored("PersistentVolumeClaim", "own-w-0", "default") is None
+
+
+# nats_cluster
+
+
+def serve(cluster: FakeCluster, *peers: list[int], payload: int = 1000) -> None:
+    """Server pods that answer."""
+    for index, others in enumerate(peers):
+        name = f"n-{index}"
+        cluster.add(pod(name, labels={"app": "nats", "nats_cluster": "n"}))
+        varz = {"server_id": f"ID{index}", "max_payload": payload, "version": "2.15.2"}
+        routez = {"routes": [{"remote_id": f"ID{other}"} for other in others]}
+        cluster.proxy["default", name, 8222, "/varz"] = (200, json.dumps(varz))
+        cluster.proxy["default", name, 8222, "/routez"] = (200, json.dumps(routez))
+
+
+def test_nats_servers_are_asked_themselves(cluster: FakeCluster) -> None:
+    serve(cluster, [1], [0])
+    cluster.controllers["StatefulSet"] = lambda item: {
+        "observedGeneration": 1,
+        "readyReplicas": item["spec"]["replicas"],
+        "replicas": item["spec"]["replicas"],
+    }
+    result = run(nats_cluster, cluster, {**NATS, "wait": True})
+    assert result["url"] == "nats://n:4222"
+    assert result["servers"] == [
+        {"pod": "n-0", "version": "2.15.2", "peers": 1, "max_payload": 1000},
+        {"pod": "n-1", "version": "2.15.2", "peers": 1, "max_payload": 1000},
+    ]
+    cluster.requests.clear()
+    assert not run(nats_cluster, cluster, {**NATS, "wait": True})["changed"]
+    assert cluster.writes == []
+
+
+@pytest.mark.parametrize(
+    ("peers", "payload", "said"),
+    [
+        (([], [0]), 1000, "n-0: routes to 0 of 1 other servers"),
+        (([1], [0]), 5, "n-0: max_payload is 5, not 1000"),
+        (([1],), 1000, "1 of 2 servers have a pod"),
+    ],
+)
+def test_what_servers_lack_is_told(cluster: FakeCluster, peers: tuple[list[int], ...], payload: int, said: str) -> None:
+    serve(cluster, *peers, payload=payload)
+    wanted = nats_cluster.wanted(
+        {**ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(dict(NATS)).validated_parameters}, "default"
+    )
+    found = nats_edge.views(cluster, nats_edge.pods(cluster, wanted))
+    assert said in nats_edge.problems(wanted, found)
+
+
+def test_a_proxy_that_answers_otherwise_is_told(cluster: FakeCluster) -> None:
+    cluster.add(pod("n-0", labels={"app": "nats", "nats_cluster": "n"}))
+    cluster.proxy["default", "n-0", 8222, "/varz"] = (200, "<html>")
+    (view,) = nats_edge.views(cluster, cluster.list("v1", "Pod", "default"))
+    assert view.error == "/varz answers no JSON: <html>"
+
+
+def test_nats_without_its_operator_is_one_clear_error(cluster: FakeCluster) -> None:
+    with pytest.raises(MissingKind, match=r"role muster\.ml\.nats_operator"):
+        run(nats_cluster, cluster, {**NATS, "backend": "operator"})
+    with pytest.raises(InvalidInput, match="max_pending"):
+        run(nats_cluster, cluster, {**NATS, "max_payload": 99999999})
+    assert cluster.writes == []
+
+
+# job_info, job_logs
+
+
+def test_info_tells_each_rank(cluster: FakeCluster) -> None:
+    run(persia_job, cluster, JOB)
+    finish(cluster)
+    info = run(job_info, cluster, {"name": "adult", "namespace": "default"})
+    assert (info["changed"], info["exists"], info["state"], info["backend"]) == (False, True, "Succeeded", "native")
+    (trainer,) = [group for group in info["groups"] if group["name"] == "trainer"]
+    assert trainer["ranks"][0]["message"] == '{"auc": 0.74}'
+    assert trainer["ranks"][0]["exit_code"] == 0
+    assert run(job_info, cluster, {"name": "no", "namespace": "default"})["state"] == "Unknown"
+
+
+def test_logs_have_the_rank_in_front_and_are_searched(cluster: FakeCluster) -> None:
+    run(persia_job, cluster, JOB)
+    finish(cluster)
+    text = "epoch=1 loss=0.55 auc=0.72\nepoch=2 loss=0.54 auc=0.74\nbye\n"
+    cluster.log_lines["default", "adult-trainer-0-abcde"] = text
+    options = {"name": "adult", "namespace": "default", "groups": ["trainer"], "tail_lines": 1}
+    logs = run(job_logs, cluster, {**options, "search": r"epoch=(?P<epoch>\d+) loss=\S+ auc=(?P<auc>[\d.]+)"})
+    assert logs["lines"] == ["[trainer-0] bye"]
+    assert logs["found"] == [
+        {"group": "trainer", "rank": 0, "epoch": "1", "auc": "0.72"},
+        {"group": "trainer", "rank": 0, "epoch": "2", "auc": "0.74"},
+    ]
+    everything = run(job_logs, cluster, {**options, "tail_lines": 0})
+    assert len(everything["lines"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"search": "("}, InvalidInput, "not a regular expression"),
+        ({"groups": ["trainers"]}, InvalidInput, "Did you mean 'trainer'"),
+        ({"name": "other"}, NotFound, "There is no training default/other"),
+    ],
+)
+def test_logs_that_cannot_be(
+    cluster: FakeCluster, options: dict[str, t.Any], error: type[Exception], said: str
+) -> None:
+    run(persia_job, cluster, JOB)
+    with pytest.raises(error, match=said):
+        run(job_logs, cluster, {"name": "adult", "namespace": "default", **options})
