@@ -304,7 +304,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def wanted(params: dict[str, t.Any]) -> OciImage:
-    cache = Path(params["cache_dir"]).expanduser()
+    cache = Path(params["cache_dir"])
     return OciImage(name=params["name"], recipe=params["recipe"], cache_dir=cache, architecture=architecture())
 
 
