@@ -62,15 +62,23 @@ def apply_objects(
     if prune:
         _prune(cluster, steps, report, wish, prune_data)
     if wait and not check:
-        refs = [step.ref for step in steps]
-        seen = wait_until(
-            cluster, refs, timeout=wait_timeout, predicates=predicates, label_selector=wish.selector,
-            known={ref: found for ref in refs if (found := report.objects.get(ref))},
+        waiting = functools.partial(
+            wait_until, cluster, timeout=wait_timeout, predicates=predicates, label_selector=wish.selector,
             on_progress=on_progress, clock=clock,
         )  # fmt: skip
-        report.objects.update({ref: found for ref, found in seen.items() if found})
+        _wait_ready(waiting, [step.ref for step in steps], report)
     report.warnings += cluster.warnings()
     return report
+
+
+def _wait_ready(waiting: t.Callable[..., dict[Ref, Manifest | None]], refs: list[Ref], report: Report) -> None:
+    """Wait; what was applied is in the error too, if it comes to that."""
+    try:
+        seen = waiting(refs, known={ref: found for ref in refs if (found := report.objects.get(ref))})
+    except MusterError as exc:
+        exc.details = {**report.result(diff=False), **exc.details}
+        raise
+    report.objects.update({ref: found for ref, found in seen.items() if found})
 
 
 def _write(

@@ -38,7 +38,7 @@ _BOOKKEEPING = (LABEL_MANAGED_BY, LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NO
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What is to be done about one object. ``unborn``: its namespace or kind does not exist yet, so the server cannot be asked."""
+    """What is to be done about one object. ``unborn``: the server cannot be asked yet, because this run makes its namespace or kind."""
 
     ref: Ref
     wanted: Manifest
@@ -85,7 +85,16 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> list[
     unserved = {ref for ref in known if ref not in served}
     steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, wish), wanted, parallel=1)
     raise_all(failures)
-    return steps
+    return _with_changing_kinds(steps)
+
+
+def _with_changing_kinds(steps: list[Step]) -> list[Step]:
+    """An object whose kind's definition is changed by this run can only be judged by the new definition."""
+    changing = promised_kinds(step.wanted for step in steps if step.verdict != "unchanged")
+    return [
+        dataclasses.replace(step, unborn=True) if (step.ref.api_version, step.ref.kind) in changing else step
+        for step in steps
+    ]
 
 
 def _scopes(cluster: Cluster, objects: list[Manifest], wish: Wish) -> dict[tuple[str, str], bool]:

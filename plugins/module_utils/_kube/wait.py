@@ -40,6 +40,8 @@ class _Tracker:
         self._binding: dict[str, bool] = {}
         self.states: dict[Ref, State] = dict.fromkeys(refs, _UNSEEN)
         self.objects: dict[Ref, Manifest | None] = {}
+        self.broken = False
+        """Set when one thread cannot go on (no right to watch), so that the others need not."""
 
     def see(self, ref: Ref, manifest: Manifest | None) -> None:
         """Take note of an object as it is now (None: it is not there)."""
@@ -60,6 +62,11 @@ class _Tracker:
     def failed(self) -> list[Ref]:
         with self._lock:
             return [ref for ref, state in self.states.items() if state.failed]
+
+    @property
+    def over(self) -> bool:
+        """Whether the outcome is known already."""
+        return self.broken or bool(self.failed)
 
     def _binds_late(self, claim: Manifest) -> bool:
         """Whether the claim's class waits for a first consumer, so that waiting for the volume would be for ever."""
@@ -94,7 +101,13 @@ def wait_until(
     deadline = clock.monotonic() + timeout
 
     def follow(group: list[Ref]) -> None:
-        _follow(cluster, tracker, group, label_selector, deadline, clock, lambda: progress.tell(_told(tracker, goal)))
+        try:
+            _follow(
+                cluster, tracker, group, label_selector, deadline, clock, lambda: progress.tell(_told(tracker, goal))
+            )
+        except MusterError:
+            tracker.broken = True
+            raise
 
     groups = _groups(tracker.pending())
     if groups:
@@ -123,7 +136,7 @@ def _follow(
     first = group[0]
     name, selector = (first.name, None) if len(group) == 1 else (None, selector)
     version: str | None = None
-    while tracker.pending(group) and not tracker.failed and clock.monotonic() < deadline:
+    while tracker.pending(group) and not tracker.over and clock.monotonic() < deadline:
         try:
             if version is None:
                 version = _look(cluster, tracker, group, selector)
@@ -138,7 +151,7 @@ def _follow(
                 seen = Ref(first.api_version, first.kind, metadata["name"], first.namespace)
                 tracker.see(seen, None if event.type == "DELETED" else event.object)
                 changed()
-                if not tracker.pending(group) or tracker.failed:
+                if not tracker.pending(group) or tracker.over:
                     return
         except Gone:
             version = None  # the history before this is gone from the server: read again

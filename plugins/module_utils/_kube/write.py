@@ -44,14 +44,14 @@ class Writer:
         if step.verdict == "unchanged":
             return Change(step.ref, "unchanged", step.reason), step.live
         if step.unborn and self.check:
-            return Change(step.ref, "created", step.reason, after=shown(step.wanted)), None
+            return self._guessed(step, step.reason), None
         try:
             stored = self._applied(step.wanted)
         except Immutable as exc:
             return self._recreated(step, exc)
         except MusterError as exc:
             if self.check and (_about_webhook(exc) or _dependency(exc)):
-                return self._guessed(step), None
+                return self._guessed(step, "could not be tried, so this is what was asked for"), None
             raise
         if step.live and stored["metadata"].get("resourceVersion") == step.live["metadata"].get("resourceVersion") and (
             not self.check or _visible(stored) == _visible(step.live)
@@ -88,9 +88,8 @@ class Writer:
             return Change(step.ref, "created", step.reason, after=shown(step.wanted))
         return Change(step.ref, "updated", step.reason, before=shown(step.live), after=shown(stored))
 
-    def _guessed(self, step: Step) -> Change:
+    def _guessed(self, step: Step, reason: str) -> Change:
         """Where the server cannot tell (a webhook without dry run, an object that is still to come), show what is wanted."""
-        reason = "could not be tried, so this is what was asked for"
         action: Action = "updated" if step.live else "created"
         return Change(
             step.ref, action, reason, before=shown(step.live) if step.live else None, after=shown(step.wanted)

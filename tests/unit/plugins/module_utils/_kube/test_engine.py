@@ -504,6 +504,25 @@ def test_a_wait_that_ends_tells_what_was_last_seen(cluster: FakeCluster) -> None
     assert "pod w-0 Pending: insufficient nvidia.com/gpu" in caught.value.last_seen[0]
 
 
+def test_what_was_applied_is_in_the_error_of_a_wait(cluster: FakeCluster) -> None:
+    with pytest.raises(WaitTimeout) as caught:
+        apply(cluster, stateful(), wait=True, wait_timeout=10)
+    assert caught.value.details["changed"] is True
+    assert caught.value.details["objects"][0]["action"] == "created"
+
+
+def test_an_object_of_a_changing_kind_is_judged_by_the_new_kind(established: FakeCluster) -> None:
+    apply(established, definition(), foo())
+    newer = definition()
+    newer["spec"]["versions"][0]["schema"] = {"new": "field"}
+    changed = foo()
+    changed["spec"]["new"] = 1
+    established.requests.clear()
+    assert set(actions(apply(established, newer, changed, check=True)).values()) == {"updated"}
+    assert [request.ref.kind for request in established.requests if request.dry_run] == ["CustomResourceDefinition"]
+    assert set(actions(apply(established, newer, changed)).values()) == {"updated"}
+
+
 # Properties: any sequence of wishes ends where the last one says, and then nothing is left to do
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])

@@ -10,7 +10,13 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Failed, Gone, Unreachable, WaitTimeout
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    Failed,
+    Forbidden,
+    Gone,
+    Unreachable,
+    WaitTimeout,
+)
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Event, Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.wait import wait_until
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -111,6 +117,14 @@ def test_a_failure_ends_the_wait_at_once(pods: Scripted) -> None:
     with pytest.raises(Failed, match=r"Pod default/p1: failed \(Evicted\)"):
         wait(pods, PODS)
     assert pods.clock.now < 1060
+
+
+def test_a_missing_right_ends_the_wait_at_once(pods: Scripted) -> None:
+    other = Ref("v1", "ConfigMap", "a", "default")
+    pods.fail("list", "", Forbidden("may not list pods"))
+    with pytest.raises(Forbidden):
+        wait(pods, [*PODS, other], timeout=10_000)
+    assert pods.clock.now < 2000
 
 
 def test_an_object_that_appears_later(pods: Scripted) -> None:
