@@ -192,6 +192,4 @@ def checks() -> list[Check]:
 
 def with_what_they_need(wanted: set[str]) -> set[str]:
     """A scenario asked for alone needs the cluster around it."""
-    if any(name.startswith(("molecule-", "cluster-")) for name in wanted):
-        return {"cluster-up", "cluster-down"}
-    return set()
+    return {"cluster-up", "cluster-down"} if any(name.startswith("molecule-") for name in wanted) else set()
