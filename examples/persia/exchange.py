@@ -81,9 +81,9 @@ class Exchange:
             write_json(path, {"loaders": loaders, "since": time.time()})
 
     # trainers
-    def forget_loaders(self) -> None:
-        """Files of loaders that are no more would be taken for loaders that are there."""
-        for path in self.loader_dir.glob("[0-9]*.json"):
+    def forget(self) -> None:
+        """What an older attempt left: loaders that are no more, and a request that nobody waits for."""
+        for path in (self.request_file, *self.loader_dir.glob("[0-9]*.json")):
             path.unlink(missing_ok=True)
 
     def loaders(self) -> dict[int, int]:

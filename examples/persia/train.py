@@ -278,7 +278,7 @@ def train_all(settings: Settings) -> int:
     if trainer.exchange.finished(settings.epochs):
         return trainer.finished()
     if trainer.rank == 0:
-        trainer.exchange.forget_loaders()
+        trainer.exchange.forget()
     with TrainCtx(
         model=trainer.model,
         embedding_optimizer=Adagrad(lr=settings.embedding_lr),

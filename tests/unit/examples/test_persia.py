@@ -175,8 +175,10 @@ class TestExchange:
         assert files.loaders_ready() is None
         files.announce(1, 2)
         assert files.loaders_ready() == 2
-        files.forget_loaders()
+        files.ask(exchange.Request("a", 0, 0, 0, 8, 1, 2))
+        files.forget()
         assert files.loaders_ready() is None
+        assert files.request() is None
 
     def test_a_request_is_read_as_it_was_asked(self, files: t.Any) -> None:
         assert files.request() is None
