@@ -192,7 +192,7 @@ def left(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -
             steps.append(Step(f"network namespace {namespace.name}", ("ip", "netns", "delete", namespace.name)))
     for name in found:
         # The ends of veth pairs go with their namespaces, unless the namespace was lost in another way.
-        if name == spec.bridge or (name.startswith(f"{spec.bridge}-") and name.rpartition("-")[2].isdigit()):
+        if name == spec.bridge or name.removeprefix(f"{spec.bridge}-").isdigit():
             steps.append(
                 Step(f"interface {name}", ("sh", "-c", f"! [ -e /sys/class/net/{name} ] || ip link delete {name}"))
             )

@@ -20,7 +20,8 @@ from .errors import InvalidOption
 STATE_ROOT = "/var/lib/muster"
 RUN_ROOT = "/run/muster"
 # Linux allows 15 characters in the name of an interface; "mu-", "-" and two digits are ours.
-_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,7}[a-z0-9])?")
+# A name that ends like a node's would be mistaken for one.
+_NAME = re.compile(r"(?!.*-[0-9]+$)[a-z](?:[a-z0-9-]{0,7}[a-z0-9])?")
 MAX_NODES = 50
 # Pods of one node. 110 pods is the kubelet's default; a /24 has room for twice that many.
 POD_PREFIX = 24
@@ -93,7 +94,7 @@ class ClusterSpec:
         if not _NAME.fullmatch(self.name):
             raise InvalidOption(
                 f"local_cluster_name {self.name!r} cannot name network interfaces.",
-                hint="Use at most 9 of a-z, 0-9 and '-', beginning with a letter.",
+                hint="Use at most 9 of a-z, 0-9 and '-', beginning with a letter and not ending in '-' and a number.",
             )
         if not 1 <= self.nodes <= MAX_NODES:
             raise InvalidOption(f"local_cluster_nodes is {self.nodes}.", hint=f"Ask for 1 to {MAX_NODES} nodes.")

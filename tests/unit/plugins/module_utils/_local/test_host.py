@@ -1,0 +1,255 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is read of the host, and judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import tarfile
+import typing as t
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.filter.simulated_nodes import simulated_nodes
+from ansible_collections.muster.ml.plugins.module_utils._local import (
+    archive,
+    health,
+    host,
+    node,
+    preflight,
+    removal,
+    simulation,
+)
+from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._local.errors import CommandFailed, NotReady
+
+GIB = 1 << 30
+OPTIONS = {key: spec.get("default") for key, spec in CLUSTER_OPTION["options"].items()} | {
+    "name": "dev",
+    "kubernetes_version": "v1.36.3",
+    "etcd_version": "3.6.8",
+    "coredns_version": "v1.14.2",
+    "node_subnet": "10.1.0.0/24",
+    "pod_subnet": "10.2.0.0/16",
+    "service_subnet": "10.3.0.0/16",
+}
+CLUSTER = LocalCluster.of(OPTIONS)
+FACTS = preflight.HostFacts(
+    root=True,
+    architecture="amd64",
+    memory=8 * GIB,
+    free_state=50 * GIB,
+    free_cache=50 * GIB,
+    controllers=frozenset(preflight.CONTROLLERS_V1),
+    cgroup_version=1,
+    routes={"192.0.2.0/24": "eth0", "10.1.0.0/24": "mu-dev", "unreachable": "x"},
+    interfaces=frozenset({"eth0"}),
+    packages_missing=(),
+)
+
+
+def whats(facts: preflight.HostFacts, others: dict[str, dict[str, t.Any]] | None = None) -> str:
+    return " | ".join(problem.what for problem in preflight.judge(CLUSTER, facts, others or {}))
+
+
+def test_a_good_host_has_no_problem() -> None:
+    assert whats(FACTS) == ""
+    version2 = dataclasses.replace(
+        FACTS, cgroup_version=2, controllers=frozenset({"cpu", "cpuset", "io", "memory", "pids"})
+    )
+    assert whats(version2) == ""
+
+
+def test_everything_is_said_at_once() -> None:
+    bad = dataclasses.replace(
+        FACTS, root=False, architecture="s390x", memory=GIB, free_state=GIB, controllers=frozenset({"cpu"}),
+        kernel_missing=("a bridge.",), routes={"10.2.5.0/24": "docker0"},
+    )  # fmt: skip
+    said = whats(bad)
+    for part in (
+        "need root",
+        "s390x",
+        "1.0 GiB of memory",
+        "1.0 GiB are free",
+        "blkio, cpuacct",
+        "a bridge.",
+        "10.2.5.0/24 (docker0)",
+    ):
+        assert part in said
+    assert all(problem.fix for problem in preflight.judge(CLUSTER, bad, {}))
+
+
+def test_neighbours_are_left_alone() -> None:
+    other = {"audit_log": "/var/log/muster/audit.log", "node_subnet": "10.9.0.0/24", "pod_subnet": "10.2.0.0/16"}
+    said = whats(FACTS, {"other": other, "dev": other})
+    assert "pod_subnet 10.2.0.0/16 overlaps pod_subnet 10.2.0.0/16 of the local cluster other" in said
+    assert "The local cluster other writes its audit log" in said
+    assert "cluster dev" not in said
+
+
+def test_what_cannot_change_is_refused() -> None:
+    made = {**CLUSTER.fixed(), "etcd_version": "3.5.0", "something_older": 1}
+    (problem,) = preflight.changed_fixed(CLUSTER, made)
+    assert "made with etcd_version '3.5.0', not '3.6.8'" in problem.what
+    assert preflight.changed_fixed(CLUSTER, CLUSTER.fixed()) == []
+
+
+@pytest.mark.parametrize(
+    ("mountinfo", "expected"),
+    [
+        ("30 1 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw", (2, ("/sys/fs/cgroup",))),
+        (
+            "30 1 0:1 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 1 0:2 / /sys/fs/cgroup/unified rw shared:3 - cgroup2 c rw",
+            (1, ("/sys/fs/cgroup/cpu",)),
+        ),
+    ],
+)
+def test_the_cgroup_version_in_charge(mountinfo: str, expected: tuple[int, tuple[str, ...]]) -> None:
+    assert host.cgroup_mounts(mountinfo) == expected
+
+
+def test_removal_looks_at_every_hierarchy() -> None:
+    hybrid = "30 1 0:1 / /c/cpu rw - cgroup cgroup rw,cpu\n31 1 0:2 / /c/unified rw shared:3 - cgroup2 c rw"
+    assert host.all_cgroup_mounts(hybrid) == ("/c/cpu", "/c/unified")
+
+
+def test_capabilities() -> None:
+    assert host.capabilities("Name:\tx\nCapEff:\t000001fffeffffff\n") >> host.CAP_SYS_RESOURCE & 1 == 0
+    assert host.capabilities("CapEff:\t000001ffffffffff\n") >> host.CAP_SYS_RESOURCE & 1 == 1
+
+
+def test_a_missing_program_is_an_expected_failure() -> None:
+    with pytest.raises(CommandFailed, match="no-such-program is not installed"):
+        host.run(["no-such-program"])
+    with pytest.raises(CommandFailed, match="exited with 3: cause"):
+        host.run(["sh", "-c", "echo cause >&2; exit 3"])
+
+
+def test_waiting_ends_with_what_was_last_seen() -> None:
+    now = [0.0]
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    with pytest.raises(NotReady, match="the node: not ready after 1 s; last seen: no socket"):
+        host.wait_for(lambda: "no socket", timeout=1, what="the node", clock=lambda: now[0], pause=pause)
+    answers = ["not yet", None]
+    host.wait_for(lambda: answers.pop(0), timeout=1, what="x", clock=lambda: now[0], pause=pause)
+
+
+def ready(name: str, status: str = "True") -> dict[str, t.Any]:
+    return {"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": status, "message": "m"}]}}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "gap"),
+    [
+        ([], [], "Node dev-1 has not registered"),
+        ([{"metadata": {"name": "dev-1"}}], [], "Node dev-1 is not Ready: no condition yet"),
+        ([ready("dev-1", "False")], [], "Node dev-1 is not Ready: m"),
+        ([ready("dev-1")], [ready("dns", "False")], "no pod of CoreDNS is Ready"),
+        ([ready("dev-1"), ready("gpu-0", "False")], [ready("a", "False"), ready("b")], None),
+    ],
+)
+def test_what_a_cluster_lacks(nodes: list[dict[str, t.Any]], pods: list[dict[str, t.Any]], gap: str | None) -> None:
+    assert health.cluster_gap(["dev-1"], nodes, pods) == gap
+
+
+def test_an_image_is_the_same_every_time_and_has_its_files(tmp_path: Path) -> None:
+    program = tmp_path / "etcd"
+    program.write_bytes(b"x" * 1000)
+    files = (
+        archive.ImageFile(src=str(program), dest="/usr/local/bin/etcd"),
+        archive.ImageFile(dest="/bin/sh", link="/usr/local/bin/etcd"),
+    )
+    image = archive.Image(name="muster.local/etcd:1", files=files, entrypoint=("/usr/local/bin/etcd",))
+    first, second = io.BytesIO(), io.BytesIO()
+    archive.write_image(image, first)
+    program.touch()
+    archive.write_image(image, second)
+    assert first.getvalue() == second.getvalue()
+    first.seek(0)
+    with tarfile.open(fileobj=first) as outer:
+        (layer,) = [name for name in outer.getnames() if name.endswith(".tar")]
+        data = outer.extractfile(layer)
+        assert data is not None
+        with tarfile.open(fileobj=io.BytesIO(data.read())) as inner:
+            assert {"usr/local/bin/etcd", "bin/sh", "tmp"} <= set(inner.getnames())
+            assert inner.getmember("usr/local/bin/etcd").mode == 0o755
+            assert inner.getmember("bin/sh").linkname == "/usr/local/bin/etcd"
+
+
+def test_a_program_comes_with_its_libraries() -> None:
+    ldd = "\tlinux-vdso.so.1 (0x1)\n\tlibnftables.so.1 => /lib/x/libnftables.so.1 (0x2)\n\t/lib64/ld-linux-x86-64.so.2 (0x3)\n"
+    files = archive.library_files("/usr/sbin/nft", "/usr/sbin/nft", ldd)
+    assert [file.dest for file in files] == ["/usr/sbin/nft", "/lib/x/libnftables.so.1", "/lib64/ld-linux-x86-64.so.2"]
+
+
+def test_programs_are_the_clusters_own(tmp_path: Path) -> None:
+    cached, bin_dir = tmp_path / "cache" / "kubelet", tmp_path / "bin"
+    cached.parent.mkdir()
+    cached.write_text("one")
+    wanted = {"kubelet": str(cached)}
+    assert node.link_programs(bin_dir, wanted, check=True) == ["kubelet"]
+    assert not bin_dir.exists()
+    assert node.link_programs(bin_dir, wanted, check=False) == ["kubelet"]
+    assert node.link_programs(bin_dir, wanted, check=False) == []
+    cached.unlink()
+    assert (bin_dir / "kubelet").read_text() == "one"
+    assert node.link_programs(bin_dir, wanted, check=False) == []
+
+
+def test_files_are_replaced_at_once_and_never_more_open_than_asked(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "secret"
+    assert node.write_if_changed(path, "one", 0o600)
+    assert not node.write_if_changed(path, "one", 0o600)
+    assert node.write_if_changed(path, "two", 0o600)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("two", 0o600)
+    assert [one.name for one in path.parent.iterdir()] == ["secret"]
+
+
+def test_the_audit_log_goes_with_those_it_was_rotated_to(tmp_path: Path) -> None:
+    for name in ("audit.log", "audit-2026-11-21T10-00-00.000.log", "other.log"):
+        (tmp_path / name).touch()
+    removal.remove_audit_log(tmp_path / "audit.log")
+    assert [path.name for path in tmp_path.iterdir()] == ["other.log"]
+
+
+def test_simulated_nodes_say_what_they_are() -> None:
+    group = {"name_prefix": "gpu", "count": 2, "labels": {"a": "b"}, "capacity": {"nvidia.com/gpu": 8}}
+    nodes = simulated_nodes([group])
+    assert [one["metadata"]["name"] for one in nodes] == ["gpu-0", "gpu-1"]
+    metadata = nodes[0]["metadata"]
+    assert metadata["labels"]["type"] == "kwok"
+    assert '"nvidia.com/gpu": "8"' in metadata["annotations"][simulation.CAPACITY_ANNOTATION]
+    assert "kwok.x-k8s.io/node" in metadata["annotations"][simulation.TAINTS_ANNOTATION]
+    assert simulated_nodes([]) == []
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [{"count": 1}],
+        [{"name_prefix": "a", "count": -1}],
+        [{"name_prefix": "a"}],
+        [{"name_prefix": "a", "count": 1, "gpus": 8}],
+        [{"name_prefix": "a", "count": 1}, {"name_prefix": "a", "count": 2}],
+    ],
+)
+def test_groups_of_simulated_nodes_are_checked(groups: list[dict[str, t.Any]]) -> None:
+    with pytest.raises(Exception, match=r"name_prefix|count"):
+        simulated_nodes(groups)
+
+
+def test_simulated_nodes_are_tainted_before_they_are_ready() -> None:
+    tainted, ready_stage = simulation.stages()[:2]
+    assert tainted["spec"]["next"]["patches"][0]["root"] == "spec"
+    assert ready_stage["spec"]["selector"]["matchExpressions"][0]["values"] == ["fake"]
+    assert simulation.stages_id() in CLUSTER_WITH_KWOK.settings().extra_programs[0][1]
+
+
+CLUSTER_WITH_KWOK = LocalCluster.of({**OPTIONS, "simulated_nodes": True})

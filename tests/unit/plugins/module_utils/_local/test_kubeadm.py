@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What kubeadm and the node's programs are told."""
+
+from __future__ import annotations
+
+import configparser
+import dataclasses
+import json
+import tomllib
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._local import kubeadm, node_files
+from ansible_collections.muster.ml.plugins.module_utils._local.spec import ClusterSpec
+
+SPEC = ClusterSpec.make(
+    name="dev", nodes=2, node_subnet="10.1.0.0/24", pod_subnet="10.2.0.0/16", service_subnet="10.3.0.0/16"
+)
+HOST = node_files.HostTraits(
+    python="/usr/bin/python3",
+    cgroup_version=1,
+    cgroup_mounts=("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/memory"),
+    may_raise_limits=True,
+    cni_bin_dirs=("/usr/lib/cni",),
+)
+BOUND = dataclasses.replace(HOST, may_raise_limits=False)
+SETTINGS = node_files.NodeSettings(pause_image="muster.local/kubernetes/pause:1")
+RELEASE = kubeadm.Release(kubernetes="v1.36.3", etcd="3.6.8", coredns="v1.14.2")
+AUDIT = kubeadm.AuditSettings(log_path="/var/log/muster/audit.log", policy_path="/etc/kubernetes/policy.json")
+
+
+def documents(host: node_files.HostTraits = HOST) -> dict[str, dict[str, object]]:
+    return {one["kind"]: one for one in kubeadm.init_documents(SPEC, host, RELEASE, AUDIT, api_qps=200)}
+
+
+def test_the_first_node_runs_pods_too() -> None:
+    registration = documents()["InitConfiguration"]["nodeRegistration"]
+    assert registration["taints"] == []  # type: ignore[index]
+    assert registration["criSocket"] == "unix:///run/muster/dev/dev-1/containerd.sock"  # type: ignore[index]
+
+
+def test_the_audit_log_is_bounded_and_reaches_the_host() -> None:
+    server = documents()["ClusterConfiguration"]["apiServer"]
+    flags = {one["name"]: one["value"] for one in server["extraArgs"]}  # type: ignore[index]
+    assert flags["audit-log-path"] == "/var/log/muster/audit.log"
+    assert (flags["audit-log-maxsize"], flags["audit-log-maxbackup"]) == ("100", "2")
+    assert {one["hostPath"] for one in server["extraVolumes"]} == {"/var/log/muster", "/etc/kubernetes/policy.json"}  # type: ignore[index]
+
+
+def test_every_write_of_muster_is_in_the_audit_log() -> None:
+    """No rule before the last may drop a write of somebody who is not the system itself."""
+    for rule in kubeadm.audit_policy()["rules"][:-1]:
+        assert rule["level"] == "None"
+        narrowed = {"users", "userGroups", "nonResourceURLs"} & set(rule)
+        assert narrowed or rule["namespaces"] == ["kube-node-lease"]
+    assert kubeadm.audit_policy()["rules"][-1] == {"level": "Metadata"}
+
+
+def test_without_the_capability_nobody_touches_oom_scores() -> None:
+    assert "oomScoreAdj" not in documents()["KubeletConfiguration"]
+    assert documents(BOUND)["KubeletConfiguration"]["oomScoreAdj"] == 0
+    for host, wanted in ((HOST, False), (BOUND, True)):
+        config = tomllib.loads(node_files.containerd_config(SPEC.node(1), host, SETTINGS))
+        assert config["plugins"]["io.containerd.cri.v1.runtime"]["restrict_oom_score_adj"] is wanted
+
+
+def test_containerd_knows_its_socket_and_never_pulls_the_pause_image() -> None:
+    config = tomllib.loads(node_files.containerd_config(SPEC.node(2), HOST, SETTINGS))
+    assert config["version"] == 3
+    assert config["grpc"]["address"] == "/run/muster/dev/dev-2/containerd.sock"
+    assert config["plugins"]["io.containerd.cri.v1.images"]["pinned_images"]["sandbox"] == SETTINGS.pause_image
+
+
+def test_images_made_here_are_never_collected() -> None:
+    assert documents()["KubeletConfiguration"]["imageGCHighThresholdPercent"] == 100
+
+
+def test_each_node_hands_out_its_own_addresses() -> None:
+    config = json.loads(node_files.cni_config(SPEC.node(2)))
+    assert config["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.2.1.0/24"}]]
+
+
+@pytest.mark.parametrize("index", [1, 2])
+def test_only_the_first_node_runs_extra_programs(index: int) -> None:
+    settings = dataclasses.replace(SETTINGS, extra_programs=(("kwok", "/bin/kwok"),))
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(node_files.supervisor_config(SPEC, SPEC.node(index), settings))
+    assert ("program:kwok" in parser) is (index == 1)
+    assert parser["program:kubelet"]["autorestart"] == "true"
+
+
+def test_the_node_enters_every_cgroup_before_its_namespaces() -> None:
+    lines = node_files.start_script(SPEC.node(1), HOST).splitlines()
+    assert "echo $$ > /sys/fs/cgroup/memory/muster-dev/dev-1/init/cgroup.procs" in lines
+    assert lines[-1].startswith("exec nsenter --net=/run/netns/muster-dev-1 unshare --mount")
+    assert "--kill-child" in lines[-1]
+
+
+def test_names_outside_fail_where_there_is_no_upstream() -> None:
+    assert node_files.resolver_config(SPEC, SETTINGS) == "nameserver 10.1.0.1\n"
+    upstream = dataclasses.replace(SETTINGS, dns_upstream=("192.0.2.53",))
+    assert node_files.resolver_config(SPEC, upstream) == "nameserver 192.0.2.53\n"
+
+
+def test_a_join_holds_its_token_and_the_authority() -> None:
+    (join,) = kubeadm.join_documents(SPEC, SPEC.node(2), token="abc.def", ca_hash="sha256:00")
+    assert join["discovery"]["bootstrapToken"]["apiServerEndpoint"] == "10.1.0.2:6443"
+    assert join["nodeRegistration"]["name"] == "dev-2"

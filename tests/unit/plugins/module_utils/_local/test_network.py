@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Only what is missing is done, and all of it is found again for removal."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._local import network
+from ansible_collections.muster.ml.plugins.module_utils._local.spec import ClusterSpec
+
+SPEC = ClusterSpec.make(
+    name="dev", nodes=2, node_subnet="10.1.0.0/24", pod_subnet="10.2.0.0/16", service_subnet="10.3.0.0/16"
+)
+
+
+class FakeHost:
+    """Answers `ip` and `nft` from what the steps given to it would have made."""
+
+    def __init__(self) -> None:
+        self.links: dict[str, dict[str, dict[str, t.Any]]] = {"": {"lo": {"ifname": "lo", "flags": ["UP"]}}}
+        self.routes: dict[str, list[dict[str, str]]] = {"": []}
+        self.tables: list[str] = []
+
+    def __call__(self, argv: Sequence[str]) -> str:
+        where = argv[argv.index("-n") + 1] if "-n" in argv else ""
+        if argv[0] == "nft":
+            return json.dumps({"nftables": [{"table": {"name": name}} for name in self.tables]})
+        found = self.links[where].values() if "addr" in argv else self.routes[where]
+        return json.dumps(list(found))
+
+    def do(self, step: network.Step) -> None:
+        argv = list(step.argv)
+        if argv[0] != "ip":
+            return
+        where = argv[2] if argv[1] == "-n" else ""
+        words = argv[3:] if where else argv[1:]
+        links = self.links.setdefault(where, {})
+        match words:
+            case ["netns", "add", name]:
+                self.links[name] = {"lo": {"ifname": "lo", "flags": []}}
+                self.routes[name] = []
+            case ["link", "add", name, *rest]:
+                links[name] = {"ifname": name, "flags": []}
+                if "netns" in rest:
+                    self.links[rest[-1]]["eth0"] = {"ifname": "eth0", "flags": []}
+            case ["addr", "add", address, "dev", name]:
+                local, _slash, length = address.partition("/")
+                entry = {"family": "inet", "local": local, "prefixlen": int(length)}
+                links[name].setdefault("addr_info", []).append(entry)
+            case ["link", "set", name, "up"]:
+                links[name]["flags"] = ["UP"]
+            case ["link", "set", name, "master", master]:
+                links[name]["master"] = master
+            case ["route", "replace", destination, "via", gateway, *_rest]:
+                self.routes[where].append({"dst": destination, "gateway": gateway})
+            case _:
+                raise AssertionError(f"unknown command {argv}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def settle(host: FakeHost, folder: Path) -> None:
+    for step in network.plan(SPEC, host, folder):
+        host.do(step)
+        if "netns" in step.argv and "add" in step.argv and "link" not in step.argv:
+            (folder / step.argv[-1]).touch()
+
+
+@pytest.fixture(autouse=True)
+def _programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network.shutil, "which", lambda name, **_where: f"/usr/sbin/{name}")
+
+
+def test_a_second_run_has_nothing_to_do(folder: Path) -> None:
+    host = FakeHost()
+    settle(host, folder)
+    assert network.plan(SPEC, host, folder) == []
+
+
+def test_pods_of_other_nodes_are_reached_by_routes(folder: Path) -> None:
+    host = FakeHost()
+    settle(host, folder)
+    assert {"dst": "10.2.1.0/24", "gateway": "10.1.0.3"} in host.routes["muster-dev-1"]
+    assert {"dst": "10.2.0.0/24", "gateway": "10.1.0.2"} in host.routes["muster-dev-2"]
+    assert {"dst": "10.2.0.0/24", "gateway": "10.1.0.2"} in host.routes[""]
+
+
+def test_what_was_lost_is_made_again(folder: Path) -> None:
+    host = FakeHost()
+    settle(host, folder)
+    host.links[""]["mu-dev-1"]["flags"] = []
+    host.routes["muster-dev-2"].clear()
+    assert [step.why for step in network.plan(SPEC, host, folder)] == [
+        "mu-dev-1 up",
+        "dev-2: route 10.2.0.0/24",
+        "dev-2: route default",
+    ]
+
+
+def test_a_veth_without_its_namespace_is_replaced(folder: Path) -> None:
+    host = FakeHost()
+    settle(host, folder)
+    (folder / "muster-dev-1").unlink()
+    steps = [step.why for step in network.plan(SPEC, host, folder)]
+    assert steps[:3] == ["network namespace muster-dev-1", "stale mu-dev-1", "veth mu-dev-1"]
+
+
+def test_removal_finds_everything_and_nothing_of_others(folder: Path) -> None:
+    host = FakeHost()
+    settle(host, folder)
+    (folder / "muster-dev-b-1").touch()
+    host.links[""]["mu-dev-b"] = {"ifname": "mu-dev-b"}
+    host.links[""]["mu-dev-b-1"] = {"ifname": "mu-dev-b-1"}
+    host.tables = ["muster_dev", "muster_dev_b", "filter"]
+    assert sorted(step.why for step in network.left(SPEC, host, folder)) == [
+        "interface mu-dev",
+        "interface mu-dev-1",
+        "interface mu-dev-2",
+        "network namespace muster-dev-1",
+        "network namespace muster-dev-2",
+        "nftables table",
+    ]
+
+
+def test_egress_is_one_table_of_our_own() -> None:
+    rules = network.egress_rules(SPEC)
+    assert rules.startswith("table ip muster_dev {")
+    assert 'ip saddr { 10.1.0.0/24, 10.2.0.0/16 } oifname != "mu-dev" masquerade' in rules

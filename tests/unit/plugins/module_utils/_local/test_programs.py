@@ -1,0 +1,202 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where programs come from: released files by checksum, Go modules by their pins."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import threading
+import typing as t
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, programs, survey
+from ansible_collections.muster.ml.plugins.module_utils._local.errors import CommandFailed, HostError, InvalidOption
+
+
+def archive(member: str, content: bytes) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        entry = tarfile.TarInfo(member)
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
+    return out.getvalue()
+
+
+FILES = {"/etcd": b"the program", "/etcd.tgz": archive("etcd-v3/etcd", b"from the archive")}
+
+
+class Site(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        content = FILES.get(self.path)
+        self.send_response(404 if content is None else 200)
+        self.end_headers()
+        if content and self.command == "GET":
+            self.wfile.write(content)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_args: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def site() -> t.Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def release(url: str, tmp_path: Path, *, member: str = "", checksum: str = "") -> programs.Release:
+    digest = hashlib.sha256(FILES["/" + url.rpartition("/")[2]]).hexdigest()
+    return programs.Release(
+        name="etcd", url=url, checksum=checksum or f"sha256:{digest}", member=member, cache_dir=tmp_path
+    )
+
+
+def test_a_released_program_is_kept_executable(site: str, tmp_path: Path) -> None:
+    path = programs.fetch(release(f"{site}/etcd", tmp_path))
+    assert path.read_bytes() == b"the program"
+    assert path.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_program_is_taken_out_of_its_archive(site: str, tmp_path: Path) -> None:
+    path = programs.fetch(release(f"{site}/etcd.tgz", tmp_path, member="etcd-v3/etcd"))
+    assert path.read_bytes() == b"from the archive"
+    assert [one.name for one in path.parent.iterdir()] == ["etcd"]
+
+
+def test_another_file_than_the_pinned_one_is_thrown_away(site: str, tmp_path: Path) -> None:
+    wanted = release(f"{site}/etcd", tmp_path, checksum="sha256:" + "0" * 64)
+    with pytest.raises(HostError, match="is not the one that was pinned"):
+        programs.fetch(wanted)
+    assert list(wanted.path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("checksum", ["", "sha256:", "sha256:12", "md5:" + "0" * 32])
+def test_nothing_goes_unverified(checksum: str, tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="no checksum is pinned"):
+        programs.Release(name="etcd", url="https://x/etcd", checksum=checksum, member="", cache_dir=tmp_path)
+
+
+def test_a_missing_member_is_named(site: str, tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="has no file nowhere/etcd"):
+        programs.fetch(release(f"{site}/etcd.tgz", tmp_path, member="nowhere/etcd"))
+
+
+def test_a_file_of_the_host_is_no_release(tmp_path: Path) -> None:
+    (tmp_path / "etcd").write_bytes(FILES["/etcd"])
+    with pytest.raises(HostError, match="could not be fetched"):
+        programs.fetch(release(f"file://{tmp_path}/etcd", tmp_path))
+
+
+def test_a_probe_says_whether_a_file_can_be_had(site: str) -> None:
+    assert programs.probe(f"{site}/etcd")
+    assert not programs.probe(f"{site}/nothing")
+    assert not programs.probe("http://127.0.0.1:1/etcd", timeout=1)
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    folder = tmp_path / "etcd"
+    folder.mkdir()
+    (folder / "go.mod").write_text("module x\n\ngo 1.26.0\n")
+    (folder / "go.sum").write_text("")
+    return folder
+
+
+def table(module: Path, **more: t.Any) -> list[dict[str, t.Any]]:
+    return [{"name": "etcd", "module_dir": str(module), "package": "./etcd", **more}]
+
+
+def test_released_files_come_first_where_they_can_be_reached(site: str, module: Path, tmp_path: Path) -> None:
+    digest = hashlib.sha256(FILES["/etcd"]).hexdigest()
+    rows = table(module, release={"url": f"{site}/etcd", "checksum": f"sha256:{digest}"})
+    assert [row["way"] for row in survey.resolve(rows, tmp_path, "auto")] == ["release"]
+    unreachable = table(module, release={"url": f"{site}/nothing", "checksum": f"sha256:{digest}"})
+    assert [row["way"] for row in survey.resolve(unreachable, tmp_path, "auto")] == ["go"]
+
+
+def test_without_a_checksum_modules_are_built_or_the_release_is_refused(module: Path, tmp_path: Path) -> None:
+    assert [row["way"] for row in survey.resolve(table(module), tmp_path, "auto")] == ["go"]
+    with pytest.raises(HostError, match="No released file with a checksum is pinned for etcd"):
+        survey.resolve(table(module), tmp_path, "release")
+
+
+def test_what_was_built_before_decides(site: str, module: Path, tmp_path: Path) -> None:
+    digest = hashlib.sha256(FILES["/etcd"]).hexdigest()
+    rows = table(module, release={"url": f"{site}/etcd", "checksum": f"sha256:{digest}"})
+    built = Path(survey.resolve(rows, tmp_path, "go")[0]["path"])
+    built.parent.mkdir(parents=True)
+    built.touch()
+    assert [row["way"] for row in survey.resolve(rows, tmp_path, "auto")] == ["go"]
+
+
+def build_of(module: Path, cache: Path, **more: t.Any) -> gobuild.GoBuild:
+    return gobuild.GoBuild(name="etcd", module_dir=module, package="./etcd", cache_dir=cache, **more)
+
+
+def test_the_same_pins_and_flags_are_one_program(module: Path, tmp_path: Path) -> None:
+    one = build_of(module, tmp_path)
+    assert one.path == build_of(module, tmp_path).path
+    assert one.path != build_of(module, tmp_path, ldflags="-X a.b=c").path
+    assert one.path != build_of(module, tmp_path, tags=("no_zfs",)).path
+    (module / "go.sum").write_text("x v1 h1:00=\n")
+    assert one.path != tmp_path / "bin" / one.key()[::-1] / "etcd"
+    assert one.key() == build_of(module, tmp_path).key()
+
+
+def test_a_program_appears_whole_or_not_at_all(module: Path, tmp_path: Path) -> None:
+    seen: dict[str, t.Any] = {}
+
+    def go(argv: list[str], **options: t.Any) -> str:
+        seen.update(argv=argv, **options)
+        Path(argv[argv.index("-o") + 1]).write_text("binary")
+        return ""
+
+    path = gobuild.build(build_of(module, tmp_path, tags=("a", "b")), runner=go)
+    assert path.read_text() == "binary"
+    assert seen["env"]["CGO_ENABLED"] == "0"
+    assert seen["argv"][seen["argv"].index("-tags") + 1] == "a,b"
+    assert seen["cwd"] == str(module)
+
+    def broken(argv: list[str], **_options: t.Any) -> str:
+        Path(argv[argv.index("-o") + 1]).write_text("half")
+        raise CommandFailed("go build exited with 1: no space left")
+
+    wanted = build_of(module, tmp_path, ldflags="-X other=1")
+    with pytest.raises(CommandFailed, match=r"Building etcd .* no space left.* GOPROXY"):
+        gobuild.build(wanted, runner=broken)
+    assert list(wanted.path.parent.iterdir()) == []
+
+
+def test_a_module_must_be_pinned(module: Path, tmp_path: Path) -> None:
+    (module / "go.sum").unlink()
+    with pytest.raises(InvalidOption, match=r"has no go\.sum"):
+        build_of(module, tmp_path).key()
+
+
+@pytest.mark.parametrize(
+    ("installed", "toolchain", "problem"),
+    [
+        ("go version go1.26.8 linux/amd64", "local", None),
+        ("go version go1.27rc1 linux/amd64", "local", None),
+        ("go version go1.21.0 linux/amd64", "auto", None),
+        ("go version go1.21.0 linux/amd64", "local", "Go 1.21.0 is too old: 1.26.8 is needed"),
+        ("go version go1.19.8 linux/amd64", "auto", "Go 1.19.8 is too old: 1.26.8 is needed"),
+        ("nothing", "", "Go of unknown version is too old: 1.26.8 is needed"),
+    ],
+)
+def test_an_old_go_may_fetch_a_newer_one(installed: str, toolchain: str, problem: str | None) -> None:
+    needed = gobuild.required_version("module x\n\ngo 1.26.8\n")
+    assert gobuild.version_problem(installed, toolchain, needed) == problem
