@@ -317,6 +317,8 @@ def _overall(groups: Sequence[GroupStatus]) -> tuple[State, str]:
 def _came_back(group: GroupStatus, trainers: Sequence[GroupStatus]) -> bool:
     """Whether the group lost pods that were there when the training began, rather than never having had them."""
     began = min((rank.started for trainer in trainers for rank in trainer.ranks if rank.started), default=None)
+    if any(rank.phase == "Terminating" for rank in group.ranks):
+        return True
     return began is not None and (
         len(group.ranks) < group.wanted or any(rank.created > began for rank in group.ranks if rank.phase != "Running")
     )
