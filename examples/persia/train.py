@@ -167,7 +167,7 @@ class Trainer:
             shutil.rmtree(path)
 
     def check_embeddings(self, ctx: TrainCtx) -> None:
-        """An embedding server that was replaced comes back empty, and PERSIA trains on with new random embeddings."""
+        """An embedding server that was replaced comes back empty; what is lost must not be saved over what is good."""
         before, self.embeddings = self.embeddings, sum(ctx.get_embedding_size())
         if self.embeddings < before:
             raise TrainingError(
