@@ -50,7 +50,7 @@ PLACEMENT: Spec = {
 IMAGE: Spec = {
     "image": {"type": "str"},
     "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"]},
-    "image_pull_secrets": {"type": "list", "elements": "str"},
+    "image_pull_secrets": {"type": "list", "elements": "str", "no_log": False},  # names, not secrets
 }
 POD: Spec = {
     **IMAGE,

@@ -68,7 +68,7 @@ def test_forbidden_names_user_verb_and_resource() -> None:
 )
 def test_kinds_of_errors(status: int, message: str, kind: type[errors.MusterError]) -> None:
     found = error(status, message=message)
-    assert type(found) is kind
+    assert found.__class__ is kind
     assert found.ref == REF
     assert (message or "HTTP status 503") in str(found) or kind in (errors.Unauthorized, errors.Terminating)
 

@@ -63,7 +63,7 @@ def definition(plural: str = "foos", kind: str = "Foo") -> Manifest:
     }
 
 
-def foo(name: str = "f") -> Manifest:
+def widget(name: str = "f") -> Manifest:
     return {
         "apiVersion": "x.io/v1",
         "kind": "Foo",
@@ -98,7 +98,7 @@ def established(cluster: FakeCluster) -> FakeCluster:
 
 
 def test_first_run_creates_and_second_run_writes_nothing(established: FakeCluster) -> None:
-    objects = [space("ml"), config("a", "ml"), secret("x"), definition(), foo()]
+    objects = [space("ml"), config("a", "ml"), secret("x"), definition(), widget()]
     first = apply(established, *objects)
     assert set(actions(first).values()) == {"created"}
     established.requests.clear()
@@ -117,7 +117,7 @@ def test_a_rerun_reads_one_list_per_kind_and_namespace(cluster: FakeCluster) -> 
 
 
 def test_check_mode_from_nothing_shows_all_and_writes_nothing(cluster: FakeCluster) -> None:
-    objects = [space("ml"), config("a", "ml"), definition(), foo(), secret("hunter2")]
+    objects = [space("ml"), config("a", "ml"), definition(), widget(), secret("hunter2")]
     plan = apply(cluster, *objects, check=True)
     assert cluster.writes == []
     assert cluster.objects == {}
@@ -130,7 +130,7 @@ def test_check_mode_from_nothing_shows_all_and_writes_nothing(cluster: FakeClust
 
 
 def test_check_mode_knows_what_an_earlier_task_would_have_made(cluster: FakeCluster) -> None:
-    report = apply(cluster, config("a", "from-another-role"), foo(), check=True)
+    report = apply(cluster, config("a", "from-another-role"), widget(), check=True)
     assert set(actions(report).values()) == {"created"}
 
 
@@ -283,7 +283,7 @@ def test_a_namespace_that_is_being_deleted(cluster: FakeCluster) -> None:
 
 def test_a_missing_kind(cluster: FakeCluster) -> None:
     with pytest.raises(MissingKind, match=r"does not serve Foo \(x.io/v1\)"):
-        apply(cluster, config(), foo())
+        apply(cluster, config(), widget())
     assert cluster.writes == []
 
 
@@ -393,7 +393,7 @@ def test_a_claim_is_never_recreated(cluster: FakeCluster) -> None:
 
 def test_prune_removes_what_is_no_longer_wanted_of_any_kind(established: FakeCluster) -> None:
     established.add(space("other"))
-    apply(established, config(), config("b"), config("c", "other"), stateful(), definition(), foo())
+    apply(established, config(), config("b"), config("c", "other"), stateful(), definition(), widget())
     report = apply(established, config(), prune=True, check=True)
     assert established.stored("ConfigMap", "b", "default")
     run = apply(established, config(), prune=True)
@@ -427,7 +427,7 @@ def test_data_is_kept_without_an_explicit_word(cluster: FakeCluster) -> None:
 
 def test_a_definition_with_objects_of_others_is_kept(established: FakeCluster) -> None:
     apply(established, definition())
-    apply(established, foo("theirs"), owner="o.theirs")
+    apply(established, widget("theirs"), owner="o.theirs")
     report = apply(established, prune=True)
     assert actions(report) == {"CustomResourceDefinition foos.x.io": "kept"}
     assert "Foo default/theirs" in report.changes[0].reason
@@ -443,7 +443,7 @@ def test_delete_by_owner_and_again(cluster: FakeCluster) -> None:
 
 
 def test_delete_of_what_is_not_there_sends_nothing(cluster: FakeCluster) -> None:
-    report = delete_objects(cluster, [config(), foo()], check=False, wait=True)
+    report = delete_objects(cluster, [config(), widget()], check=False, wait=True)
     assert set(actions(report).values()) == {"unchanged"}
     assert cluster.writes == []
 
@@ -512,10 +512,10 @@ def test_what_was_applied_is_in_the_error_of_a_wait(cluster: FakeCluster) -> Non
 
 
 def test_an_object_of_a_changing_kind_is_judged_by_the_new_kind(established: FakeCluster) -> None:
-    apply(established, definition(), foo())
+    apply(established, definition(), widget())
     newer = definition()
     newer["spec"]["versions"][0]["schema"] = {"new": "field"}
-    changed = foo()
+    changed = widget()
     changed["spec"]["new"] = 1
     established.requests.clear()
     assert set(actions(apply(established, newer, changed, check=True)).values()) == {"updated"}
