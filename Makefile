@@ -22,8 +22,10 @@ setup: ## make .venv (pinned) and link this clone as the collection muster.ml
 run: ## the main job: a cluster on this machine, the systems on it, a model trained (again: nothing to change)
 	@scripts/play site.yml -i $(INVENTORY) $(ARGS)
 
-prove: ## check every claim on a running cluster, faults included: make prove SYSTEMS=persia
-	@scripts/play playbooks/prove.yml -i $(INVENTORY) -e '{prove_faults: true, prove_systems: [$(SYSTEMS)]}' $(ARGS)
+prove: ## check every claim, faults included, on a local cluster made for it: make prove SYSTEMS=persia
+	@scripts/play playbooks/prove.yml -i inventories/local -e '{prove_systems: [$(SYSTEMS)], prove_faults: true, \
+		prove_remove_cluster: true, local_cluster_name: prove, \
+		local_cluster_audit_log: /var/log/muster/prove/audit.log}' $(ARGS)
 
 test: ## every check, from nothing: static, unit, sanity, molecule on a real cluster (ONLY='ruff unit' for a few)
 	@scripts/setup test
