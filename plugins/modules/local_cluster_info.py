@@ -157,7 +157,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Must
 from ansible_collections.muster.ml.plugins.module_utils._local import host
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.health import cluster_gap
-from ansible_collections.muster.ml.plugins.module_utils._local.survey import Survey
+from ansible_collections.muster.ml.plugins.module_utils._local.survey import Survey, admin_kubeconfig
 from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -187,24 +187,29 @@ def api_gap(cluster: LocalCluster, kubeconfig: Path) -> str | None:
     return cluster_gap([node.name for node in cluster.spec.all_nodes], nodes, pods)
 
 
+def wait_for_api(cluster: LocalCluster, admin: Path, params: dict[str, t.Any]) -> str | None:
+    """What is missing, after waiting for it where that was asked for."""
+    if params["wait"]:
+        host.wait_for(
+            lambda: api_gap(cluster, admin),
+            timeout=params["wait_timeout"],
+            what=f"local cluster {cluster.spec.name}",
+            interval=0.5,
+        )
+        return None
+    return api_gap(cluster, admin)
+
+
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    cluster = LocalCluster.of(ctx.params["cluster"])
-    params = ctx.params
+    cluster, params = LocalCluster.of(ctx.params["cluster"]), ctx.params
+    # The wait comes first: what is told of nodes and processes is how they are after it.
+    gap = wait_for_api(cluster, admin_kubeconfig(cluster), params)
     table = [
         {**row, "module_dir": f"{params['module_root']}/{row['module']}", "release": params["release"].get(row["name"])}
         for row in params["programs"]
     ]
     survey = Survey.make(cluster, table, Path(params["cache_dir"]), params["source"])
-    gap = api_gap(cluster, survey.admin_kubeconfig)
-    if ctx.params["wait"] and gap:
-        host.wait_for(
-            lambda: api_gap(cluster, survey.admin_kubeconfig),
-            timeout=ctx.params["wait_timeout"],
-            what=f"local cluster {cluster.spec.name}",
-            interval=0.5,
-        )
-        gap = None
-    current = survey.kubeconfig_current(ctx.params["kubeconfig"])
+    current = survey.kubeconfig_current(params["kubeconfig"])
     return {"changed": False, **survey.result(gap or "", kubeconfig_current=current)}
 
 

@@ -57,14 +57,10 @@ class Survey:
             surplus=surplus(cluster),
         )
 
-    @property
-    def admin_kubeconfig(self) -> Path:
-        return Path(self.cluster.spec.control_plane.state_dir) / "own/etc/kubernetes/admin.conf"
-
     def kubeconfig_current(self, path: str | None) -> bool:
         if not path:
             return True
-        wanted, have = self.admin_kubeconfig, Path(path).expanduser()
+        wanted, have = admin_kubeconfig(self.cluster), Path(path).expanduser()
         return wanted.is_file() and have.is_file() and have.read_bytes() == wanted.read_bytes()
 
     def result(self, gap: str, *, kubeconfig_current: bool) -> dict[str, t.Any]:
@@ -86,11 +82,15 @@ class Survey:
             "nodes": self.nodes,
             "surplus": self.surplus,
             "endpoint": f"https://{self.cluster.spec.endpoint}",
-            "admin_kubeconfig": str(self.admin_kubeconfig) if self.admin_kubeconfig.is_file() else "",
+            "admin_kubeconfig": str(admin_kubeconfig(self.cluster)) if admin_kubeconfig(self.cluster).is_file() else "",
             "kubeconfig_current": kubeconfig_current,
             "not_ready": gap,
             "leftovers": leftovers(self.cluster.spec),
         }
+
+
+def admin_kubeconfig(cluster: LocalCluster) -> Path:
+    return Path(cluster.spec.control_plane.state_dir) / "own/etc/kubernetes/admin.conf"
 
 
 def resolve(table: list[Row], cache_dir: Path, source: str) -> list[Row]:
