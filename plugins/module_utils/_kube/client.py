@@ -104,7 +104,8 @@ class Transport:
             except ssl.SSLCertVerificationError as exc:
                 raise self._untrusted(exc) from exc
             except (OSError, http.client.HTTPException) as exc:
-                if isinstance(exc, ssl.SSLError) or not patience.again(limit=limit):
+                # TLS that never worked will not begin to. One that did breaks off so: with the server, or after 90 idle seconds.
+                if (isinstance(exc, ssl.SSLError) and not self._answered) or not patience.again(limit=limit):
                     raise self._unreachable(exc) from exc
                 continue
             if answer.status == 401 and not renewed:

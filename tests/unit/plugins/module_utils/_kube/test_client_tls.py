@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A TLS connection that the server ended: after 90 idle seconds, or because it goes down."""
+
+from __future__ import annotations
+
+import ssl
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.client import Answer, HttpCluster, Transport
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Unreachable
+from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
+
+POD = Ref("v1", "Pod", "p", "ml")
+BROKEN = ssl.SSLEOFError(8, "EOF occurred in violation of protocol")
+
+
+class Wire(Transport):
+    """Answers from a list; an exception in it is raised."""
+
+    def __init__(self, clock: FakeClock, *answers: Answer | Exception) -> None:
+        super().__init__(Connection(server="https://127.0.0.1:1", source="a test"), clock)
+        self.answers = list(answers)
+
+    def _exchange(self, *args: t.Any) -> Answer:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        self._answered = True
+        return answer
+
+
+def pod() -> Answer:
+    return Answer(200, b'{"metadata": {"name": "p"}}')
+
+
+def test_a_connection_that_worked_is_made_anew(clock: FakeClock) -> None:
+    wire = Wire(clock, pod(), BROKEN, pod())
+    kube = HttpCluster(wire)
+    assert kube.get(POD) == kube.get(POD)
+    assert wire.answers == []
+
+
+def test_one_that_never_worked_is_told_at_once(clock: FakeClock) -> None:
+    wire = Wire(clock, BROKEN, pod())
+    with pytest.raises(Unreachable, match="EOF occurred"):
+        HttpCluster(wire).get(POD)
+    assert len(wire.answers) == 1
