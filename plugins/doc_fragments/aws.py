@@ -26,6 +26,8 @@ attributes:
     support: full
     details:
       - A second run sends no request that changes anything.
+  action:
+    support: none
   action_group:
     description: Use C(group/muster.ml.aws) in C(module_defaults) to set defaults for this module.
     support: full
@@ -35,7 +37,7 @@ notes:
   - Tested against a simulated account, see C(docs/playbooks/eks.md). Not run against AWS itself.
 """
 
-    WAIT = r"""
+    WAITS = r"""
 options:
   wait:
     description:

@@ -110,6 +110,8 @@ def tool_env() -> dict[str, str]:
     return {
         "ANSIBLE_COLLECTIONS_PATH": str(BUILD / "tree"),
         "ANSIBLE_CONFIG": str(empty_config()),
+        # antsibull-docs copies a collection as git knows it; .venv lies in our own clone, which ignores it: nothing came.
+        "GIT_CEILING_DIRECTORIES": str(ROOT),
         "HOME": str(private_home()),
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR") or str(cache_home().parent / "pip"),

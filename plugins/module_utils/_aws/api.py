@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Calls to AWS: retried where AWS asks for it, and with its refusals said in words that name the object.
+
+Takes boto3 clients made by somebody else; imports no AWS library, so that what is above it can be tested without one.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from .errors import CallRefused
+from .plan import Body, Step
+
+# botocore retries these a few times by itself; a busy account needs more patience than that.
+THROTTLED = {
+    "RequestLimitExceeded",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "ThrottledException",
+    "TooManyRequestsException",
+}
+MISSING = {"AccessPointNotFound", "FileSystemNotFound", "NoSuchEntity", "PolicyNotFound", "ResourceNotFoundException"}
+# IAM is eventually consistent: a role made a moment ago may not be seen yet by the service that is to use it.
+ROLE_NOT_SEEN = (
+    "could not be assumed",
+    "does not exist",
+    "EKS Managed Policies",
+    "Error in role params",
+    "service principals",
+    "trusted entity",
+)
+BUSY = ("currently in status", "not in Active State")
+HINTS = {
+    "AccessDenied": "The caller lacks this permission; see the policy in docs/playbooks/eks.md",
+    "AccessDeniedException": "The caller lacks this permission; see the policy in docs/playbooks/eks.md",
+    "UnauthorizedOperation": "The caller lacks this permission; see the policy in docs/playbooks/eks.md",
+    "ResourceLimitExceededException": "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
+    "ExpiredToken": "Renew the credentials and run again; what is done stays done",
+    "ExpiredTokenException": "Renew the credentials and run again; what is done stays done",
+    "UnrecognizedClientException": "Check the access key and the region",
+    "InvalidClientTokenId": "Check the access key and the region",
+}
+
+
+class Clock(t.Protocol):
+    def now(self) -> float: ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class RealClock:
+    def now(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def pauses(first: float = 1.0, longest: float = 15.0) -> t.Iterator[float]:
+    """Ever longer pauses: short ones for what takes seconds, none too short for what takes a quarter of an hour."""
+    pause = first
+    while True:
+        yield pause
+        pause = min(pause * 1.5, longest)
+
+
+class Api:
+    """One account and region."""
+
+    def __init__(self, connect: t.Callable[[str], t.Any], clock: Clock | None = None, patience: float = 90.0) -> None:
+        self._connect = connect
+        self._clients: dict[str, t.Any] = {}
+        self.clock = clock or RealClock()
+        self.patience = patience
+
+    def _client(self, service: str) -> t.Any:
+        if service not in self._clients:
+            self._clients[service] = self._connect(service)
+        return self._clients[service]
+
+    def read(self, label: str, service: str, operation: str, **request: t.Any) -> Body | None:
+        """Ask; None where the thing does not exist."""
+        try:
+            return self._send(label, Step(operation, request, "read", service))
+        except CallRefused as refused:
+            if refused.code in MISSING:
+                return None
+            raise
+
+    def pages(self, label: str, service: str, operation: str, key: str, **request: t.Any) -> list[t.Any]:
+        """Everything that a listing has, page after page."""
+        client = self._client(service)
+        if not client.can_paginate(operation):
+            return list((self.read(label, service, operation, **request) or {}).get(key, []))
+        try:
+            return [item for page in client.get_paginator(operation).paginate(**request) for item in page.get(key, [])]
+        except Exception as error:
+            refused = _refusal(label, Step(operation, request, "list", service), error)
+            if refused.code in MISSING:
+                return []
+            raise refused from error
+
+    def write(self, label: str, step: Step) -> Body:
+        return self._send(label, step)
+
+    def _send(self, label: str, step: Step) -> Body:
+        """One call, again while AWS says that it is too early. The last refusal is the one that is told."""
+        deadline = self.clock.now() + self.patience
+        for pause in pauses():
+            try:
+                return t.cast(Body, getattr(self._client(step.service), step.operation)(**step.request))
+            except Exception as error:
+                refused = _refusal(label, step, error)
+                if not too_early(step, refused) or self.clock.now() + pause > deadline:
+                    raise refused from error
+            self.clock.sleep(pause)
+        raise AssertionError("pauses never end")
+
+
+def too_early(step: Step, refused: CallRefused) -> bool:
+    """Whether the same request may be accepted in a while."""
+    if refused.code in THROTTLED:
+        return True
+    if step.says in ("read", "list"):
+        return False
+    words = BUSY + (ROLE_NOT_SEEN if refused.code == "InvalidParameterException" else ())
+    return any(word in str(refused) for word in words)
+
+
+def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
+    """AWS's answer as an error of ours; anything that is no answer of AWS is not ours to judge."""
+    answer = getattr(error, "response", None)
+    if answer is None:
+        if type(error).__module__.startswith("botocore"):
+            return CallRefused(
+                f"{label}: {step.operation}: {error}",
+                code=type(error).__name__,
+                hint="Check region, credentials and network",
+            )
+        raise error
+    code, message = answer["Error"]["Code"], answer["Error"].get("Message", "").rstrip(".")
+    what = "" if step.says in ("read", "list") else f" ({step.says})"
+    return CallRefused(
+        f"{label}: {step.operation}{what} was refused: {code}: {message}", code=code, hint=HINTS.get(code, "")
+    )

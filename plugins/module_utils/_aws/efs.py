@@ -1,0 +1,302 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""EFS file systems, with their mount targets, and access points as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .api import Api
+from .converge import status_state
+from .errors import AwsError, CallRefused, InvalidInput
+from .plan import (
+    GONE,
+    Body,
+    Comparison,
+    Plan,
+    State,
+    Step,
+    creation,
+    deletion,
+    same_members,
+    tag_change,
+    tag_dict,
+    tag_list,
+    tag_steps,
+    visible,
+    without_none,
+)
+
+STATE = "LifeCycleState"
+READY = ("available",)
+BROKEN = ("error",)
+
+
+def efs_tag_steps(
+    compare: Comparison, resource: str, current: dict[str, str], tags: dict[str, str] | None, purge: bool
+) -> list[Step]:
+    change = tag_change(current, tags, purge=purge)
+    if change is None:
+        return []
+    return tag_steps(
+        compare,
+        change,
+        Step("tag_resource", {"ResourceId": resource, "Tags": tag_list(change.put)}, "tags", "efs"),
+        Step("untag_resource", {"ResourceId": resource, "TagKeys": change.remove}, "without tags", "efs"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class EfsFileSystem:
+    """Found by its creation token, of which EFS allows one each, here the name."""
+
+    name: str
+    performance_mode: str | None = None
+    throughput_mode: str | None = None
+    provisioned_throughput_in_mibps: float | None = None
+    encrypted: bool = True
+    kms_key_id: str | None = None
+    backup: bool | None = None
+    transition_to_ia: str | None = None
+    mount_targets: list[Body] | None = None
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"EFS file system {self.name}"
+
+    @property
+    def _tags(self) -> dict[str, str] | None:
+        """The console shows the tag Name; it stays when other tags are purged."""
+        return None if self.tags is None else {"Name": self.name, **self.tags}
+
+    def read(self, api: Api) -> Body | None:
+        found = api.read(self.label, "efs", "describe_file_systems", CreationToken=self.name)
+        rows = (found or {}).get("FileSystems", [])
+        if not rows:
+            return None
+        live, named = rows[0], {"FileSystemId": rows[0]["FileSystemId"]}
+        targets = api.pages(self.label, "efs", "describe_mount_targets", "MountTargets", **named)
+        backup = api.read(self.label, "efs", "describe_backup_policy", **named) or {}
+        lifecycle = api.read(self.label, "efs", "describe_lifecycle_configuration", **named) or {}
+        return {
+            **live,
+            "MountTargets": [{**target, "SecurityGroups": self._groups(api, target)} for target in targets],
+            "BackupPolicy": backup.get("BackupPolicy", {"Status": "DISABLED"}),
+            "LifecyclePolicies": lifecycle.get("LifecyclePolicies", []),
+        }
+
+    def _groups(self, api: Api, target: Body) -> list[str]:
+        request = {"MountTargetId": target["MountTargetId"]}
+        found = api.read(self.label, "efs", "describe_mount_target_security_groups", **request)
+        return sorted((found or {}).get("SecurityGroups", []))
+
+    def state(self, live: Body | None) -> State:
+        """The least ready of the file system and its mount targets."""
+        if live is None:
+            return GONE
+        states = [status_state(live, READY, BROKEN, STATE)]
+        for target in live["MountTargets"]:
+            state = status_state(target, READY, BROKEN, STATE)
+            states.append(dataclasses.replace(state, seen=f"{state.seen}: mount target in {target['SubnetId']}"))
+        return next((s for s in states if s.failure), None) or next((s for s in states if not s.settled), states[0])
+
+    def update_request(self, update: str) -> Body:
+        raise AssertionError(f"EFS has no updates to wait for, and {update} is none")
+
+    def explain(self, refused: CallRefused) -> AwsError:
+        if refused.code == "FileSystemInUse":
+            return CallRefused(
+                str(refused), code=refused.code, hint="Somebody else has mount targets on it; remove those first"
+            )
+        return refused
+
+    def plan(self, live: Body | None) -> Plan:
+        self._validate()
+        if live is None or live[STATE] == "deleting":
+            return self._creation()
+        self._refuse_immutable(live)
+        named = {"FileSystemId": live["FileSystemId"]}
+        compare = Comparison()
+        steps = [*self._throughput(compare, live, named), *self._policies(compare, live, named)]
+        steps += self._targets(compare, live, named)
+        steps += efs_tag_steps(compare, live["FileSystemId"], tag_dict(live.get("Tags")), self._tags, self.purge_tags)
+        return compare.plan(steps)
+
+    def _creation(self) -> Plan:
+        """The rest needs the id of what is made: planned here against the file system as EFS would make it."""
+        create = Step("create_file_system", self._create_request(), "create", "efs", "settled")
+        named = {"FileSystemId": self.name}
+        new: Body = {**named, "MountTargets": [], "BackupPolicy": {"Status": "DISABLED"}, "LifecyclePolicies": []}
+        compare = Comparison()
+        later = (*self._policies(compare, new, named), *self._targets(compare, new, named))
+        return Plan((create,), {}, {**visible(create.request), **compare.after}, later)
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        """Mount targets first; EFS deletes no file system that has some."""
+        if live is None or live[STATE] == "deleting":
+            return Plan()
+        targets = [self._remove(target) for target in live["MountTargets"]]
+        request = {"FileSystemId": live["FileSystemId"]}
+        return deletion(live, *targets, Step("delete_file_system", request, "delete, with its data", "efs", "gone"))
+
+    def _validate(self) -> None:
+        if (self.throughput_mode == "provisioned") != (self.provisioned_throughput_in_mibps is not None):
+            raise InvalidInput(
+                f"{self.label}: throughput_mode is {self.throughput_mode}, provisioned_throughput_in_mibps "
+                f"{self.provisioned_throughput_in_mibps}",
+                hint="Give the second for the mode provisioned, and for no other",
+            )
+
+    def _create_request(self) -> Body:
+        return without_none(
+            {
+                "CreationToken": self.name,
+                "PerformanceMode": self.performance_mode,
+                "ThroughputMode": self.throughput_mode,
+                "ProvisionedThroughputInMibps": self.provisioned_throughput_in_mibps,
+                "Encrypted": self.encrypted,
+                "KmsKeyId": self.kms_key_id,
+                "Tags": tag_list(self._tags or {"Name": self.name}),
+            }
+        )
+
+    def _refuse_immutable(self, live: Body) -> None:
+        for option, current, wanted in (
+            ("encrypted", live["Encrypted"], self.encrypted),
+            ("performance_mode", live["PerformanceMode"], self.performance_mode),
+        ):
+            if wanted is not None and wanted != current:
+                raise InvalidInput(
+                    f"{self.label} has {option} {current}; EFS cannot change it to {wanted}",
+                    hint="Make another file system and copy the data (AWS DataSync)",
+                )
+
+    def _throughput(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
+        changed = [
+            compare.differs("throughput_mode", live["ThroughputMode"], self.throughput_mode),
+            compare.differs(
+                "provisioned_throughput_in_mibps",
+                live.get("ProvisionedThroughputInMibps"),
+                self.provisioned_throughput_in_mibps,
+            ),
+        ]
+        if not any(changed):
+            return []
+        request = {
+            **named,
+            "ThroughputMode": self.throughput_mode,
+            "ProvisionedThroughputInMibps": self.provisioned_throughput_in_mibps,
+        }
+        return [Step("update_file_system", without_none(request), "throughput", "efs", "settled")]
+
+    def _policies(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
+        steps = []
+        backup = live["BackupPolicy"]["Status"] in ("ENABLED", "ENABLING")
+        if compare.differs("backup", backup, self.backup):
+            request = {**named, "BackupPolicy": {"Status": "ENABLED" if self.backup else "DISABLED"}}
+            steps.append(Step("put_backup_policy", request, f"backup {'on' if self.backup else 'off'}", "efs"))
+        found = (rule["TransitionToIA"] for rule in live["LifecyclePolicies"] if "TransitionToIA" in rule)
+        if compare.differs("transition_to_ia", next(found, "NEVER"), self.transition_to_ia):
+            others = [rule for rule in live["LifecyclePolicies"] if "TransitionToIA" not in rule]
+            ours = [] if self.transition_to_ia == "NEVER" else [{"TransitionToIA": self.transition_to_ia}]
+            request = {**named, "LifecyclePolicies": [*ours, *others]}
+            steps.append(Step("put_lifecycle_configuration", request, "lifecycle", "efs"))
+        return steps
+
+    @staticmethod
+    def _remove(target: Body) -> Step:
+        says = f"delete mount target in {target['SubnetId']}"
+        return Step("delete_mount_target", {"MountTargetId": target["MountTargetId"]}, says, "efs", "settled")
+
+    def _targets(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
+        """One mount target per subnet; subnets that are no longer named lose theirs."""
+        if self.mount_targets is None:
+            return []
+        current = {target["SubnetId"]: target for target in live["MountTargets"]}
+        wanted = {target["subnet_id"]: target.get("security_groups") for target in self.mount_targets}
+        steps = [self._remove(target) for subnet, target in current.items() if subnet not in wanted]
+        for subnet, groups in wanted.items():
+            if subnet not in current:
+                request = without_none({**named, "SubnetId": subnet, "SecurityGroups": groups})
+                steps.append(Step("create_mount_target", request, f"mount target in {subnet}", "efs", "settled"))
+            elif same_members(current[subnet]["SecurityGroups"], groups) is not None:
+                request = {"MountTargetId": current[subnet]["MountTargetId"], "SecurityGroups": groups}
+                says = f"security groups of the mount target in {subnet}"
+                steps.append(Step("modify_mount_target_security_groups", request, says, "efs"))
+        if steps:
+            before = {subnet: target["SecurityGroups"] for subnet, target in current.items()}
+            compare.differs("mount_targets", before, wanted)
+        return steps
+
+
+@dataclasses.dataclass(frozen=True)
+class EfsAccessPoint:
+    """Found by its tag Name within a file system: EFS itself names access points for us."""
+
+    file_system_id: str
+    name: str
+    posix_user: Body | None = None
+    root_directory: Body | None = None
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"EFS access point {self.name} of {self.file_system_id}"
+
+    def read(self, api: Api) -> Body | None:
+        rows = api.pages(self.label, "efs", "describe_access_points", "AccessPoints", FileSystemId=self.file_system_id)
+        named = [row for row in rows if tag_dict(row.get("Tags")).get("Name") == self.name and row[STATE] != "deleted"]
+        if len(named) > 1:
+            ids = ", ".join(row["AccessPointId"] for row in named)
+            raise InvalidInput(f"{self.label}: {ids} all have this name", hint="Rename or delete all but one of them")
+        return t.cast(Body, named[0]) if named else None
+
+    def state(self, live: Body | None) -> State:
+        return status_state(live, READY, BROKEN, STATE)
+
+    def update_request(self, update: str) -> Body:
+        raise AssertionError(f"EFS has no updates to wait for, and {update} is none")
+
+    def plan(self, live: Body | None) -> Plan:
+        if live is None or live[STATE] == "deleting":
+            return creation(Step("create_access_point", self._create_request(), "create", "efs", "settled"))
+        for option, current, wanted in (
+            ("posix_user", live.get("PosixUser"), self.posix_user),
+            ("root_directory", live.get("RootDirectory"), self.root_directory),
+        ):
+            if wanted is not None and wanted != current:
+                raise InvalidInput(
+                    f"{self.label} has {option} {current}; EFS cannot change it to {wanted}",
+                    hint="Give the new access point another name, or delete this one first (its files stay)",
+                )
+        compare = Comparison()
+        tags = None if self.tags is None else {"Name": self.name, **self.tags}
+        current = tag_dict(live.get("Tags"))
+        return compare.plan(efs_tag_steps(compare, live["AccessPointId"], current, tags, self.purge_tags))
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None or live[STATE] == "deleting":
+            return Plan()
+        request = {"AccessPointId": live["AccessPointId"]}
+        return deletion(live, Step("delete_access_point", request, "delete; its files stay", "efs", "gone"))
+
+    def _create_request(self) -> Body:
+        return without_none(
+            {
+                # Sent twice, for whatever reason, it still makes one.
+                "ClientToken": f"muster-{self.name}"[:64],
+                "FileSystemId": self.file_system_id,
+                "PosixUser": self.posix_user,
+                "RootDirectory": self.root_directory,
+                "Tags": tag_list({"Name": self.name, **(self.tags or {})}),
+            }
+        )

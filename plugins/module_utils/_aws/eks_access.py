@@ -1,0 +1,216 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Access entries and pod identity associations of EKS as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .api import Api
+from .errors import AwsError, CallRefused, InvalidInput
+from .plan import GONE, Body, Comparison, Plan, State, Step, creation, deletion, eks_tag_steps, tag_change, without_none
+
+
+class Immediate:
+    """What is there as soon as AWS has answered."""
+
+    def state(self, live: Body | None) -> State:
+        return State(settled=True, seen="there") if live else GONE
+
+    def update_request(self, update: str) -> Body:
+        raise AssertionError(f"nothing here has updates to wait for, and {update} is none")
+
+
+@dataclasses.dataclass(frozen=True)
+class EksAccessEntry(Immediate):
+    cluster_name: str
+    principal_arn: str
+    type: str | None = None
+    username: str | None = None
+    kubernetes_groups: list[str] | None = None
+    policies: list[Body] | None = None
+    purge_policies: bool = True
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"EKS access entry of {self.principal_arn} in cluster {self.cluster_name}"
+
+    @property
+    def _named(self) -> Body:
+        return {"clusterName": self.cluster_name, "principalArn": self.principal_arn}
+
+    def read(self, api: Api) -> Body | None:
+        found = api.read(self.label, "eks", "describe_access_entry", **self._named)
+        if not found:
+            return None
+        key = "associatedAccessPolicies"
+        rows = api.pages(self.label, "eks", "list_associated_access_policies", key, **self._named)
+        return {**found["accessEntry"], "policies": [policy_view(row) for row in rows]}
+
+    def explain(self, refused: CallRefused) -> AwsError:
+        if "authentication mode" in str(refused):
+            hint = "Set the cluster's authentication_mode to API_AND_CONFIG_MAP or API (module eks_cluster)"
+            return CallRefused(str(refused), code=refused.code, hint=hint)
+        return refused
+
+    def plan(self, live: Body | None) -> Plan:
+        self._validate()
+        if live is None:
+            associate = [self._associate(policy) for policy in self.policies or ()]
+            return creation(Step("create_access_entry", self._create_request(), "create"), *associate)
+        if self.type is not None and self.type != live["type"]:
+            raise InvalidInput(
+                f"{self.label} has type {live['type']}; EKS cannot change it to {self.type}",
+                hint="Delete the entry (state: absent) and run again",
+            )
+        compare = Comparison()
+        steps = [*self._update(compare, live), *self._policies(compare, live)]
+        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
+        return compare.plan([*steps, *eks_tag_steps(compare, live["accessEntryArn"], change)])
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        return deletion(live, Step("delete_access_entry", self._named, "delete")) if live else Plan()
+
+    def _validate(self) -> None:
+        for policy in self.policies or ():
+            scope = policy["accessScope"]
+            if (scope["type"] == "namespace") != bool(scope.get("namespaces")):
+                raise InvalidInput(
+                    f"{self.label}: {policy['policyArn']} has access_scope {scope}",
+                    hint="Namespaces are given for the type namespace and for no other",
+                )
+
+    def _create_request(self) -> Body:
+        return without_none(
+            {
+                **self._named,
+                "type": self.type,
+                "username": self.username,
+                "kubernetesGroups": self.kubernetes_groups or None,
+                "tags": self.tags or None,
+            }
+        )
+
+    def _update(self, compare: Comparison, live: Body) -> list[Step]:
+        request: Body = {}
+        groups = None if self.kubernetes_groups is None else sorted(self.kubernetes_groups)
+        if compare.differs("kubernetes_groups", sorted(live.get("kubernetesGroups") or []), groups):
+            request["kubernetesGroups"] = groups
+        if compare.differs("username", live.get("username"), self.username):
+            request["username"] = self.username
+        return [Step("update_access_entry", {**self._named, **request}, ", ".join(sorted(request)))] if request else []
+
+    def _associate(self, policy: Body) -> Step:
+        says = f"policy {policy['policyArn'].rsplit('/', 1)[-1]}"
+        return Step("associate_access_policy", {**self._named, **policy_view(policy)}, says)
+
+    def _policies(self, compare: Comparison, live: Body) -> list[Step]:
+        if self.policies is None:
+            return []
+        current = {policy["policyArn"]: policy for policy in live["policies"]}
+        wanted = {policy["policyArn"]: policy_view(policy) for policy in self.policies}
+        # Associating one that is there already with another scope changes its scope.
+        steps = [self._associate(policy) for arn, policy in wanted.items() if current.get(arn) != policy]
+        if self.purge_policies:
+            for arn in sorted(current.keys() - wanted.keys()):
+                request = {**self._named, "policyArn": arn}
+                steps.append(Step("disassociate_access_policy", request, f"without policy {arn.rsplit('/', 1)[-1]}"))
+        else:
+            wanted = {**current, **wanted}
+        if steps:
+            compare.differs("policies", list(current.values()), list(wanted.values()))
+        return steps
+
+
+def policy_view(row: Body) -> Body:
+    """A policy and its scope, without times, in one form."""
+    scope = row["accessScope"]
+    namespaces = sorted(scope.get("namespaces") or [])
+    return {
+        "policyArn": row["policyArn"],
+        "accessScope": {"type": scope["type"], **({"namespaces": namespaces} if namespaces else {})},
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class EksPodIdentityAssociation(Immediate):
+    cluster_name: str
+    namespace: str
+    service_account: str
+    role_arn: str | None = None
+    target_role_arn: str | None = None
+    disable_session_tags: bool | None = None
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"EKS pod identity of {self.namespace}/{self.service_account} in cluster {self.cluster_name}"
+
+    def read(self, api: Api) -> Body | None:
+        """Found by namespace and service account, of which EKS allows one each; the id is EKS's own."""
+        place = {"namespace": self.namespace, "serviceAccount": self.service_account}
+        rows = api.pages(
+            self.label, "eks", "list_pod_identity_associations", "associations", clusterName=self.cluster_name, **place
+        )
+        if not rows:
+            return None
+        request = {"clusterName": self.cluster_name, "associationId": rows[0]["associationId"]}
+        found = api.read(self.label, "eks", "describe_pod_identity_association", **request)
+        return t.cast(Body, found["association"]) if found else None
+
+    def plan(self, live: Body | None) -> Plan:
+        if live is None:
+            return creation(Step("create_pod_identity_association", self._create_request(), "create"))
+        if live.get("ownerArn"):
+            raise InvalidInput(
+                f"{self.label} belongs to {live['ownerArn']}",
+                hint="Set pod_identity_associations of that add-on (module eks_addon)",
+            )
+        compare = Comparison()
+        wanted = self._update_request(compare, live)
+        named = {"clusterName": self.cluster_name, "associationId": live["associationId"]}
+        steps = (
+            [Step("update_pod_identity_association", {**named, **wanted}, ", ".join(sorted(wanted)))] if wanted else []
+        )
+        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
+        return compare.plan([*steps, *eks_tag_steps(compare, live["associationArn"], change)])
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None:
+            return Plan()
+        request = {"clusterName": self.cluster_name, "associationId": live["associationId"]}
+        return deletion(live, Step("delete_pod_identity_association", request, "delete"))
+
+    def _create_request(self) -> Body:
+        if not self.role_arn:
+            raise InvalidInput(f"{self.label} does not exist", hint="To make it, role_arn is needed")
+        return without_none(
+            {
+                "clusterName": self.cluster_name,
+                "namespace": self.namespace,
+                "serviceAccount": self.service_account,
+                "roleArn": self.role_arn,
+                "targetRoleArn": self.target_role_arn,
+                "disableSessionTags": self.disable_session_tags,
+                "tags": self.tags or None,
+            }
+        )
+
+    def _update_request(self, compare: Comparison, live: Body) -> Body:
+        request: Body = {}
+        if compare.differs("role_arn", live["roleArn"], self.role_arn):
+            request["roleArn"] = self.role_arn
+        if compare.differs("target_role_arn", live.get("targetRoleArn"), self.target_role_arn):
+            request["targetRoleArn"] = self.target_role_arn
+        if compare.differs("disable_session_tags", live.get("disableSessionTags") or False, self.disable_session_tags):
+            request["disableSessionTags"] = self.disable_session_tags
+        return request

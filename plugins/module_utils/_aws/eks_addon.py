@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""EKS add-ons as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+
+from .api import Api
+from .converge import status_state
+from .errors import InvalidInput
+from .plan import Body, Comparison, Plan, State, Step, creation, deletion, eks_tag_steps, tag_change, without_none
+
+
+@dataclasses.dataclass(frozen=True)
+class EksAddon:
+    """Options that are None are left as they are, or to EKS when the add-on is installed."""
+
+    cluster_name: str
+    name: str
+    version: str | None = None
+    service_account_role_arn: str | None = None
+    pod_identity_associations: list[Body] | None = None
+    configuration_values: Body | None = None
+    resolve_conflicts: str | None = None
+    preserve: bool = False
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"EKS add-on {self.name} of cluster {self.cluster_name}"
+
+    @property
+    def _named(self) -> Body:
+        return {"clusterName": self.cluster_name, "addonName": self.name}
+
+    def read(self, api: Api) -> Body | None:
+        """The add-on, with the roles of its pod identities and the versions that its cluster could have."""
+        found = api.read(self.label, "eks", "describe_addon", **self._named)
+        if found:
+            live = t.cast(Body, found["addon"])
+            return {**live, "_identities": self._identities(api, live.get("podIdentityAssociations") or [])}
+        return None
+
+    def _identities(self, api: Api, arns: list[str]) -> list[Body]:
+        if self.pod_identity_associations is None:
+            return []
+        rows = []
+        for arn in arns:
+            request = {"clusterName": self.cluster_name, "associationId": arn.rsplit("/", 1)[-1]}
+            found = api.read(self.label, "eks", "describe_pod_identity_association", **request)
+            if found:
+                rows.append({key: found["association"][key] for key in ("serviceAccount", "roleArn")})
+        return rows
+
+    def state(self, live: Body | None) -> State:
+        """Degraded is an end as well: pods of add-ons wait for nodes, which may come later."""
+        ready = ("ACTIVE", "DEGRADED")
+        return status_state(live, ready=ready, failed=("CREATE_FAILED", "DELETE_FAILED", "UPDATE_FAILED"))
+
+    def update_request(self, update: str) -> Body:
+        return {"name": self.cluster_name, "addonName": self.name, "updateId": update}
+
+    def plan(self, live: Body | None) -> Plan:
+        create = Step("create_addon", self._create_request(), "install", wait="settled")
+        if live is None or live["status"] == "DELETING":
+            return creation(create)
+        if live["status"] in ("CREATE_FAILED", "DELETE_FAILED"):
+            remove = Step("delete_addon", self._named, f"delete, it is {live['status']}", wait="gone")
+            return Plan((remove, create), {"status": live["status"]}, create.request)
+        compare = Comparison()
+        steps = self._update(compare, live)
+        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
+        return compare.plan([*steps, *eks_tag_steps(compare, live["addonArn"], change)])
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None or live["status"] == "DELETING":
+            return Plan()
+        request = {**self._named, **({"preserve": True} if self.preserve else {})}
+        return deletion(live, Step("delete_addon", request, "remove", wait="gone"))
+
+    def _create_request(self) -> Body:
+        return without_none(
+            {
+                **self._named,
+                "addonVersion": self.version,
+                "serviceAccountRoleArn": self.service_account_role_arn,
+                "podIdentityAssociations": self.pod_identity_associations or None,
+                "configurationValues": self.configuration_values and as_text(self.configuration_values),
+                "resolveConflicts": self.resolve_conflicts,
+                "tags": self.tags or None,
+            }
+        )
+
+    def _update(self, compare: Comparison, live: Body) -> list[Step]:
+        request: Body = {}
+        if compare.differs("version", live["addonVersion"], self.version):
+            request["addonVersion"] = self.version
+        if compare.differs(
+            "service_account_role_arn", live.get("serviceAccountRoleArn"), self.service_account_role_arn
+        ):
+            request["serviceAccountRoleArn"] = self.service_account_role_arn
+        if compare.differs(
+            "configuration_values", as_value(live.get("configurationValues")), self.configuration_values
+        ):
+            request["configurationValues"] = as_text(self.configuration_values or {})
+        identities = by_account(live.get("_identities", []))
+        wanted = None if self.pod_identity_associations is None else by_account(self.pod_identity_associations)
+        if compare.differs("pod_identity_associations", identities, wanted):
+            request["podIdentityAssociations"] = self.pod_identity_associations
+        if not request and live["status"] != "UPDATE_FAILED":
+            return []
+        if self.resolve_conflicts:
+            request["resolveConflicts"] = self.resolve_conflicts
+        return [Step("update_addon", {**self._named, **request}, ", ".join(sorted(request)) or "again", wait="update")]
+
+
+def as_text(values: Body) -> str:
+    """Configuration as EKS keeps it: a text, the same for the same values."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+
+def as_value(text: str | None) -> Body:
+    """What EKS kept, which somebody else may have written as YAML; such a text differs from every value."""
+    try:
+        return t.cast(Body, json.loads(text)) if text else {}
+    except ValueError:
+        return {"text": text}
+
+
+def by_account(rows: t.Iterable[Body]) -> dict[str, str]:
+    return {row["serviceAccount"]: row["roleArn"] for row in rows}
+
+
+def check_version(label: str, offered: list[Body], wanted: str | None, kubernetes: str) -> None:
+    """Refuse a version that does not fit the cluster, naming those that do."""
+    names = [row["addonVersion"] for addon in offered for row in addon["addonVersions"]]
+    if not names:
+        raise InvalidInput(
+            f"{label}: EKS has no such add-on for Kubernetes {kubernetes}", hint="Check the name of the add-on"
+        )
+    if wanted and wanted not in names:
+        raise InvalidInput(
+            f"{label}: version {wanted} does not fit Kubernetes {kubernetes}",
+            hint=f"There are {', '.join(names)}; leave out version for the usual one",
+        )

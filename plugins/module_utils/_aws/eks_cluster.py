@@ -1,0 +1,281 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""EKS clusters as values: what is wanted, and which requests lead there.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from .api import Api
+from .converge import status_state
+from .errors import AwsError, CallRefused, InvalidInput
+from .plan import (
+    Body,
+    Comparison,
+    Plan,
+    State,
+    Step,
+    creation,
+    deletion,
+    eks_tag_steps,
+    same_members,
+    tag_change,
+    without_none,
+)
+
+LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
+
+
+def minor(version: str) -> int:
+    """The minor version of Kubernetes; what does not look like one is refused."""
+    match = re.fullmatch(r"1\.(\d+)", version)
+    if not match:
+        raise InvalidInput(f"version {version!r} is no Kubernetes version", hint="Write it as 1.MINOR, in quotes")
+    return int(match[1])
+
+
+def upgrade(label: str, current: str, wanted: str) -> None:
+    """Refuse what EKS cannot do, before anything is done: go back, or skip a version."""
+    now, then = minor(current), minor(wanted)
+    if then < now:
+        raise InvalidInput(
+            f"{label} runs {current}; EKS cannot go back to {wanted}", hint=f"Set version to {current} or later"
+        )
+    if then > now + 1:
+        raise InvalidInput(
+            f"{label} runs {current}; EKS upgrades one version at a time, not to {wanted} at once",
+            hint=f"Set version to 1.{now + 1}, run, upgrade the node groups, and go on from there",
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class EksCluster:
+    """Options that are None are left as they are, or to EKS when the cluster is made."""
+
+    name: str
+    version: str | None = None
+    role_arn: str | None = None
+    subnet_ids: list[str] | None = None
+    security_group_ids: list[str] | None = None
+    endpoint_public_access: bool | None = None
+    endpoint_private_access: bool | None = None
+    public_access_cidrs: list[str] | None = None
+    service_ipv4_cidr: str | None = None
+    authentication_mode: str | None = None
+    bootstrap_cluster_creator_admin_permissions: bool | None = None
+    bootstrap_self_managed_addons: bool | None = None
+    logging: list[str] | None = None
+    encryption_key_arn: str | None = None
+    support_type: str | None = None
+    deletion_protection: bool | None = None
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"EKS cluster {self.name}"
+
+    def read(self, api: Api) -> Body | None:
+        found = api.read(self.label, "eks", "describe_cluster", name=self.name)
+        return t.cast(Body, found["cluster"]) if found else None
+
+    def state(self, live: Body | None) -> State:
+        return status_state(live, ready=("ACTIVE",), failed=("FAILED",))
+
+    def update_request(self, update: str) -> Body:
+        return {"name": self.name, "updateId": update}
+
+    def plan(self, live: Body | None) -> Plan:
+        self._validate()
+        if live is None or live["status"] == "DELETING":
+            return creation(Step("create_cluster", self._create_request(), "create", wait="settled"))
+        if live["status"] == "FAILED":
+            raise InvalidInput(
+                f"{self.label} is FAILED and cannot be mended", hint="Delete it (state: absent) and run again"
+            )
+        self._refuse_immutable(live)
+        compare = Comparison()
+        steps = [*self._doors(compare, live), *self._places(compare, live), *self._settings(compare, live)]
+        steps += [*self._encryption(compare, live), *self._upgrade(compare, live)]
+        steps += eks_tag_steps(compare, live["arn"], tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags))
+        return compare.plan(steps)
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None or live["status"] == "DELETING":
+            return Plan()
+        unlock = []
+        if live.get("deletionProtection"):
+            if self.deletion_protection is not False:
+                raise InvalidInput(
+                    f"{self.label} is protected from deletion",
+                    hint="Give deletion_protection: false together with state: absent if it is really to go",
+                )
+            request = {"name": self.name, "deletionProtection": False}
+            unlock = [Step("update_cluster_config", request, "deletion protection off", wait="update")]
+        return deletion(live, *unlock, Step("delete_cluster", {"name": self.name}, "delete", wait="gone"))
+
+    def explain(self, refused: CallRefused) -> AwsError:
+        if refused.code == "ResourceInUseException" and "attached" in str(refused):
+            return CallRefused(
+                str(refused), code=refused.code, hint="Delete its node groups and Fargate profiles first"
+            )
+        return refused
+
+    def _validate(self) -> None:
+        if self.version is not None:
+            minor(self.version)
+        if unknown := sorted(set(self.logging or ()) - set(LOG_TYPES)):
+            raise InvalidInput(f"logging: {', '.join(unknown)} unknown", hint=f"There are {', '.join(LOG_TYPES)}")
+        if self.endpoint_public_access is False and self.endpoint_private_access is False:
+            raise InvalidInput(
+                f"{self.label}: nobody could reach an API server without public and without private access",
+                hint="Set endpoint_public_access or endpoint_private_access to true",
+            )
+
+    def _create_request(self) -> Body:
+        if not self.role_arn or not self.subnet_ids:
+            raise InvalidInput(f"{self.label} does not exist", hint="To make it, role_arn and subnet_ids are needed")
+        access = without_none(
+            {
+                "authenticationMode": self.authentication_mode,
+                "bootstrapClusterCreatorAdminPermissions": self.bootstrap_cluster_creator_admin_permissions,
+            }
+        )
+        request = {
+            "name": self.name,
+            "version": self.version,
+            "roleArn": self.role_arn,
+            "resourcesVpcConfig": without_none(
+                {
+                    "subnetIds": self.subnet_ids,
+                    "securityGroupIds": self.security_group_ids,
+                    "endpointPublicAccess": self.endpoint_public_access,
+                    "endpointPrivateAccess": self.endpoint_private_access,
+                    "publicAccessCidrs": self.public_access_cidrs,
+                }
+            ),
+            "kubernetesNetworkConfig": self.service_ipv4_cidr and {"serviceIpv4Cidr": self.service_ipv4_cidr},
+            "accessConfig": access or None,
+            "bootstrapSelfManagedAddons": self.bootstrap_self_managed_addons,
+            "logging": {"clusterLogging": [{"types": self.logging, "enabled": True}]} if self.logging else None,
+            "encryptionConfig": self._encryption_config() if self.encryption_key_arn else None,
+            "upgradePolicy": self.support_type and {"supportType": self.support_type},
+            "deletionProtection": self.deletion_protection,
+            "tags": self.tags or None,
+        }
+        return without_none(request)
+
+    def _encryption_config(self) -> list[Body]:
+        return [{"resources": ["secrets"], "provider": {"keyArn": self.encryption_key_arn}}]
+
+    def _refuse_immutable(self, live: Body) -> None:
+        network = live.get("kubernetesNetworkConfig", {})
+        for option, current, wanted in (
+            ("role_arn", live["roleArn"], self.role_arn),
+            ("service_ipv4_cidr", network.get("serviceIpv4Cidr"), self.service_ipv4_cidr),
+        ):
+            if wanted is not None and wanted != current:
+                raise InvalidInput(
+                    f"{self.label} has {option} {current}; EKS cannot change it to {wanted}",
+                    hint=f"Set {option} to {current}, or make another cluster",
+                )
+
+    def _config(self, says: str, **change: t.Any) -> Step:
+        """EKS takes one kind of change a request, and one request at a time."""
+        return Step("update_cluster_config", {"name": self.name, **change}, says, wait="update")
+
+    def _doors(self, compare: Comparison, live: Body) -> list[Step]:
+        config = live["resourcesVpcConfig"]
+        public = (
+            self.endpoint_public_access if self.endpoint_public_access is not None else config["endpointPublicAccess"]
+        )
+        # Without public access there is nobody to keep out: EKS answers with an empty list.
+        cidrs = same_members(config.get("publicAccessCidrs"), self.public_access_cidrs) if public else None
+        changed = [
+            compare.differs("endpoint_public_access", config["endpointPublicAccess"], self.endpoint_public_access),
+            compare.differs("endpoint_private_access", config["endpointPrivateAccess"], self.endpoint_private_access),
+            compare.differs("public_access_cidrs", config.get("publicAccessCidrs"), cidrs),
+        ]
+        if not any(changed):
+            return []
+        request = without_none(
+            {
+                "endpointPublicAccess": self.endpoint_public_access,
+                "endpointPrivateAccess": self.endpoint_private_access,
+                "publicAccessCidrs": self.public_access_cidrs if public else None,
+            }
+        )
+        return [self._config("endpoint access", resourcesVpcConfig=request)]
+
+    def _places(self, compare: Comparison, live: Body) -> list[Step]:
+        config = live["resourcesVpcConfig"]
+        subnets = same_members(config["subnetIds"], self.subnet_ids)
+        groups = same_members(config.get("securityGroupIds"), self.security_group_ids)
+        changed = [
+            compare.differs("subnet_ids", config["subnetIds"], subnets),
+            compare.differs("security_group_ids", config.get("securityGroupIds"), groups),
+        ]
+        request = without_none({"subnetIds": self.subnet_ids, "securityGroupIds": self.security_group_ids})
+        return [self._config("subnets and security groups", resourcesVpcConfig=request)] if any(changed) else []
+
+    def _settings(self, compare: Comparison, live: Body) -> list[Step]:
+        steps = [*self._logging(compare, live), *self._authentication(compare, live)]
+        if compare.differs("support_type", live.get("upgradePolicy", {}).get("supportType"), self.support_type):
+            steps.append(self._config("support type", upgradePolicy={"supportType": self.support_type}))
+        if compare.differs("deletion_protection", live.get("deletionProtection", False), self.deletion_protection):
+            steps.append(self._config("deletion protection", deletionProtection=self.deletion_protection))
+        return steps
+
+    def _logging(self, compare: Comparison, live: Body) -> list[Step]:
+        rows = live.get("logging", {}).get("clusterLogging", [])
+        current = sorted(kind for row in rows if row["enabled"] for kind in row["types"])
+        if not compare.differs("logging", current, None if self.logging is None else sorted(self.logging)):
+            return []
+        wanted = self.logging or []
+        on = [kind for kind in LOG_TYPES if kind in wanted]
+        off = [kind for kind in LOG_TYPES if kind not in wanted]
+        config = [{"types": kinds, "enabled": state} for kinds, state in ((on, True), (off, False)) if kinds]
+        return [self._config("logging", logging={"clusterLogging": config})]
+
+    def _authentication(self, compare: Comparison, live: Body) -> list[Step]:
+        current = live.get("accessConfig", {}).get("authenticationMode", MODES[0])
+        if not compare.differs("authentication_mode", current, self.authentication_mode):
+            return []
+        wanted = t.cast(str, self.authentication_mode)
+        if MODES.index(wanted) < MODES.index(current):
+            raise InvalidInput(
+                f"{self.label} has authentication_mode {current}; EKS cannot go back to {wanted}",
+                hint=f"Set authentication_mode to {current}",
+            )
+        # Only one step at a time is possible: from the config map to both, from both to the API.
+        path = MODES[MODES.index(current) + 1 : MODES.index(wanted) + 1]
+        return [self._config(f"authentication mode {mode}", accessConfig={"authenticationMode": mode}) for mode in path]
+
+    def _encryption(self, compare: Comparison, live: Body) -> list[Step]:
+        rows = live.get("encryptionConfig") or []
+        current = rows[0]["provider"]["keyArn"] if rows else None
+        if not compare.differs("encryption_key_arn", current, self.encryption_key_arn):
+            return []
+        if current:
+            raise InvalidInput(
+                f"{self.label} encrypts its secrets with {current}; EKS cannot change the key",
+                hint=f"Set encryption_key_arn to {current}; rotation of the key itself is done in KMS",
+            )
+        request = {"clusterName": self.name, "encryptionConfig": self._encryption_config()}
+        return [Step("associate_encryption_config", request, "encryption of secrets", wait="update")]
+
+    def _upgrade(self, compare: Comparison, live: Body) -> list[Step]:
+        if not compare.differs("version", live["version"], self.version):
+            return []
+        wanted = t.cast(str, self.version)
+        upgrade(self.label, live["version"], wanted)
+        request = {"name": self.name, "version": wanted}
+        return [Step("update_cluster_version", request, f"version {live['version']} to {wanted}", wait="update")]

@@ -1,0 +1,249 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""EKS managed node groups as values: what is wanted, and which requests lead there.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .api import Api
+from .converge import status_state
+from .eks_cluster import minor
+from .errors import InvalidInput
+from .plan import (
+    Body,
+    Comparison,
+    Plan,
+    State,
+    Step,
+    creation,
+    deletion,
+    eks_tag_steps,
+    same_members,
+    tag_change,
+    without_none,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class EksNodegroup:
+    """Options that are None are left as they are, or to EKS when the node group is made."""
+
+    cluster_name: str
+    name: str
+    node_role: str | None = None
+    subnets: list[str] | None = None
+    version: str | None = None
+    release_version: str | None = None
+    force_update_version: bool = False
+    ami_type: str | None = None
+    instance_types: list[str] | None = None
+    capacity_type: str | None = None
+    disk_size: int | None = None
+    launch_template: Body | None = None
+    scaling_config: Body | None = None
+    update_config: Body | None = None
+    node_repair_enabled: bool | None = None
+    labels: dict[str, str] | None = None
+    taints: list[Body] | None = None
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"EKS node group {self.name} of cluster {self.cluster_name}"
+
+    @property
+    def _named(self) -> Body:
+        return {"clusterName": self.cluster_name, "nodegroupName": self.name}
+
+    def read(self, api: Api) -> Body | None:
+        found = api.read(self.label, "eks", "describe_nodegroup", **self._named)
+        return t.cast(Body, found["nodegroup"]) if found else None
+
+    def state(self, live: Body | None) -> State:
+        return status_state(live, ready=("ACTIVE", "DEGRADED"), failed=("CREATE_FAILED", "DELETE_FAILED"))
+
+    def update_request(self, update: str) -> Body:
+        return {"name": self.cluster_name, "nodegroupName": self.name, "updateId": update}
+
+    def plan(self, live: Body | None) -> Plan:
+        self._validate()
+        create = Step("create_nodegroup", self._create_request(), "create", wait="settled") if self._complete else None
+        if live is None or live["status"] in ("CREATE_FAILED", "DELETE_FAILED", "DELETING"):
+            if create is None:
+                raise InvalidInput(f"{self.label} does not exist", hint="To make it, node_role and subnets are needed")
+            if live is None or live["status"] == "DELETING":
+                return creation(create)
+            # It never had a node that worked: there is nothing to lose, and EKS changes nothing about it.
+            remove = Step("delete_nodegroup", self._named, f"delete, it is {live['status']}", wait="gone")
+            return Plan((remove, create), {"status": live["status"]}, create.request)
+        self._refuse_immutable(live)
+        compare = Comparison()
+        steps = [*self._upgrade(compare, live), *self._configure(compare, live)]
+        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
+        return compare.plan([*steps, *eks_tag_steps(compare, live["nodegroupArn"], change)])
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None or live["status"] == "DELETING":
+            return Plan()
+        return deletion(live, Step("delete_nodegroup", self._named, "delete", wait="gone"))
+
+    @property
+    def _complete(self) -> bool:
+        return bool(self.node_role and self.subnets)
+
+    def _validate(self) -> None:
+        if self.version is not None:
+            minor(self.version)
+        scaling = self.scaling_config or {}
+        sizes = [scaling.get(key) for key in ("minSize", "desiredSize", "maxSize")]
+        known = [size for size in sizes if size is not None]
+        if known != sorted(known):
+            raise InvalidInput(
+                f"{self.label}: scaling_config has min_size, desired_size and max_size {sizes}",
+                hint="They must not get smaller in this order",
+            )
+        keys = [(taint["key"], taint["effect"]) for taint in self.taints or ()]
+        if twice := sorted({f"{key}:{effect}" for key, effect in keys if keys.count((key, effect)) > 1}):
+            raise InvalidInput(
+                f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect"
+            )
+        if self.launch_template and self.disk_size is not None:
+            raise InvalidInput(
+                f"{self.label}: disk_size belongs into the launch template", hint="Leave out one of the two"
+            )
+
+    def _create_request(self) -> Body:
+        request = {
+            **self._named,
+            "nodeRole": self.node_role,
+            "subnets": self.subnets,
+            "version": self.version,
+            "releaseVersion": self.release_version,
+            "amiType": self.ami_type,
+            "instanceTypes": self.instance_types,
+            "capacityType": self.capacity_type,
+            "diskSize": self.disk_size,
+            "launchTemplate": self.launch_template,
+            "scalingConfig": self._initial_scaling(),
+            "updateConfig": self.update_config,
+            "nodeRepairConfig": None if self.node_repair_enabled is None else {"enabled": self.node_repair_enabled},
+            "labels": self.labels or None,
+            "taints": self.taints or None,
+            "tags": self.tags or None,
+        }
+        return without_none(request)
+
+    def _initial_scaling(self) -> Body | None:
+        """EKS wants all three sizes at first: without a desired one, the smallest."""
+        if self.scaling_config is None:
+            return None
+        return {"desiredSize": self.scaling_config.get("minSize"), **self.scaling_config}
+
+    def _refuse_immutable(self, live: Body) -> None:
+        fixed: list[tuple[str, t.Any, t.Any]] = [
+            ("node_role", live.get("nodeRole"), self.node_role),
+            ("subnets", live.get("subnets"), same_members(live.get("subnets"), self.subnets)),
+            ("ami_type", live.get("amiType"), self.ami_type),
+            ("instance_types", live.get("instanceTypes"), same_members(live.get("instanceTypes"), self.instance_types)),
+            ("capacity_type", live.get("capacityType"), self.capacity_type),
+            ("disk_size", live.get("diskSize"), self.disk_size),
+        ]
+        for option, current, wanted in fixed:
+            if wanted is not None and wanted != current:
+                raise InvalidInput(
+                    f"{self.label} has {option} {current}; EKS cannot change it to {wanted} in a node group that exists",
+                    hint="Make a second node group with the new value, drain this one, and delete it",
+                )
+
+    def _upgrade(self, compare: Comparison, live: Body) -> list[Step]:
+        request: Body = {}
+        if self.launch_template:
+            current = live.get("launchTemplate") or {}
+            version = self.launch_template.get("version")
+            if version is not None and compare.differs("launch_template_version", current.get("version"), version):
+                request["launchTemplate"] = self.launch_template
+        if compare.differs("version", live["version"], self.version):
+            self._refuse_downgrade(live)
+            request["version"] = self.version
+        if compare.differs("release_version", live.get("releaseVersion"), self.release_version):
+            request["releaseVersion"] = self.release_version
+        if not request:
+            return []
+        force = {"force": True} if self.force_update_version else {}
+        says = f"version {live['version']} to {self.version}" if "version" in request else "image"
+        return [Step("update_nodegroup_version", {**self._named, **request, **force}, says, wait="update")]
+
+    def _refuse_downgrade(self, live: Body) -> None:
+        if minor(t.cast(str, self.version)) < minor(live["version"]):
+            raise InvalidInput(
+                f"{self.label} runs {live['version']}; EKS cannot go back to {self.version}",
+                hint="Make a second node group with the older version while the cluster still has it",
+            )
+
+    def _configure(self, compare: Comparison, live: Body) -> list[Step]:
+        request = without_none(
+            {
+                "labels": self._labels(compare, live),
+                "taints": self._taints(compare, live),
+                "scalingConfig": self._scaling(compare, live),
+                "updateConfig": self._update_config(compare, live),
+                "nodeRepairConfig": self._repair(compare, live),
+            }
+        )
+        if not request:
+            return []
+        return [Step("update_nodegroup_config", {**self._named, **request}, ", ".join(sorted(request)), wait="update")]
+
+    def _labels(self, compare: Comparison, live: Body) -> Body | None:
+        current = live.get("labels") or {}
+        if not compare.differs("labels", current, self.labels):
+            return None
+        wanted = self.labels or {}
+        put = {key: value for key, value in wanted.items() if current.get(key) != value}
+        gone = sorted(current.keys() - wanted.keys())
+        return {**({"addOrUpdateLabels": put} if put else {}), **({"removeLabels": gone} if gone else {})}
+
+    def _taints(self, compare: Comparison, live: Body) -> Body | None:
+        current = taints_by_identity(live.get("taints"))
+        wanted = None if self.taints is None else taints_by_identity(self.taints)
+        if wanted is None or current == wanted:
+            return None
+        compare.differs("taints", list(current.values()), list(wanted.values()))
+        put = [taint for identity, taint in wanted.items() if current.get(identity) != taint]
+        gone = [taint for identity, taint in current.items() if identity not in wanted]
+        return {**({"addOrUpdateTaints": put} if put else {}), **({"removeTaints": gone} if gone else {})}
+
+    def _scaling(self, compare: Comparison, live: Body) -> Body | None:
+        """Sizes that are asked for; the desired one stays what an autoscaler made it, within the bounds."""
+        if self.scaling_config is None:
+            return None
+        current = live.get("scalingConfig") or {}
+        wanted = {**current, **self.scaling_config}
+        if "desiredSize" not in self.scaling_config:
+            wanted["desiredSize"] = max(wanted["minSize"], min(wanted["desiredSize"], wanted["maxSize"]))
+        return wanted if compare.differs("scaling_config", current, wanted) else None
+
+    def _update_config(self, compare: Comparison, live: Body) -> Body | None:
+        current = {
+            key: value for key, value in (live.get("updateConfig") or {}).items() if key in (self.update_config or {})
+        }
+        return self.update_config if compare.differs("update_config", current, self.update_config) else None
+
+    def _repair(self, compare: Comparison, live: Body) -> Body | None:
+        current = (live.get("nodeRepairConfig") or {}).get("enabled", False)
+        differs = compare.differs("node_repair_enabled", current, self.node_repair_enabled)
+        return {"enabled": self.node_repair_enabled} if differs else None
+
+
+def taints_by_identity(taints: t.Iterable[Body] | None) -> dict[tuple[str, str], Body]:
+    """Taints by what makes two of them the same one; a value that is not there is an empty one."""
+    rows = [{"key": x["key"], "value": x.get("value") or "", "effect": x["effect"]} for x in taints or ()]
+    return {(row["key"], row["effect"]): row for row in sorted(rows, key=lambda row: (row["key"], row["effect"]))}

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""OpenID Connect providers of IAM as values: how IAM knows the service accounts of a cluster (IRSA).
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from .api import Api
+from .eks_access import Immediate
+from .errors import InvalidInput
+from .plan import (
+    Body,
+    Comparison,
+    Plan,
+    Step,
+    creation,
+    deletion,
+    tag_change,
+    tag_dict,
+    tag_list,
+    tag_steps,
+    without_none,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class IamOidcProvider(Immediate):
+    url: str
+    client_ids: list[str] | None = None
+    thumbprints: list[str] | None = None
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"IAM OpenID Connect provider {self.url}"
+
+    @property
+    def issuer(self) -> str:
+        """The address as IAM puts it into ARNs and trust policies."""
+        return self.url.removeprefix("https://").rstrip("/")
+
+    def read(self, api: Api) -> Body | None:
+        rows = api.pages(self.label, "iam", "list_open_id_connect_providers", "OpenIDConnectProviderList")
+        arn = next((row["Arn"] for row in rows if row["Arn"].endswith(f":oidc-provider/{self.issuer}")), None)
+        found = (
+            api.read(self.label, "iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=arn) if arn else None
+        )
+        return {"arn": arn, **view(found)} if found else None
+
+    def plan(self, live: Body | None) -> Plan:
+        if not re.fullmatch(r"https://[^\s?#]+", self.url):
+            raise InvalidInput(
+                f"url {self.url!r} is no issuer", hint="Give the cluster's identity.oidc.issuer, https://..."
+            )
+        if live is None:
+            return creation(Step("create_open_id_connect_provider", self._create_request(), "create", "iam"))
+        named = {"OpenIDConnectProviderArn": live["arn"]}
+        compare = Comparison()
+        steps = [*self._clients(compare, live, named), *self._thumbprints(compare, live, named)]
+        change = tag_change(live["tags"], self.tags, purge=self.purge_tags)
+        if change:
+            put = {**named, "Tags": tag_list(change.put)}
+            remove = {**named, "TagKeys": change.remove}
+            steps += tag_steps(
+                compare,
+                change,
+                Step("tag_open_id_connect_provider", put, "tags", "iam"),
+                Step("untag_open_id_connect_provider", remove, "without tags", "iam"),
+            )
+        return compare.plan(steps)
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None:
+            return Plan()
+        request = {"OpenIDConnectProviderArn": live["arn"]}
+        return deletion(live, Step("delete_open_id_connect_provider", request, "delete", "iam"))
+
+    def _create_request(self) -> Body:
+        return without_none(
+            {
+                "Url": f"https://{self.issuer}",
+                "ClientIDList": self.client_ids,
+                "ThumbprintList": self.thumbprints,
+                "Tags": tag_list(self.tags) if self.tags else None,
+            }
+        )
+
+    def _clients(self, compare: Comparison, live: Body, named: Body) -> t.Iterator[Step]:
+        wanted = None if self.client_ids is None else sorted(self.client_ids)
+        if compare.differs("client_ids", live["client_ids"], wanted):
+            for client in sorted(set(wanted or ()) - set(live["client_ids"])):
+                operation = "add_client_id_to_open_id_connect_provider"
+                yield Step(operation, {**named, "ClientID": client}, f"client {client}", "iam")
+            for client in sorted(set(live["client_ids"]) - set(wanted or ())):
+                operation = "remove_client_id_from_open_id_connect_provider"
+                yield Step(operation, {**named, "ClientID": client}, f"without client {client}", "iam")
+
+    def _thumbprints(self, compare: Comparison, live: Body, named: Body) -> t.Iterator[Step]:
+        wanted = None if self.thumbprints is None else sorted(self.thumbprints)
+        if compare.differs("thumbprints", live["thumbprints"], wanted):
+            request = {**named, "ThumbprintList": wanted}
+            yield Step("update_open_id_connect_provider_thumbprint", request, "thumbprints", "iam")
+
+
+def view(found: Body) -> Body:
+    return {
+        "url": found["Url"],
+        "client_ids": sorted(found.get("ClientIDList", [])),
+        "thumbprints": sorted(found.get("ThumbprintList", [])),
+        "tags": tag_dict(found.get("Tags")),
+    }

@@ -1,0 +1,161 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans: what would be sent to AWS, and what a user sees of it. Pure values, made by comparing wanted with current.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+Body = dict[str, t.Any]
+Wait = t.Literal["none", "settled", "update", "gone"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One request that changes something.
+
+    ``says`` is for people. ``wait`` is what must be over before the next one: nothing, the resource's own state, an
+    update that EKS keeps a record of, or the resource itself.
+    """
+
+    operation: str
+    request: Body
+    says: str
+    service: str = "eks"
+    wait: Wait = "none"
+
+    def __str__(self) -> str:
+        return f"{self.service}:{self.operation} ({self.says})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The steps, and the fields they change, before and after. Both say the same, or there would be two truths.
+
+    ``later`` are the steps that can be sent only with what these have made, an id for instance: shown in a plan, and
+    planned anew once it is there.
+    """
+
+    steps: tuple[Step, ...] = ()
+    before: Body = dataclasses.field(default_factory=dict)
+    after: Body = dataclasses.field(default_factory=dict)
+    later: tuple[Step, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.steps)
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """How far a resource is. ``seen`` is for messages; ``failure`` is a state it will not leave by itself."""
+
+    settled: bool
+    seen: str
+    failure: str = ""
+
+
+GONE = State(settled=True, seen="does not exist")
+
+
+class Comparison:
+    """Collects what differs. A wanted value of None is left as it is."""
+
+    def __init__(self) -> None:
+        self.before: Body = {}
+        self.after: Body = {}
+
+    def differs(self, field: str, current: t.Any, wanted: t.Any) -> bool:
+        if wanted is None or current == wanted:
+            return False
+        self.before[field], self.after[field] = current, wanted
+        return True
+
+    def plan(self, steps: t.Iterable[Step]) -> Plan:
+        return Plan(tuple(steps), self.before, self.after)
+
+
+def creation(step: Step, *more: Step) -> Plan:
+    """A plan that starts from nothing; the diff shows the whole request."""
+    return Plan((step, *more), {}, visible(step.request))
+
+
+def deletion(current: Body, *steps: Step) -> Plan:
+    return Plan(steps, visible(current), {})
+
+
+def visible(request: Body) -> Body:
+    """A request without what only makes it unique."""
+    return {key: value for key, value in request.items() if key not in ("ClientToken", "clientRequestToken")}
+
+
+def without_none(body: Body) -> Body:
+    """A request has only what is asked for: AWS takes a null for a wrong type."""
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def same_members(current: t.Iterable[t.Any] | None, wanted: t.Sequence[t.Any] | None) -> t.Sequence[t.Any] | None:
+    """``wanted``, or None where it differs from ``current`` in nothing but order, which AWS does not keep."""
+    if wanted is None or sorted(wanted) == sorted(current or ()):
+        return None
+    return wanted
+
+
+@dataclasses.dataclass(frozen=True)
+class TagChange:
+    """Tags to set and keys to take away."""
+
+    put: dict[str, str]
+    remove: list[str]
+    before: dict[str, str]
+    after: dict[str, str]
+
+
+def tag_change(current: dict[str, str], wanted: dict[str, str] | None, *, purge: bool) -> TagChange | None:
+    """What is to be done about tags; None where nothing is. Keys that start with ``aws:`` are AWS's own."""
+    if wanted is None:
+        return None
+    ours = {key: value for key, value in current.items() if not key.startswith("aws:")}
+    put = {key: value for key, value in wanted.items() if ours.get(key) != value}
+    remove = sorted(ours.keys() - wanted.keys()) if purge else []
+    if not put and not remove:
+        return None
+    after = {key: value for key, value in {**ours, **wanted}.items() if key not in remove}
+    return TagChange(put, remove, ours, after)
+
+
+def tag_steps(compare: Comparison, change: TagChange | None, put: Step, remove: Step) -> list[Step]:
+    """The steps for a change of tags, as given for this kind of resource; also notes the change for the diff."""
+    if change is None:
+        return []
+    compare.differs("tags", change.before, change.after)
+    return ([put] if change.put else []) + ([remove] if change.remove else [])
+
+
+def eks_tag_steps(compare: Comparison, arn: str, change: TagChange | None) -> list[Step]:
+    """The same for everything of EKS, which tags by ARN."""
+    if change is None:
+        return []
+    return tag_steps(
+        compare,
+        change,
+        Step("tag_resource", {"resourceArn": arn, "tags": change.put}, f"tags {', '.join(sorted(change.put))}"),
+        Step(
+            "untag_resource", {"resourceArn": arn, "tagKeys": change.remove}, f"without tags {', '.join(change.remove)}"
+        ),
+    )
+
+
+def tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
+    """Tags as IAM and EFS want them."""
+    return [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
+
+
+def tag_dict(tags: t.Iterable[t.Mapping[str, str]] | None) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in tags or ()}

@@ -1,0 +1,160 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: efs_access_point
+short_description: Access points of EFS file systems
+version_added: 0.1.0
+description:
+  - Makes and deletes access points, doors into a file system of Amazon EFS with a directory and a user of their own.
+  - An access point is found by its name, which is its tag C(Name). Deleting it leaves its files where they are.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - amazon.aws.common.modules
+  - amazon.aws.region.modules
+  - amazon.aws.tags
+  - amazon.aws.boto3
+  - muster.ml.attributes
+  - muster.ml.aws
+  - muster.ml.aws.waits
+options:
+  file_system_id:
+    description: Id of the file system.
+    type: str
+    required: true
+  name:
+    description: Name of the access point.
+    type: str
+    required: true
+  posix_user:
+    description: User that all access is done as. Cannot be changed.
+    type: dict
+    suboptions:
+      uid:
+        description: User id.
+        type: int
+        required: true
+      gid:
+        description: Group id.
+        type: int
+        required: true
+      secondary_gids:
+        description: Further group ids.
+        type: list
+        elements: int
+  root_directory:
+    description: Directory that is seen as the root. Cannot be changed.
+    type: dict
+    suboptions:
+      path:
+        description: Its path.
+        type: str
+        default: /
+      creation_info:
+        description: Owner and permissions, if EFS is to make the directory.
+        type: dict
+        suboptions:
+          owner_uid:
+            description: User id.
+            type: int
+            required: true
+          owner_gid:
+            description: Group id.
+            type: int
+            required: true
+          permissions:
+            description: Permissions, octal, in quotes.
+            type: str
+            required: true
+  wait_timeout:
+    description: Seconds to wait.
+    type: int
+    default: 300
+"""
+
+EXAMPLES = r"""
+- name: Place for data sets
+  muster.ml.efs_access_point:
+    region: us-west-2
+    file_system_id: fs-0123456789abcdef0
+    name: datasets
+    posix_user: {uid: 1000, gid: 1000}
+    root_directory:
+      path: /datasets
+      creation_info: {owner_uid: 1000, owner_gid: 1000, permissions: "0755"}
+"""
+
+RETURN = r"""
+actions:
+  description: The requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+access_point:
+  description: The access point as EFS describes it, in snake_case.
+  returned: success
+  type: dict
+  contains:
+    access_point_id:
+      description: Its id, for a volume handle C(fs-id::fsap-id).
+      returned: always
+      type: str
+"""
+
+import dataclasses
+import typing as t
+
+from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
+
+from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint
+from ansible_collections.muster.ml.plugins.module_utils._aws.plan import without_none
+from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main, waiting
+
+CREATION_INFO: dict[str, t.Any] = {
+    "type": "dict",
+    "options": {
+        "owner_uid": {"type": "int", "required": True},
+        "owner_gid": {"type": "int", "required": True},
+        "permissions": {"type": "str", "required": True},
+    },
+}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **STATE,
+    **TAGS,
+    **waiting(300),
+    "file_system_id": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True},
+    "posix_user": {
+        "type": "dict",
+        "options": {
+            "uid": {"type": "int", "required": True},
+            "gid": {"type": "int", "required": True},
+            "secondary_gids": {"type": "list", "elements": "int"},
+        },
+    },
+    "root_directory": {
+        "type": "dict",
+        "options": {"path": {"type": "str", "default": "/"}, "creation_info": CREATION_INFO},
+    },
+}
+
+
+def resource(params: dict[str, t.Any]) -> EfsAccessPoint:
+    """The access point that the options describe."""
+    given = {field.name: params[field.name] for field in dataclasses.fields(EfsAccessPoint)}
+    for name in ("posix_user", "root_directory"):
+        if given[name] is not None:
+            given[name] = snake_dict_to_camel_dict(without_none(given[name]), capitalize_first=True)
+    return EfsAccessPoint(**given)
+
+
+def main() -> None:
+    """Run as a module."""
+    aws_main(ARGUMENT_SPEC, resource, "access_point")
+
+
+if __name__ == "__main__":
+    main()

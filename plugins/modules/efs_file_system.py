@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: efs_file_system
+short_description: EFS file systems that converge
+version_added: 0.1.0
+description:
+  - Makes, changes and deletes file systems of Amazon EFS, with their mount targets, backup and lifecycle.
+  - Unlike C(community.aws.efs) it has check mode, elastic throughput and backup, and does without the API's deprecated calls.
+  - A file system is found by its creation token, which is O(name).
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - amazon.aws.common.modules
+  - amazon.aws.region.modules
+  - amazon.aws.tags
+  - amazon.aws.boto3
+  - muster.ml.attributes
+  - muster.ml.aws
+  - muster.ml.aws.waits
+options:
+  name:
+    description: Name of the file system, its creation token and its tag C(Name).
+    type: str
+    required: true
+  encrypted:
+    description: Whether it is encrypted. Cannot be changed.
+    type: bool
+    default: true
+  kms_key_id:
+    description: KMS key it is encrypted with. Only looked at when it is made; that of EFS if it is left out.
+    type: str
+  performance_mode:
+    description: Performance mode. Cannot be changed.
+    type: str
+    choices: [generalPurpose, maxIO]
+  throughput_mode:
+    description: Throughput mode.
+    type: str
+    choices: [bursting, elastic, provisioned]
+  provisioned_throughput_in_mibps:
+    description: Throughput in MiB/s, for O(throughput_mode=provisioned).
+    type: float
+  backup:
+    description: Whether AWS Backup backs it up every day.
+    type: bool
+  transition_to_ia:
+    description: After how many days without access files go to cheaper storage.
+    type: str
+    choices:
+      - NEVER
+      - AFTER_1_DAY
+      - AFTER_7_DAYS
+      - AFTER_14_DAYS
+      - AFTER_30_DAYS
+      - AFTER_60_DAYS
+      - AFTER_90_DAYS
+      - AFTER_180_DAYS
+      - AFTER_270_DAYS
+      - AFTER_365_DAYS
+  mount_targets:
+    description: Where it can be mounted from, one per availability zone; all of them, others are deleted.
+    type: list
+    elements: dict
+    suboptions:
+      subnet_id:
+        description: Subnet of the mount target.
+        type: str
+        required: true
+      security_groups:
+        description: Security groups of the mount target. They have to let in TCP 2049 from the nodes.
+        type: list
+        elements: str
+  wait_timeout:
+    description: Seconds to wait, in all.
+    type: int
+    default: 900
+"""
+
+EXAMPLES = r"""
+- name: Shared storage for the nodes
+  muster.ml.efs_file_system:
+    region: us-west-2
+    name: training
+    throughput_mode: elastic
+    backup: true
+    mount_targets:
+      - {subnet_id: subnet-0a, security_groups: [sg-0efs]}
+      - {subnet_id: subnet-0b, security_groups: [sg-0efs]}
+"""
+
+RETURN = r"""
+actions:
+  description: The requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+file_system:
+  description: The file system as EFS describes it, in snake_case, with its mount targets.
+  returned: success
+  type: dict
+  contains:
+    file_system_id:
+      description: Its id.
+      returned: always
+      type: str
+    mount_targets:
+      description: Its mount targets.
+      returned: always
+      type: list
+      elements: dict
+"""
+
+import dataclasses
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
+from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main, waiting
+
+DAYS = (1, 7, 14, 30, 60, 90, 180, 270, 365)
+TRANSITIONS = ["NEVER", *(f"AFTER_{days}_DAY{'S' if days > 1 else ''}" for days in DAYS)]
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **STATE,
+    **TAGS,
+    **waiting(900),
+    "name": {"type": "str", "required": True},
+    "encrypted": {"type": "bool", "default": True},
+    "kms_key_id": {"type": "str"},
+    "performance_mode": {"type": "str", "choices": ["generalPurpose", "maxIO"]},
+    "throughput_mode": {"type": "str", "choices": ["bursting", "elastic", "provisioned"]},
+    "provisioned_throughput_in_mibps": {"type": "float"},
+    "backup": {"type": "bool"},
+    "transition_to_ia": {"type": "str", "choices": TRANSITIONS},
+    "mount_targets": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "subnet_id": {"type": "str", "required": True},
+            "security_groups": {"type": "list", "elements": "str"},
+        },
+    },
+}
+
+
+def resource(params: dict[str, t.Any]) -> EfsFileSystem:
+    """The file system that the options describe."""
+    return EfsFileSystem(**{field.name: params[field.name] for field in dataclasses.fields(EfsFileSystem)})
+
+
+def main() -> None:
+    """Run as a module."""
+    aws_main(ARGUMENT_SPEC, resource, "file_system")
+
+
+if __name__ == "__main__":
+    main()

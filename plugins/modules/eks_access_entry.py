@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: eks_access_entry
+short_description: Who may use an EKS cluster
+version_added: 0.1.0
+description:
+  - Lets an IAM role or user into a cluster in Amazon EKS, with EKS's own access policies or with groups for Kubernetes RBAC.
+  - The cluster's authentication mode must be C(API_AND_CONFIG_MAP) or C(API).
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - amazon.aws.common.modules
+  - amazon.aws.region.modules
+  - amazon.aws.tags
+  - amazon.aws.boto3
+  - muster.ml.attributes
+  - muster.ml.aws
+options:
+  cluster_name:
+    description: Name of the cluster.
+    type: str
+    required: true
+  principal_arn:
+    description: ARN of the IAM role or user.
+    type: str
+    required: true
+  type:
+    description: Kind of entry. V(STANDARD) when it is left out. Cannot be changed.
+    type: str
+    choices: [STANDARD, EC2_LINUX, EC2_WINDOWS, EC2, FARGATE_LINUX, HYBRID_LINUX]
+  username:
+    description: Name in Kubernetes. When it is left out, EKS derives one from O(principal_arn).
+    type: str
+  kubernetes_groups:
+    description: Groups in Kubernetes; all of them.
+    type: list
+    elements: str
+  policies:
+    description: Access policies of EKS that are associated.
+    type: list
+    elements: dict
+    suboptions:
+      policy_arn:
+        description: ARN of the policy, such as V(arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy).
+        type: str
+        required: true
+      access_scope:
+        description: Where it holds.
+        type: dict
+        required: true
+        suboptions:
+          type:
+            description: The whole cluster, or namespaces.
+            type: str
+            choices: [cluster, namespace]
+            required: true
+          namespaces:
+            description: Which namespaces.
+            type: list
+            elements: str
+  purge_policies:
+    description: Whether policies that are not in O(policies) are taken away, where O(policies) is given.
+    type: bool
+    default: true
+"""
+
+EXAMPLES = r"""
+- name: The team may do everything in its namespace
+  muster.ml.eks_access_entry:
+    region: us-west-2
+    cluster_name: training
+    principal_arn: arn:aws:iam::123456789012:role/ml-team
+    policies:
+      - policy_arn: arn:aws:eks::aws:cluster-access-policy/AmazonEKSEditPolicy
+        access_scope: {type: namespace, namespaces: [ml]}
+"""
+
+RETURN = r"""
+actions:
+  description: The requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+access_entry:
+  description: The entry as EKS describes it, in snake_case, with its C(policies).
+  returned: success
+  type: dict
+"""
+
+import dataclasses
+import typing as t
+
+from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
+
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksAccessEntry
+from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main
+
+TYPES = ["STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX"]
+SCOPE: dict[str, t.Any] = {
+    "type": "dict",
+    "required": True,
+    "options": {
+        "type": {"type": "str", "choices": ["cluster", "namespace"], "required": True},
+        "namespaces": {"type": "list", "elements": "str"},
+    },
+}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **STATE,
+    **TAGS,
+    "cluster_name": {"type": "str", "required": True},
+    "principal_arn": {"type": "str", "required": True},
+    "type": {"type": "str", "choices": TYPES},
+    "username": {"type": "str"},
+    "kubernetes_groups": {"type": "list", "elements": "str"},
+    "policies": {
+        "type": "list",
+        "elements": "dict",
+        "options": {"policy_arn": {"type": "str", "required": True}, "access_scope": SCOPE},
+    },
+    "purge_policies": {"type": "bool", "default": True},
+}
+
+
+def resource(params: dict[str, t.Any]) -> EksAccessEntry:
+    """The entry that the options describe."""
+    given = {field.name: params[field.name] for field in dataclasses.fields(EksAccessEntry)}
+    if given["policies"] is not None:
+        given["policies"] = [snake_dict_to_camel_dict(policy) for policy in given["policies"]]
+    return EksAccessEntry(**given)
+
+
+def main() -> None:
+    """Run as a module."""
+    aws_main(ARGUMENT_SPEC, resource, "access_entry")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: eks_addon
+short_description: EKS add-ons
+version_added: 0.1.0
+description:
+  - Installs, changes and removes add-ons of a cluster in Amazon EKS.
+  - A version that does not fit the cluster is refused before anything is sent, with the versions that do.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - amazon.aws.common.modules
+  - amazon.aws.region.modules
+  - amazon.aws.tags
+  - amazon.aws.boto3
+  - muster.ml.attributes
+  - muster.ml.aws
+  - muster.ml.aws.waits
+options:
+  cluster_name:
+    description: Name of the cluster.
+    type: str
+    required: true
+  name:
+    description: Name of the add-on, such as V(aws-efs-csi-driver).
+    type: str
+    required: true
+    aliases: [addon_name]
+  version:
+    description: Version of the add-on. When it is left out, the default for the cluster at first, later the one that is there.
+    type: str
+    aliases: [addon_version]
+  service_account_role_arn:
+    description: IAM role of its service account, through the cluster's OpenID Connect provider (IRSA).
+    type: str
+  pod_identity_associations:
+    description: IAM roles of its service accounts, through EKS Pod Identity.
+    type: list
+    elements: dict
+    suboptions:
+      service_account:
+        description: Name of the service account.
+        type: str
+        required: true
+      role_arn:
+        description: ARN of the role.
+        type: str
+        required: true
+  configuration_values:
+    description: Configuration, in the schema of the add-on; all of it.
+    type: dict
+  resolve_conflicts:
+    description: What happens to fields that somebody else changed in the cluster.
+    type: str
+    choices: [NONE, OVERWRITE, PRESERVE]
+  preserve:
+    description: With O(state=absent), whether its objects stay in the cluster.
+    type: bool
+    default: false
+  wait_timeout:
+    description: Seconds to wait, in all.
+    type: int
+    default: 1200
+"""
+
+EXAMPLES = r"""
+- name: Driver for file systems of EFS, with a role of its own
+  muster.ml.eks_addon:
+    region: us-west-2
+    cluster_name: training
+    name: aws-efs-csi-driver
+    pod_identity_associations:
+      - service_account: efs-csi-controller-sa
+        role_arn: arn:aws:iam::123456789012:role/training-efs-csi
+"""
+
+RETURN = r"""
+actions:
+  description: The requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+addon:
+  description: The add-on as EKS describes it, in snake_case.
+  returned: success
+  type: dict
+"""
+
+import dataclasses
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, check_version
+from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main, waiting
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **STATE,
+    **TAGS,
+    **waiting(1200),
+    "cluster_name": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True, "aliases": ["addon_name"]},
+    "version": {"type": "str", "aliases": ["addon_version"]},
+    "service_account_role_arn": {"type": "str"},
+    "pod_identity_associations": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "service_account": {"type": "str", "required": True},
+            "role_arn": {"type": "str", "required": True},
+        },
+    },
+    "configuration_values": {"type": "dict"},
+    "resolve_conflicts": {"type": "str", "choices": ["NONE", "OVERWRITE", "PRESERVE"]},
+    "preserve": {"type": "bool", "default": False},
+}
+
+
+def resource(params: dict[str, t.Any]) -> EksAddon:
+    """The add-on that the options describe."""
+    given = {field.name: params[field.name] for field in dataclasses.fields(EksAddon)}
+    rows = given["pod_identity_associations"]
+    if rows is not None:
+        wanted = [{"serviceAccount": row["service_account"], "roleArn": row["role_arn"]} for row in rows]
+        given["pod_identity_associations"] = wanted
+    return EksAddon(**given)
+
+
+def check(api: Api, params: dict[str, t.Any]) -> None:
+    """Ask EKS whether the version fits; a cluster that is not there yet (check mode) fits everything."""
+    wanted = resource(params)
+    found = api.read(wanted.label, "eks", "describe_cluster", name=wanted.cluster_name)
+    if found and wanted.version:
+        kubernetes = found["cluster"]["version"]
+        request = {"addonName": wanted.name, "kubernetesVersion": kubernetes}
+        offered = api.pages(wanted.label, "eks", "describe_addon_versions", "addons", **request)
+        check_version(wanted.label, offered, wanted.version, kubernetes)
+
+
+def main() -> None:
+    """Run as a module."""
+    aws_main(
+        ARGUMENT_SPEC,
+        resource,
+        "addon",
+        check=check,
+        mutually_exclusive=[("service_account_role_arn", "pod_identity_associations")],
+    )
+
+
+if __name__ == "__main__":
+    main()

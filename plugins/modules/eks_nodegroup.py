@@ -1,0 +1,253 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: eks_nodegroup
+short_description: EKS managed node groups that converge
+version_added: 0.1.0
+description:
+  - Makes, changes and deletes managed node groups of a cluster in Amazon EKS.
+  - Unlike C(community.aws.eks_nodegroup) it knows every AMI type (those of AL2023 with NVIDIA drivers too) and applies what changes
+    later, that is version, image, labels, taints, scaling, update policy, repair and tags.
+  - A node group that ended in C(CREATE_FAILED) is deleted and made anew; it never had a node that worked.
+  - What EKS cannot change is refused before anything is sent.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - amazon.aws.common.modules
+  - amazon.aws.region.modules
+  - amazon.aws.tags
+  - amazon.aws.boto3
+  - muster.ml.attributes
+  - muster.ml.aws
+  - muster.ml.aws.waits
+options:
+  cluster_name:
+    description: Name of the cluster.
+    type: str
+    required: true
+  name:
+    description: Name of the node group.
+    type: str
+    required: true
+    aliases: [nodegroup_name]
+  node_role:
+    description: IAM role of the nodes. Needed to make a node group; cannot be changed.
+    type: str
+  subnets:
+    description: Subnets of the nodes. Needed to make a node group; cannot be changed.
+    type: list
+    elements: str
+  version:
+    description: Kubernetes version of the nodes, at most that of the cluster. When made, that of the cluster.
+    type: str
+  release_version:
+    description: Release of the image, such as V(1.35.0-20261101). When made, the newest.
+    type: str
+  force_update_version:
+    description: Whether an upgrade goes on where a PodDisruptionBudget keeps a node from being drained.
+    type: bool
+    default: false
+  ami_type:
+    description: Kind of image, such as V(AL2023_x86_64_NVIDIA). Cannot be changed.
+    type: str
+  instance_types:
+    description: Instance types; several are for O(capacity_type=SPOT). Cannot be changed.
+    type: list
+    elements: str
+  capacity_type:
+    description: How the nodes are bought. Cannot be changed.
+    type: str
+    choices: [ON_DEMAND, SPOT, CAPACITY_BLOCK]
+  disk_size:
+    description: Size of the root disk in GiB. Cannot be changed.
+    type: int
+  launch_template:
+    description: Launch template of the nodes. Only its version can be changed later.
+    type: dict
+    suboptions:
+      id:
+        description: Its id. Either this or O(launch_template.name).
+        type: str
+      name:
+        description: Its name.
+        type: str
+      version:
+        description: Its version.
+        type: str
+  scaling_config:
+    description: How many nodes.
+    type: dict
+    suboptions:
+      min_size:
+        description: The least.
+        type: int
+        required: true
+      max_size:
+        description: The most.
+        type: int
+        required: true
+      desired_size:
+        description:
+          - How many now. Leave it out where an autoscaler decides; then it starts with O(scaling_config.min_size) and is only moved
+            when it no longer lies within the bounds.
+        type: int
+  update_config:
+    description: How many nodes may be away during an upgrade.
+    type: dict
+    suboptions:
+      max_unavailable:
+        description: As a number.
+        type: int
+      max_unavailable_percentage:
+        description: As a percentage.
+        type: int
+  node_repair_enabled:
+    description: Whether EKS replaces nodes that are not healthy.
+    type: bool
+  labels:
+    description: Labels of the nodes; all of them, others are taken away.
+    type: dict
+  taints:
+    description: Taints of the nodes; all of them, others are taken away.
+    type: list
+    elements: dict
+    suboptions:
+      key:
+        description: Key.
+        type: str
+        required: true
+      value:
+        description: Value.
+        type: str
+        default: ""
+      effect:
+        description: Effect.
+        type: str
+        choices: [NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE]
+        required: true
+  wait_timeout:
+    description: Seconds to wait, in all.
+    type: int
+    default: 3600
+"""
+
+EXAMPLES = r"""
+- name: Spot nodes with GPUs, which only pods that ask for them get
+  muster.ml.eks_nodegroup:
+    region: us-west-2
+    cluster_name: training
+    name: gpu
+    node_role: arn:aws:iam::123456789012:role/training-node
+    subnets: [subnet-0a, subnet-0b]
+    ami_type: AL2023_x86_64_NVIDIA
+    instance_types: [g5.2xlarge, g6.2xlarge]
+    capacity_type: SPOT
+    scaling_config: {min_size: 0, max_size: 8}
+    taints:
+      - {key: nvidia.com/gpu, value: present, effect: NO_SCHEDULE}
+
+- name: Later, more of them
+  muster.ml.eks_nodegroup:
+    region: us-west-2
+    cluster_name: training
+    name: gpu
+    scaling_config: {min_size: 2, max_size: 16}
+"""
+
+RETURN = r"""
+actions:
+  description: The requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["eks:update_nodegroup_config (scalingConfig, taints)"]
+nodegroup:
+  description: The node group as EKS describes it, in snake_case.
+  returned: success
+  type: dict
+"""
+
+import dataclasses
+import typing as t
+
+from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
+
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
+from ansible_collections.muster.ml.plugins.module_utils._aws.plan import without_none
+from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main, waiting
+
+LAUNCH_TEMPLATE: dict[str, t.Any] = {
+    "type": "dict",
+    "options": {"id": {"type": "str"}, "name": {"type": "str"}, "version": {"type": "str"}},
+    "mutually_exclusive": [("id", "name")],
+    "required_one_of": [("id", "name")],
+}
+SCALING_CONFIG: dict[str, t.Any] = {
+    "type": "dict",
+    "options": {
+        "min_size": {"type": "int", "required": True},
+        "max_size": {"type": "int", "required": True},
+        "desired_size": {"type": "int"},
+    },
+}
+UPDATE_CONFIG: dict[str, t.Any] = {
+    "type": "dict",
+    "options": {"max_unavailable": {"type": "int"}, "max_unavailable_percentage": {"type": "int"}},
+    "mutually_exclusive": [("max_unavailable", "max_unavailable_percentage")],
+    "required_one_of": [("max_unavailable", "max_unavailable_percentage")],
+}
+TAINTS: dict[str, t.Any] = {
+    "type": "list",
+    "elements": "dict",
+    "options": {
+        "key": {"type": "str", "required": True, "no_log": False},
+        "value": {"type": "str", "default": ""},
+        "effect": {"type": "str", "choices": ["NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE"], "required": True},
+    },
+}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **STATE,
+    **TAGS,
+    **waiting(3600),
+    "cluster_name": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True, "aliases": ["nodegroup_name"]},
+    "node_role": {"type": "str"},
+    "subnets": {"type": "list", "elements": "str"},
+    "version": {"type": "str"},
+    "release_version": {"type": "str"},
+    "force_update_version": {"type": "bool", "default": False},
+    "ami_type": {"type": "str"},
+    "instance_types": {"type": "list", "elements": "str"},
+    "capacity_type": {"type": "str", "choices": ["ON_DEMAND", "SPOT", "CAPACITY_BLOCK"]},
+    "disk_size": {"type": "int"},
+    "launch_template": LAUNCH_TEMPLATE,
+    "scaling_config": SCALING_CONFIG,
+    "update_config": UPDATE_CONFIG,
+    "node_repair_enabled": {"type": "bool"},
+    "labels": {"type": "dict"},
+    "taints": TAINTS,
+}
+NESTED = ("launch_template", "scaling_config", "update_config")
+
+
+def resource(params: dict[str, t.Any]) -> EksNodegroup:
+    """The node group that the options describe."""
+    given = {field.name: params[field.name] for field in dataclasses.fields(EksNodegroup)}
+    for name in NESTED:
+        if given[name] is not None:
+            given[name] = snake_dict_to_camel_dict(without_none(given[name]))
+    if given["labels"] is not None:
+        given["labels"] = {str(key): str(value) for key, value in given["labels"].items()}
+    return EksNodegroup(**given)
+
+
+def main() -> None:
+    """Run as a module."""
+    aws_main(ARGUMENT_SPEC, resource, "nodegroup")
+
+
+if __name__ == "__main__":
+    main()

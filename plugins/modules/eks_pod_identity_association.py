@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: eks_pod_identity_association
+short_description: As whom pods of an EKS cluster use AWS
+version_added: 0.1.0
+description:
+  - Gives the pods of a service account an IAM role, through EKS Pod Identity. The cluster needs the add-on C(eks-pod-identity-agent).
+  - The role's trust policy lets the service C(pods.eks.amazonaws.com) do C(sts:AssumeRole) and C(sts:TagSession).
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - amazon.aws.common.modules
+  - amazon.aws.region.modules
+  - amazon.aws.tags
+  - amazon.aws.boto3
+  - muster.ml.attributes
+  - muster.ml.aws
+options:
+  cluster_name:
+    description: Name of the cluster.
+    type: str
+    required: true
+  namespace:
+    description: Namespace of the service account.
+    type: str
+    required: true
+  service_account:
+    description: Name of the service account. It need not exist yet.
+    type: str
+    required: true
+  role_arn:
+    description: ARN of the role. Needed to make an association.
+    type: str
+  target_role_arn:
+    description: ARN of a role, of another account perhaps, that the first one then assumes.
+    type: str
+  disable_session_tags:
+    description: Whether the tags that EKS adds to sessions are left out.
+    type: bool
+"""
+
+EXAMPLES = r"""
+- name: Training pods read the bucket with the scripts
+  muster.ml.eks_pod_identity_association:
+    region: us-west-2
+    cluster_name: training
+    namespace: ml
+    service_account: elastic
+    role_arn: arn:aws:iam::123456789012:role/training-artifacts-read
+"""
+
+RETURN = r"""
+actions:
+  description: The requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+association:
+  description: The association as EKS describes it, in snake_case.
+  returned: success
+  type: dict
+"""
+
+import dataclasses
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
+from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **STATE,
+    **TAGS,
+    "cluster_name": {"type": "str", "required": True},
+    "namespace": {"type": "str", "required": True},
+    "service_account": {"type": "str", "required": True},
+    "role_arn": {"type": "str"},
+    "target_role_arn": {"type": "str"},
+    "disable_session_tags": {"type": "bool"},
+}
+
+
+def resource(params: dict[str, t.Any]) -> EksPodIdentityAssociation:
+    """The association that the options describe."""
+    fields = dataclasses.fields(EksPodIdentityAssociation)
+    return EksPodIdentityAssociation(**{field.name: params[field.name] for field in fields})
+
+
+def main() -> None:
+    """Run as a module."""
+    aws_main(ARGUMENT_SPEC, resource, "association")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What AWS's own service descriptions say of a request: which operation it is, what its parameters are, whether they fit.
+
+botocore carries these descriptions (the same that every AWS client is made from), so a request that a real service would
+refuse for its form is refused here as well, and no operation's address is written down twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+import botocore.session
+from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
+from botocore.validate import ParamValidator
+
+# The name in a request's signature, where it is not the name of the description.
+SIGNED_AS = {"elasticfilesystem": "efs"}
+READING = re.compile(r"^(Describe|Get|Head|List|Lookup|Simulate|Assume|BatchGet|Decode)")
+
+
+class Refused(Exception):
+    """An error of the service, as its clients know it."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.code, self.message, self.status = code, message, status
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request, understood."""
+
+    service: str
+    operation: str
+    region: str
+    params: dict[str, Any]
+
+    @property
+    def writes(self) -> bool:
+        return not READING.match(self.operation)
+
+
+@cache
+def description(service: str) -> ServiceModel:
+    loader = botocore.session.get_session().get_component("data_loader")
+    return ServiceModel(loader.load_service_model(service, "service-2"), service)
+
+
+@cache
+def routes(service: str) -> list[tuple[str, re.Pattern[str], OperationModel]]:
+    """(method, path pattern, operation), the most literal paths first: /file-systems/policy before /file-systems/{id}."""
+    found = []
+    for name in description(service).operation_names:
+        operation = description(service).operation_model(name)
+        path = operation.http["requestUri"].split("?", 1)[0]
+        escaped = re.sub(
+            r"\\\{(\w+)\\?(\\\+)?\\\}", lambda m: f"(?P<{m[1]}>{'.+' if m[2] else '[^/]+'})", re.escape(path)
+        )
+        found.append((operation.http["method"], re.compile(f"^{escaped}/?$"), operation))
+    return sorted(found, key=lambda row: row[1].pattern.count("(?P<"))
+
+
+def understand(service: str, region: str, method: str, path: str, query: str, body: bytes) -> Asked | None:
+    """A request of a REST service; nothing where its description knows no such address."""
+    for wanted, pattern, operation in routes(service):
+        match = pattern.match(path)
+        if wanted == method and match:
+            labels = {name: unquote(value) for name, value in match.groupdict().items()}
+            return Asked(service, operation.name, region, _params(operation, labels, query, body))
+    return None
+
+
+def _params(operation: OperationModel, labels: dict[str, str], query: str, body: bytes) -> dict[str, Any]:
+    params: dict[str, Any] = {}
+    shape = operation.input_shape
+    if operation.service_model.protocol != "rest-json" or shape is None:
+        return params
+    if body and not shape.serialization.get("payload"):
+        params |= json.loads(body)
+    given = parse_qs(query, keep_blank_values=True)
+    for name, member in shape.members.items():
+        where, key = member.serialization.get("location"), member.serialization.get("name", name)
+        if where == "uri" and key in labels:
+            params[name] = labels[key]
+        if where == "querystring" and key in given:
+            params[name] = _from_query(member, given[key])
+    return params
+
+
+def _from_query(member: Shape, values: list[str]) -> Any:
+    if member.type_name == "list":
+        return values
+    return {"integer": int, "boolean": lambda v: v == "true"}.get(member.type_name, str)(values[0])
+
+
+def check(asked: Asked) -> None:
+    """Refuse what the description does not allow: missing and unknown members, wrong types, values that are no choice."""
+    shape = description(asked.service).operation_model(asked.operation).input_shape
+    if shape is None:
+        return
+    report = ParamValidator().validate(asked.params, shape)
+    problems = [report.generate_report()] if report.has_errors() else []
+    problems += list(_beyond(shape, asked.params, "input"))
+    if problems:
+        raise Refused("InvalidParameterException", f"{asked.operation}: {'; '.join(problems)}")
+
+
+def _beyond(shape: Shape, value: Any, path: str) -> Iterator[str]:
+    """What botocore's own check lets pass: unknown members and values outside an enumeration."""
+    if isinstance(shape, StructureShape) and isinstance(value, dict):
+        for name, item in value.items():
+            if name in shape.members:
+                yield from _beyond(shape.members[name], item, f"{path}.{name}")
+            else:
+                yield f"{path}.{name} is not known; there are {', '.join(shape.members)}"
+    elif isinstance(shape, ListShape) and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _beyond(shape.member, item, f"{path}[{index}]")
+    elif isinstance(shape, MapShape) and isinstance(value, dict):
+        for key, item in value.items():
+            yield from _beyond(shape.value, item, f"{path}.{key}")
+    elif getattr(shape, "enum", None) and value not in shape.enum:
+        yield f"{path} is {value!r}; it is one of {', '.join(shape.enum)}"

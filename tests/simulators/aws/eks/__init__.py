@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""EKS. Every request was checked against AWS's own description of it before it comes here.
+
+Rules are those of the operations' documentation in botocore 1.44.5 (data/eks/2017-11-01/service-2.json) unless another
+source stands beside one. What no source says is marked *assumed*.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..api import Asked, Refused
+from ..state import SETTINGS, Body
+from . import access, addons, clusters, nodegroups
+from .account import REGIONS, account
+
+__all__ = ["SETTINGS", "answer", "reset"]
+
+OPERATIONS = clusters.OPERATIONS | nodegroups.OPERATIONS | addons.OPERATIONS | access.OPERATIONS
+
+
+def answer(asked: Asked) -> Body:
+    handler: Any = OPERATIONS.get(asked.operation)
+    if handler is None:
+        raise Refused("NotSimulated", f"{asked.operation} is not simulated", 501)
+    result: Body = handler(account(asked.region), asked.params)
+    return result
+
+
+def reset() -> None:
+    REGIONS.clear()

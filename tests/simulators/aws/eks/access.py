@@ -1,0 +1,193 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who may use a cluster (access entries) and as whom its pods may use AWS (pod identity associations)."""
+
+from __future__ import annotations
+
+from ..api import Refused
+from ..state import Body, now, number, role
+from .account import Account, Cluster, Handler, missing, show
+
+POLICIES = ("AmazonEKSClusterAdminPolicy", "AmazonEKSAdminPolicy", "AmazonEKSEditPolicy", "AmazonEKSViewPolicy")
+NO_ROLE = (
+    "Role provided in the request does not exist."  # as terraform-provider-aws, pod_identity_association.go, knows it
+)
+
+
+def _with_entries(account: Account, name: str) -> Cluster:
+    cluster = account.active(name)
+    if cluster.body["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
+        raise Refused(
+            "InvalidRequestException",
+            "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation.",
+        )
+    return cluster
+
+
+def _entry(cluster: Cluster, principal: str) -> Body:
+    found = cluster.entries.get(principal)
+    return found or missing(f"The specified principalArn could not be found: {principal}")
+
+
+def create_entry(account: Account, params: Body) -> Body:
+    cluster, principal = _with_entries(account, params["clusterName"]), params["principalArn"]
+    if principal in cluster.entries:
+        raise Refused(
+            "ResourceInUseException", "The specified access entry resource is already in use on this cluster.", 409
+        )
+    kind = params.get("type", "STANDARD")
+    if kind != "STANDARD" and params.get("kubernetesGroups"):
+        raise Refused("InvalidParameterException", f"Kubernetes groups cannot be given for type {kind}")
+    cluster.entries[principal] = {
+        "clusterName": cluster.body["name"],
+        "principalArn": principal,
+        "kubernetesGroups": params.get("kubernetesGroups", []),
+        "accessEntryArn": account.arn("access-entry", cluster.body["name"], "role", number()),
+        "createdAt": now(),
+        "modifiedAt": now(),
+        "tags": params.get("tags", {}),
+        "username": params.get("username", f"{principal}/{{{{SessionName}}}}"),
+        "type": kind,
+    }
+    return {"accessEntry": show(cluster.entries[principal])}
+
+
+def describe_entry(account: Account, params: Body) -> Body:
+    return {"accessEntry": show(_entry(account.cluster(params["clusterName"]), params["principalArn"]))}
+
+
+def entries(account: Account, params: Body) -> Body:
+    return {"accessEntries": list(account.cluster(params["clusterName"]).entries)}
+
+
+def update_entry(account: Account, params: Body) -> Body:
+    entry = _entry(_with_entries(account, params["clusterName"]), params["principalArn"])
+    entry.update({k: params[k] for k in ("kubernetesGroups", "username") if k in params})
+    return {"accessEntry": show(entry)}
+
+
+def delete_entry(account: Account, params: Body) -> Body:
+    cluster = account.cluster(params["clusterName"])
+    _entry(cluster, params["principalArn"])
+    del cluster.entries[params["principalArn"]]
+    cluster.policies.pop(params["principalArn"], None)
+    return {}
+
+
+def associate_policy(account: Account, params: Body) -> Body:
+    cluster = _with_entries(account, params["clusterName"])
+    _entry(cluster, params["principalArn"])
+    arn, scope = params["policyArn"], params["accessScope"]
+    if arn.rsplit("/", 1)[-1] not in POLICIES:
+        raise Refused("InvalidParameterException", f"The policyArn parameter format is not valid: {arn}")
+    if (scope.get("type") == "namespace") != bool(scope.get("namespaces")):
+        raise Refused("InvalidParameterException", "Namespaces go with the scope type namespace and with no other")
+    association = {
+        "policyArn": arn,
+        "accessScope": {"namespaces": [], **scope},
+        "associatedAt": now(),
+        "modifiedAt": now(),
+    }
+    cluster.policies.setdefault(params["principalArn"], {})[arn] = association
+    return {
+        "clusterName": params["clusterName"],
+        "principalArn": params["principalArn"],
+        "associatedAccessPolicy": association,
+    }
+
+
+def associated_policies(account: Account, params: Body) -> Body:
+    cluster = account.cluster(params["clusterName"])
+    _entry(cluster, params["principalArn"])
+    found = list(cluster.policies.get(params["principalArn"], {}).values())
+    return {
+        "clusterName": params["clusterName"],
+        "principalArn": params["principalArn"],
+        "associatedAccessPolicies": found,
+    }
+
+
+def disassociate_policy(account: Account, params: Body) -> Body:
+    cluster = _with_entries(account, params["clusterName"])
+    _entry(cluster, params["principalArn"])
+    if params["policyArn"] not in cluster.policies.get(params["principalArn"], {}):
+        missing(f"The policy {params['policyArn']} is not associated")
+    del cluster.policies[params["principalArn"]][params["policyArn"]]
+    return {}
+
+
+def create_association(account: Account, params: Body) -> Body:
+    cluster = account.active(params["clusterName"])
+    place = (params["namespace"], params["serviceAccount"])
+    if any((a["namespace"], a["serviceAccount"]) == place for a in cluster.associations.values()):
+        raise Refused("ResourceInUseException", f"Association already exists for {'/'.join(place)}", 409)
+    role(params["roleArn"], "pods.eks.amazonaws.com", "CreatePodIdentityAssociation", NO_ROLE)
+    identity = f"a-{number()}"
+    cluster.associations[identity] = {
+        "clusterName": cluster.body["name"],
+        "namespace": params["namespace"],
+        "serviceAccount": params["serviceAccount"],
+        "roleArn": params["roleArn"],
+        "associationArn": account.arn("podidentityassociation", cluster.body["name"], identity),
+        "associationId": identity,
+        "tags": params.get("tags", {}),
+        "disableSessionTags": params.get("disableSessionTags", False),
+        **{k: params[k] for k in ("targetRoleArn",) if k in params},
+        "createdAt": now(),
+        "modifiedAt": now(),
+    }
+    return {"association": show(cluster.associations[identity])}
+
+
+def _association(account: Account, params: Body) -> Body:
+    found = account.cluster(params["clusterName"]).associations.get(params["associationId"])
+    return found or missing(f"Pod identity association {params['associationId']} not found")
+
+
+def describe_association(account: Account, params: Body) -> Body:
+    return {"association": show(_association(account, params))}
+
+
+def associations(account: Account, params: Body) -> Body:
+    found = [
+        {k: a[k] for k in ("clusterName", "namespace", "serviceAccount", "associationArn", "associationId")}
+        for a in account.cluster(params["clusterName"]).associations.values()
+        if params.get("namespace") in (None, a["namespace"])
+        and params.get("serviceAccount") in (None, a["serviceAccount"])
+    ]
+    return {"associations": found}
+
+
+def update_association(account: Account, params: Body) -> Body:
+    association = _association(account, params)
+    given = {k: params[k] for k in ("roleArn", "disableSessionTags", "targetRoleArn") if k in params}
+    if not given:
+        raise Refused("InvalidParameterException", "At least one of the attributes must be changed")
+    if "roleArn" in given:
+        role(given["roleArn"], "pods.eks.amazonaws.com", "UpdatePodIdentityAssociation", NO_ROLE)
+    association.update(given)
+    return {"association": show(association)}
+
+
+def delete_association(account: Account, params: Body) -> Body:
+    association = _association(account, params)
+    del account.cluster(params["clusterName"]).associations[params["associationId"]]
+    return {"association": show(association)}
+
+
+OPERATIONS: dict[str, Handler] = {
+    "CreateAccessEntry": create_entry,
+    "DescribeAccessEntry": describe_entry,
+    "ListAccessEntries": entries,
+    "UpdateAccessEntry": update_entry,
+    "DeleteAccessEntry": delete_entry,
+    "AssociateAccessPolicy": associate_policy,
+    "ListAssociatedAccessPolicies": associated_policies,
+    "DisassociateAccessPolicy": disassociate_policy,
+    "CreatePodIdentityAssociation": create_association,
+    "DescribePodIdentityAssociation": describe_association,
+    "ListPodIdentityAssociations": associations,
+    "UpdatePodIdentityAssociation": update_association,
+    "DeletePodIdentityAssociation": delete_association,
+}

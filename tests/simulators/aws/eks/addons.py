@@ -1,0 +1,175 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Add-ons: a small catalogue with versions that fit some Kubernetes versions and not others."""
+
+from __future__ import annotations
+
+import json
+
+from ..api import Refused
+from ..journal import JOURNAL
+from ..state import Body, Item, now, number, role
+from .account import VERSIONS, Account, Cluster, Handler, missing, show, update
+
+# name: (newest first) version and the Kubernetes versions it is for. Names and the form of versions are real; which
+# version fits where is assumed.
+CATALOGUE = {
+    "vpc-cni": [("v1.21.1-eksbuild.1", VERSIONS), ("v1.19.0-eksbuild.1", VERSIONS[:3])],
+    "coredns": [("v1.12.4-eksbuild.1", VERSIONS[2:]), ("v1.11.4-eksbuild.2", VERSIONS[:4])],
+    "kube-proxy": [(f"v{v}.0-eksbuild.2", (v,)) for v in reversed(VERSIONS)],
+    "eks-pod-identity-agent": [("v1.3.9-eksbuild.3", VERSIONS)],
+    "aws-efs-csi-driver": [("v3.4.1-eksbuild.1", VERSIONS), ("v2.1.13-eksbuild.1", VERSIONS)],
+    "aws-ebs-csi-driver": [("v1.52.1-eksbuild.1", VERSIONS)],
+}
+
+
+def _find(cluster: Cluster, name: str) -> Item:
+    found = cluster.addons.get(name)
+    return found or missing(f"No addon: {name} found in cluster: {cluster.body['name']}")
+
+
+def _version(cluster: Cluster, name: str, wanted: str | None) -> str:
+    offered = [v for v, fits in CATALOGUE.get(name, []) if cluster.body["version"] in fits]
+    if not offered or (wanted and wanted not in offered):
+        raise Refused("InvalidParameterException", f"Addon version specified is not supported: {name} {wanted or ''}")
+    return wanted or offered[0]
+
+
+def _checked(params: Body) -> None:
+    if text := params.get("configurationValues"):
+        try:
+            json.loads(text)
+        except ValueError as error:
+            raise Refused(
+                "InvalidParameterException", "ConfigurationValue provided in request is not supported"
+            ) from error
+    if arn := params.get("serviceAccountRoleArn"):
+        role(
+            arn,
+            "sts:AssumeRoleWithWebIdentity",
+            "CreateAddon",
+            "Role {arn} does not exist or does not trust web identities",
+        )
+
+
+def create(account: Account, params: Body) -> Body:
+    cluster, name = account.active(params["clusterName"]), params["addonName"]
+    if name in cluster.addons.items:
+        raise Refused("ResourceInUseException", f"Addon {name} already exists", 409)
+    version = _version(cluster, name, params.get("addonVersion"))
+    _checked(params)
+    body = {
+        "addonName": name,
+        "clusterName": cluster.body["name"],
+        "addonVersion": version,
+        "health": {"issues": []},
+        "addonArn": account.arn("addon", cluster.body["name"], name, number()),
+        "createdAt": now(),
+        "modifiedAt": now(),
+        "tags": params.get("tags", {}),
+        **{k: params[k] for k in ("serviceAccountRoleArn", "configurationValues") if params.get(k)},
+        "podIdentityAssociations": _associate(account, cluster, params, name),
+    }
+    item = Item(body)
+    cluster.addons.items[name] = item
+    fault = JOURNAL.fault("create_failed", "CreateAddon")
+
+    def failed() -> None:
+        if fault:
+            body["health"] = {"issues": [fault.detail]}
+
+    item.start("CREATING", "CREATE_FAILED" if fault else "ACTIVE", failed)
+    return {"addon": show(item)}
+
+
+def _associate(account: Account, cluster: Cluster, params: Body, addon: str) -> list[str]:
+    """Pod identities that an add-on asks for belong to it and go with it."""
+    arns = []
+    for wanted in params.get("podIdentityAssociations") or []:
+        identity = f"a-{number()}"
+        arn = account.arn("podidentityassociation", cluster.body["name"], identity)
+        cluster.associations[identity] = {
+            "clusterName": cluster.body["name"],
+            "namespace": "kube-system",
+            "serviceAccount": wanted["serviceAccount"],
+            "roleArn": wanted["roleArn"],
+            "associationArn": arn,
+            "associationId": identity,
+            "tags": {},
+            "ownerArn": account.arn("addon", cluster.body["name"], addon),
+            "createdAt": now(),
+            "modifiedAt": now(),
+        }
+        arns.append(arn)
+    return arns
+
+
+def describe(account: Account, params: Body) -> Body:
+    cluster = account.cluster(params["clusterName"])
+    _find(cluster, params["addonName"]).look()
+    return {"addon": show(_find(cluster, params["addonName"]))}
+
+
+def names(account: Account, params: Body) -> Body:
+    return {"addons": list(account.cluster(params["clusterName"]).addons.items)}
+
+
+def change(account: Account, params: Body) -> Body:
+    cluster = account.active(params["clusterName"])
+    item = _find(cluster, params["addonName"])
+    if item.status in ("CREATING", "UPDATING", "DELETING"):
+        raise Refused("ResourceInUseException", f"Addon {params['addonName']} is {item.status}", 409)
+    version = _version(cluster, params["addonName"], params.get("addonVersion", item.body["addonVersion"]))
+    _checked(params)
+    after = {"addonVersion": version}
+    after |= {k: params[k] for k in ("serviceAccountRoleArn", "configurationValues") if k in params}
+    if "podIdentityAssociations" in params:
+        after["podIdentityAssociations"] = _associate(account, cluster, params, params["addonName"])
+    return update(cluster, item, "AddonUpdate", lambda: item.body.update(after | {"status": "ACTIVE"}))
+
+
+def delete(account: Account, params: Body) -> Body:
+    cluster = account.cluster(params["clusterName"])
+    item = _find(cluster, params["addonName"])
+    cluster.addons.remove_later(params["addonName"])
+    return {"addon": show(item)}
+
+
+def versions(_account: Account, params: Body) -> Body:
+    chosen = [params["addonName"]] if "addonName" in params else list(CATALOGUE)
+    wanted = params.get("kubernetesVersion")
+    rows = []
+    for name in chosen:
+        fitting = [
+            {
+                "addonVersion": version,
+                "compatibilities": [
+                    {"clusterVersion": v, "platformVersions": ["*"], "defaultVersion": version == CATALOGUE[name][0][0]}
+                    for v in fits
+                    if wanted in (None, v)
+                ],
+            }
+            for version, fits in CATALOGUE.get(name, [])
+            if wanted is None or wanted in fits
+        ]
+        if fitting:
+            if not any(c["defaultVersion"] for row in fitting for c in row["compatibilities"]):
+                for compatibility in fitting[0]["compatibilities"]:
+                    compatibility["defaultVersion"] = True
+            rows.append({"addonName": name, "addonVersions": fitting})
+    if "addonName" in params and not rows:
+        raise Refused(
+            "InvalidParameterException", f"Addon {params['addonName']} is not supported for this Kubernetes version"
+        )
+    return {"addons": rows}
+
+
+OPERATIONS: dict[str, Handler] = {
+    "CreateAddon": create,
+    "DescribeAddon": describe,
+    "ListAddons": names,
+    "UpdateAddon": change,
+    "DeleteAddon": delete,
+    "DescribeAddonVersions": versions,
+}

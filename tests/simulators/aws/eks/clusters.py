@@ -1,0 +1,332 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Clusters: made, changed one thing at a time, upgraded one version at a time, deleted when nothing hangs on them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moto.backends import get_backend
+
+from ..api import Refused
+from ..state import ACCOUNT, GONE, SETTINGS, Body, ec2, needs_policies, now, number, plug, role, subnets, unplug
+from .account import VERSIONS, Account, Cluster, Handler, missing, show, update
+
+LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
+CANNOT_ASSUME = (
+    "Role with arn: {arn}, could not be assumed because it does not exist or the trusted entity is not correct"
+)
+
+
+def create(account: Account, params: Body) -> Body:
+    name = params["name"]
+    if name in account.clusters:
+        raise Refused("ResourceInUseException", f"Cluster already exists with name: {name}", 409)
+    version = params.get("version", VERSIONS[-1])
+    if version not in VERSIONS:
+        raise Refused("InvalidParameterException", f"unsupported Kubernetes version {version}")
+    found = role(params["roleArn"], "eks.amazonaws.com", "CreateCluster", CANNOT_ASSUME)
+    needs_policies(found, ["AmazonEKSClusterPolicy"])
+    cluster = Cluster(_body(account, params, version))
+    network(account, cluster, params["resourcesVpcConfig"])
+    access = cluster.body["accessConfig"]
+    if params.get("accessConfig", {}).get("bootstrapClusterCreatorAdminPermissions", True):
+        _admit_creator(account, cluster)
+    access.pop("bootstrapClusterCreatorAdminPermissions", None)
+    account.clusters[name] = cluster
+    cluster.start("CREATING", "ACTIVE")
+    shown = show(cluster)
+    for later in ("endpoint", "certificateAuthority", "identity"):  # known only when the cluster is active
+        shown.pop(later)
+    return {"cluster": shown}
+
+
+def _body(account: Account, params: Body, version: str) -> Body:
+    issuer = f"https://oidc.eks.{account.region}.amazonaws.com/id/{number().upper():0>32}"
+    services = params.get("kubernetesNetworkConfig", {}).get("serviceIpv4Cidr", "10.100.0.0/16")
+    return {
+        "name": params["name"],
+        "arn": account.arn("cluster", params["name"]),
+        "createdAt": now(),
+        "version": version,
+        "endpoint": SETTINGS.endpoint,
+        "roleArn": params["roleArn"],
+        "kubernetesNetworkConfig": {"serviceIpv4Cidr": services, "ipFamily": "ipv4"},
+        "logging": {"clusterLogging": logging(params.get("logging", {}))},
+        "identity": {"oidc": {"issuer": issuer}},
+        "certificateAuthority": {"data": SETTINGS.certificate_authority},
+        "platformVersion": "eks.1",
+        "tags": params.get("tags", {}),
+        "encryptionConfig": params.get("encryptionConfig", []),
+        "health": {"issues": []},
+        # CONFIG_MAP is what the API does without being asked (AccessConfig: the console's default differs).
+        "accessConfig": {"authenticationMode": "CONFIG_MAP", **params.get("accessConfig", {})},
+        "upgradePolicy": params.get("upgradePolicy", {"supportType": "EXTENDED"}),
+        "deletionProtection": params.get("deletionProtection", False),
+    }
+
+
+def logging(wanted: Body) -> list[Body]:
+    """Log types in the two lists that EKS answers with: enabled and not."""
+    on = {t for row in wanted.get("clusterLogging", []) if row.get("enabled") for t in row.get("types", [])}
+    rows = [{"types": [t for t in LOG_TYPES if t in on], "enabled": True}]
+    rows.append({"types": [t for t in LOG_TYPES if t not in on], "enabled": False})
+    return [row for row in rows if row["types"]]
+
+
+def network(account: Account, cluster: Cluster, wanted: Body) -> None:
+    """Interfaces in at least two zones, and a security group that EKS makes and takes away again."""
+    found = subnets(account.region, wanted["subnetIds"])
+    if len({s.availability_zone for s in found}) < 2:
+        raise Refused("InvalidParameterException", "Subnets specified must be in at least two different AZs")
+    vpc = found[0].vpc_id
+    if any(s.vpc_id != vpc for s in found):
+        raise Refused("InvalidParameterException", "Subnets specified must be in the same VPC")
+    before = cluster.body.get("resourcesVpcConfig", {})
+    if before and before["vpcId"] != vpc:
+        raise Refused("InvalidParameterException", "Provided subnets belong to a different VPC than the cluster")
+    group = before.get("clusterSecurityGroupId") or _security_group(account, cluster, vpc)
+    groups = wanted.get("securityGroupIds", before.get("securityGroupIds", []))
+    unplug(account.region, cluster.interfaces)
+    description = f"Amazon EKS {cluster.body['name']}"
+    cluster.interfaces = [plug(account.region, s, [group, *groups], description) for s in found]
+    cluster.body["resourcesVpcConfig"] = {
+        "subnetIds": wanted["subnetIds"],
+        "securityGroupIds": groups,
+        "clusterSecurityGroupId": group,
+        "vpcId": vpc,
+        **_endpoint(wanted, before),
+    }
+
+
+def _endpoint(wanted: Body, before: Body) -> Body:
+    """Who may reach the API server; public for everybody is what EKS does without being asked."""
+    asked = {**before, **wanted}
+    public = asked.get("endpointPublicAccess", True)
+    private = asked.get("endpointPrivateAccess", False)
+    if not public and not private:
+        raise Refused("InvalidParameterException", "Private and public endpoint access cannot be false")
+    cidrs = asked.get("publicAccessCidrs") or ["0.0.0.0/0"]
+    return {
+        "endpointPublicAccess": public,
+        "endpointPrivateAccess": private,
+        "publicAccessCidrs": cidrs if public else [],
+    }
+
+
+def _security_group(account: Account, cluster: Cluster, vpc: str) -> str:
+    name = cluster.body["name"]
+    group = ec2(account.region).create_security_group(
+        f"eks-cluster-sg-{name}-{number()[-9:]}",
+        "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes",
+        vpc_id=vpc,
+        tags={"aws:eks:cluster-name": name, f"kubernetes.io/cluster/{name}": "owned"},
+    )
+    return str(group.id)
+
+
+def _admit_creator(account: Account, cluster: Cluster) -> None:
+    principal = f"arn:aws:iam::{ACCOUNT}:root"
+    cluster.entries[principal] = {
+        "clusterName": cluster.body["name"],
+        "principalArn": principal,
+        "kubernetesGroups": [],
+        "accessEntryArn": account.arn("access-entry", cluster.body["name"], "user", ACCOUNT, "root", number()),
+        "createdAt": now(),
+        "modifiedAt": now(),
+        "tags": {},
+        "username": principal,
+        "type": "STANDARD",
+    }
+    scope = {"type": "cluster", "namespaces": []}
+    cluster.policies[principal] = {ADMIN: {"policyArn": ADMIN, "accessScope": scope, "associatedAt": now()}}
+
+
+def describe(account: Account, params: Body) -> Body:
+    cluster = account.cluster(params["name"])
+    cluster.look()
+    return {"cluster": show(account.cluster(params["name"]))}
+
+
+def names(account: Account, _params: Body) -> Body:
+    return {"clusters": list(account.clusters)}
+
+
+def delete(account: Account, params: Body) -> Body:
+    cluster = account.cluster(params["name"])
+    if cluster.body["deletionProtection"]:
+        raise Refused("InvalidRequestException", "Cannot delete the cluster: deletion protection is enabled")
+    if cluster.nodegroups.items:
+        raise Refused("ResourceInUseException", "Cluster has nodegroups attached", 409)
+
+    def over() -> None:
+        unplug(account.region, cluster.interfaces)
+        ec2(account.region).delete_security_group(group_id=cluster.body["resourcesVpcConfig"]["clusterSecurityGroupId"])
+        del account.clusters[params["name"]]
+
+    cluster.start("DELETING", GONE, over)
+    return {"cluster": show(cluster)}
+
+
+def update_version(account: Account, params: Body) -> Body:
+    cluster = account.active(params["name"])
+    now_at, wanted = cluster.body["version"], params["version"]
+    if wanted not in VERSIONS or VERSIONS.index(wanted) != VERSIONS.index(now_at) + 1:
+        raise Refused(
+            "InvalidParameterException", f"Unsupported Kubernetes minor version update from {now_at} to {wanted}"
+        )
+    behind = [n for n, g in cluster.nodegroups.items.items() if g.body["version"] != now_at]
+    if behind:
+        raise Refused(
+            "InvalidParameterException",
+            f"Nodegroups {', '.join(behind)} must be updated to match cluster version {now_at} before updating cluster version",
+        )
+    return update(cluster, cluster, "VersionUpdate", lambda: cluster.body.update(version=wanted))
+
+
+def update_config(account: Account, params: Body) -> Body:
+    """One kind of change a request ("Only one type of update can be allowed", aws-controllers-k8s/eks-controller tests)."""
+    cluster = account.active(params["name"])
+    vpc = params.get("resourcesVpcConfig", {})
+    places = {k: v for k, v in vpc.items() if k in ("subnetIds", "securityGroupIds")}
+    doors = {k: v for k, v in vpc.items() if k not in places}
+    kinds: dict[str, Any] = {
+        "VpcConfigUpdate": places and (lambda: _move(account, cluster, places)),
+        "EndpointAccessUpdate": doors and (lambda: _open(cluster, doors)),
+        "LoggingUpdate": params.get("logging") and (lambda: _log(cluster, params["logging"])),
+        "AccessConfigUpdate": params.get("accessConfig") and (lambda: _authenticate(cluster, params["accessConfig"])),
+        "UpgradePolicyUpdate": params.get("upgradePolicy")
+        and (lambda: cluster.body.update(upgradePolicy=params["upgradePolicy"])),
+        "DeletionProtectionUpdate": "deletionProtection" in params
+        and (lambda: cluster.body.update(deletionProtection=params["deletionProtection"])),
+    }
+    asked = {kind: change for kind, change in kinds.items() if change}
+    if len(asked) != 1:
+        raise Refused("InvalidParameterException", "Only one type of update can be allowed.")
+    kind, change = asked.popitem()
+    _refuse_idle(cluster, kind, params, doors)
+    return update(cluster, cluster, kind, change)
+
+
+def _refuse_idle(cluster: Cluster, kind: str, params: Body, doors: Body) -> None:
+    """A change to what is there already is an error, not a success (seen in many projects' issue threads)."""
+    body = cluster.body
+    if kind == "EndpointAccessUpdate":
+        after = _endpoint(doors, body["resourcesVpcConfig"])
+        if all(body["resourcesVpcConfig"][k] == v for k, v in after.items()):
+            raise Refused("InvalidParameterException", "Cluster is already at the desired configuration")
+    if kind == "LoggingUpdate" and _logged(cluster, params["logging"]) == body["logging"]["clusterLogging"]:
+        raise Refused("InvalidParameterException", "No changes needed for the logging config provided")
+    if kind == "AccessConfigUpdate":
+        before, after = body["accessConfig"]["authenticationMode"], params["accessConfig"]["authenticationMode"]
+        # A way back does not exist (UpdateAccessConfigRequest; EKS user guide, "Change authentication mode").
+        if MODES.index(after) <= MODES.index(before):
+            raise Refused(
+                "InvalidParameterException", f"Unsupported authentication mode update from {before} to {after}"
+            )
+
+
+def _move(account: Account, cluster: Cluster, places: Body) -> None:
+    network(account, cluster, {"subnetIds": cluster.body["resourcesVpcConfig"]["subnetIds"], **places})
+
+
+def _open(cluster: Cluster, doors: Body) -> None:
+    config = cluster.body["resourcesVpcConfig"]
+    config.update(_endpoint(doors, config))
+
+
+def _logged(cluster: Cluster, wanted: Body) -> list[Body]:
+    """Types that the request does not name stay as they are."""
+    state = {t: row["enabled"] for row in cluster.body["logging"]["clusterLogging"] for t in row["types"]}
+    state |= {t: row.get("enabled", False) for row in wanted["clusterLogging"] for t in row["types"]}
+    return logging({"clusterLogging": [{"types": [t for t, on in state.items() if on], "enabled": True}]})
+
+
+def _log(cluster: Cluster, wanted: Body) -> None:
+    cluster.body["logging"]["clusterLogging"] = _logged(cluster, wanted)
+
+
+def _authenticate(cluster: Cluster, wanted: Body) -> None:
+    cluster.body["accessConfig"].update(wanted)
+
+
+def encrypt(account: Account, params: Body) -> Body:
+    cluster = account.active(params["clusterName"])
+    if cluster.body["encryptionConfig"]:
+        raise Refused("InvalidRequestException", "Encryption is already enabled")
+    keys = get_backend("kms")[ACCOUNT][account.region].keys.values()
+    wanted = params["encryptionConfig"][0]["provider"]["keyArn"]
+    if wanted not in {key.arn for key in keys}:
+        raise Refused("InvalidParameterException", f"Key {wanted} does not exist")
+
+    def change() -> None:
+        cluster.body["encryptionConfig"] = params["encryptionConfig"]
+
+    return update(cluster, cluster, "AssociateEncryptionConfig", change)
+
+
+def describe_update(account: Account, params: Body) -> Body:
+    cluster = account.cluster(params["name"])
+    record = cluster.updates.get(params["updateId"])
+    if record is None:
+        missing(f"No update found for ID: {params['updateId']}")
+    record.look()
+    return {"update": show(record)}
+
+
+def versions(_account: Account, params: Body) -> Body:
+    wanted = params.get("clusterVersions") or VERSIONS
+    rows = [
+        {"clusterVersion": v, "defaultVersion": v == VERSIONS[-1], "versionStatus": "STANDARD_SUPPORT"}
+        for v in VERSIONS
+    ]
+    return {"clusterVersions": [row for row in rows if row["clusterVersion"] in wanted]}
+
+
+def _tagged(account: Account, arn: str) -> Body:
+    """The tags of whatever an ARN names."""
+    for cluster in account.clusters.values():
+        bodies = [cluster.body, *(i.body for t in (cluster.nodegroups, cluster.addons) for i in t.items.values())]
+        bodies += [*cluster.entries.values(), *cluster.associations.values()]
+        for body in bodies:
+            names = ("arn", "nodegroupArn", "addonArn", "accessEntryArn", "associationArn")
+            if arn in [body[n] for n in names if n in body]:
+                tags: Body = body["tags"]
+                return tags
+    return missing(f"The specified resourceArn {arn} is not associated with any resource")
+
+
+def tag(account: Account, params: Body) -> Body:
+    _tagged(account, params["resourceArn"]).update(params["tags"])
+    return {}
+
+
+def untag(account: Account, params: Body) -> Body:
+    tags = _tagged(account, params["resourceArn"])
+    for key in params["tagKeys"]:
+        tags.pop(key, None)
+    return {}
+
+
+def list_tags(account: Account, params: Body) -> Body:
+    return {"tags": json.loads(json.dumps(_tagged(account, params["resourceArn"])))}
+
+
+OPERATIONS: dict[str, Handler] = {
+    "CreateCluster": create,
+    "DescribeCluster": describe,
+    "ListClusters": names,
+    "DeleteCluster": delete,
+    "UpdateClusterVersion": update_version,
+    "UpdateClusterConfig": update_config,
+    "AssociateEncryptionConfig": encrypt,
+    "DescribeUpdate": describe_update,
+    "DescribeClusterVersions": versions,
+    "TagResource": tag,
+    "UntagResource": untag,
+    "ListTagsForResource": list_tags,
+}

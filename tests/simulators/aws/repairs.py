@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What moto 5.2.5 does otherwise than AWS, put right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moto.backends import get_backend
+from moto.ec2.exceptions import DependencyViolationError
+from moto.ec2.models import EC2Backend
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
+
+from .api import Asked, Refused
+from .journal import JOURNAL
+from .state import ACCOUNT
+
+
+def apply() -> None:
+    # AWS calls the tag type of a NAT gateway "natgateway" (EC2 API, ResourceType); amazon.aws asks for it by that name.
+    EC2_PREFIX_TO_RESOURCE[EC2_RESOURCE_TO_PREFIX["nat-gateway"]] = "natgateway"
+    _refuse_while(EC2Backend, "delete_subnet", _interfaces_in_subnet)
+    _refuse_while(EC2Backend, "delete_security_group", _users_of_group)
+    _refuse_while(EC2Backend, "delete_vpc", _left_in_vpc)
+
+
+def guard(asked: Asked) -> None:
+    """The fault ``dependency``: something that the account's owner cannot see still uses what is to be deleted."""
+    if fault := JOURNAL.fault("dependency", asked.operation):
+        raise Refused("DependencyViolation", fault.detail.get("message", "resource has a dependent object"))
+
+
+def _provider(params: dict[str, Any]) -> Any:
+    return get_backend("iam")[ACCOUNT]["aws"].get_open_id_connect_provider(params["OpenIDConnectProviderArn"])
+
+
+def _add_client(params: dict[str, Any]) -> None:
+    clients = _provider(params).client_id_list
+    if (
+        params["ClientID"] not in clients
+    ):  # "This operation is idempotent" (IAM API, AddClientIDToOpenIDConnectProvider)
+        clients.append(params["ClientID"])
+
+
+def _remove_client(params: dict[str, Any]) -> None:
+    clients = _provider(params).client_id_list
+    if params["ClientID"] in clients:
+        clients.remove(params["ClientID"])
+
+
+# What moto's IAM lacks.
+IAM_OPERATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "AddClientIDToOpenIDConnectProvider": _add_client,
+    "RemoveClientIDFromOpenIDConnectProvider": _remove_client,
+}
+
+
+def _refuse_while(backend: type, name: str, users: Callable[..., list[str]]) -> None:
+    """Deleting what is in use is a DependencyViolation (EC2 API, error codes); moto deletes it."""
+    delete = getattr(backend, name)
+
+    def careful(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = users(self, *args, **kwargs)
+        if found:
+            target = kwargs.get("group_id") or (args[0] if args else "it")
+            raise DependencyViolationError(f"{target} has dependencies and cannot be deleted: {', '.join(found)}")
+        return delete(self, *args, **kwargs)
+
+    setattr(backend, name, careful)
+
+
+def _interfaces_in_subnet(self: Any, subnet_id: str) -> list[str]:
+    gateways = [g.id for g in self.nat_gateways.values() if g.subnet_id == subnet_id and g.state == "available"]
+    return [e.id for e in self.enis.values() if e.subnet.id == subnet_id] + gateways
+
+
+def _users_of_group(self: Any, name: str | None = None, group_id: str | None = None) -> list[str]:
+    interfaces = [e.id for e in self.enis.values() if group_id in [g.id for g in e.group_set]]
+    others = [g for groups in self.groups.values() for g in groups.values() if g.id != group_id]
+    return interfaces + [
+        g.id for g in others if any(group_id in _named(rule) for rule in [*g.ingress_rules, *g.egress_rules])
+    ]
+
+
+def _named(rule: Any) -> list[str]:
+    """The security group that a rule lets in, if it is not a range of addresses."""
+    return [(rule.source_group or {}).get("GroupId", "")]
+
+
+def _left_in_vpc(self: Any, vpc_id: str) -> list[str]:
+    groups = [g.id for g in self.groups.get(vpc_id, {}).values() if g.name != "default"]
+    gateways = [g.id for g in self.internet_gateways.values() if g.vpc and g.vpc.id == vpc_id]
+    return groups + gateways

@@ -1,0 +1,200 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The server: moto's, behind a gate that notes every request, lets faults happen and answers for EKS itself.
+
+    python -m simulators.aws.server --port 4566 [--cluster-endpoint https://... --cluster-ca FILE]
+
+Clients need `AWS_ENDPOINT_URL=http://127.0.0.1:4566` and any credentials. `/_simulator/...` is the tests' side door.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+# Without AWS's managed policies no role of EKS can be made. moto reads this when it is imported.
+os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+from . import efs, eks, repairs
+from .api import SIGNED_AS, Asked, Refused, check, description, understand
+from .journal import JOURNAL, Fault
+
+Start = Callable[[str, list[tuple[str, str]]], Any]
+Environ = dict[str, Any]
+SIDE_DOOR = "/_simulator/"
+# How each protocol of AWS says "not so fast"; clients retry on exactly these codes (botocore/data/_retry.json).
+THROTTLED = {
+    "rest-json": ("ThrottlingException", 429),
+    "json": ("ThrottlingException", 400),
+    "query": ("Throttling", 400),
+    "ec2": ("RequestLimitExceeded", 503),
+    "rest-xml": ("SlowDown", 503),
+}
+
+
+def scope(environ: Environ) -> tuple[str, str]:
+    """(service, region) that a request was signed for."""
+    signature = environ.get("HTTP_AUTHORIZATION", "")
+    parts = signature.split(",")[0].split()[-1].split("/") if "Credential=" in signature else []
+    return (SIGNED_AS.get(parts[3], parts[3]), parts[2]) if len(parts) == 5 else ("", "")
+
+
+def read_body(environ: Environ) -> bytes:
+    """The body, put back for whoever reads it next. An object's content is left where it is."""
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body = environ["wsgi.input"].read(length) if length else b""
+    environ["wsgi.input"] = io.BytesIO(body)
+    return body
+
+
+def recognise(environ: Environ) -> tuple[Asked | None, bytes]:
+    service, region = scope(environ)
+    if not service:
+        return None, b""
+    method, path, query = (
+        environ["REQUEST_METHOD"],
+        environ.get("RAW_URI", environ["PATH_INFO"]),
+        environ["QUERY_STRING"],
+    )
+    path = path.split("?", 1)[0]
+    if service == "s3":
+        return understand("s3", region, method, path, query, b"") or Asked("s3", method.title(), region, {}), b""
+    body = read_body(environ)
+    if target := environ.get("HTTP_X_AMZ_TARGET"):
+        return Asked(service, target.rsplit(".", 1)[-1], region, {}), body
+    form = parse_qs(body.decode(errors="replace"))
+    if action := form.get("Action"):
+        return Asked(service, action[0], region, {name: values[0] for name, values in form.items()}), body
+    return understand(service, region, method, path, query, body), body
+
+
+def error_body(asked: Asked, refused: Refused) -> tuple[str, bytes]:
+    """(content type, body) of an error in the protocol of its service."""
+    protocol = description(asked.service).protocol
+    if "json" in protocol:
+        text = json.dumps({"__type": refused.code, "message": refused.message})
+        return "application/json", text.encode()
+    inner = f"<Error><Code>{refused.code}</Code><Message>{refused.message}</Message></Error>"
+    wrapped = {
+        "ec2": f"<Response><Errors>{inner}</Errors><RequestID>0</RequestID></Response>",
+        "query": f"<ErrorResponse>{inner}<RequestId>0</RequestId></ErrorResponse>",
+    }.get(protocol, inner)
+    return "text/xml", wrapped.encode()
+
+
+class Gate:
+    """What stands before moto."""
+
+    def __init__(self) -> None:
+        self.moto = DomainDispatcherApplication(create_backend_app)
+
+    def __call__(self, environ: Environ, start: Start) -> Iterable[bytes]:
+        if environ["PATH_INFO"].startswith(SIDE_DOOR):
+            return self.side_door(environ, start)
+        asked, _body = recognise(environ)
+        if asked is None:
+            return self.moto(environ, start)
+        try:
+            self.faults(asked)
+            if asked.service == "eks":
+                check(asked)
+                return self.answer(asked, eks.answer(asked), start)
+            if asked.service == "efs" and (found := efs.answer(asked)) is not None:
+                return self.answer(asked, found, start)
+            repairs.guard(asked)
+            if asked.operation in repairs.IAM_OPERATIONS:
+                return self.answer_xml(asked, repairs.IAM_OPERATIONS[asked.operation], start)
+        except Exception as error:  # noqa: BLE001  # a mistake of ours must not look like a busy service, which is asked again
+            refused = error if isinstance(error, Refused) else Refused("SimulatorBroken", traceback.format_exc(), 418)
+            content_type, body = error_body(asked, refused)
+            JOURNAL.note(asked, refused.status)
+            headers = [("Content-Type", content_type), ("x-amzn-ErrorType", refused.code)]
+            start(f"{refused.status} Refused", [*headers, ("Content-Length", str(len(body)))])
+            return [body]
+        return self.moto(environ, noting(asked, start))
+
+    @staticmethod
+    def faults(asked: Asked) -> None:
+        if JOURNAL.fault("throttle", asked.operation):
+            code, status = THROTTLED[description(asked.service).protocol]
+            raise Refused(code, "Rate exceeded", status)
+        if fault := JOURNAL.fault("refuse", asked.operation):
+            raise Refused(fault.detail["code"], fault.detail["message"], fault.detail.get("status", 400))
+
+    @staticmethod
+    def answer(asked: Asked, result: Any, start: Start) -> Iterable[bytes]:
+        body = json.dumps(result, default=str).encode()
+        JOURNAL.note(asked, 200)
+        start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        return [body]
+
+    @staticmethod
+    def answer_xml(asked: Asked, handler: Callable[[dict[str, Any]], None], start: Start) -> Iterable[bytes]:
+        handler(asked.params)
+        JOURNAL.note(asked, 200)
+        start("200 OK", [("Content-Type", "text/xml")])
+        return [f"<{asked.operation}Response><ResponseMetadata/></{asked.operation}Response>".encode()]
+
+    @staticmethod
+    def side_door(environ: Environ, start: Start) -> Iterable[bytes]:
+        name, body = environ["PATH_INFO"].removeprefix(SIDE_DOOR), read_body(environ)
+        reply: Any = {}
+        if name == "requests":
+            reply = list(JOURNAL.entries)
+        elif name == "fault":
+            JOURNAL.inject(Fault(**json.loads(body)))
+        elif name == "faults":
+            reply = [asdict(fault) for fault in JOURNAL.faults]
+        elif name == "clear":
+            JOURNAL.clear()
+        elif name == "reset":
+            JOURNAL.clear()
+            eks.reset()
+            efs.reset()
+        text = json.dumps(reply).encode()
+        start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
+        return [text]
+
+
+def noting(asked: Asked, start: Start) -> Start:
+    def noted(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+        JOURNAL.note(asked, int(status.split()[0]))
+        return start(status, headers, *rest)
+
+    return noted
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="An AWS account on this machine.")
+    parser.add_argument("--port", type=int, default=4566, help="0 takes a free one; it is printed")
+    parser.add_argument("--cluster-endpoint", default="https://127.0.0.1:6443", help="API server of every EKS cluster")
+    parser.add_argument("--cluster-ca", type=Path, help="its certificate authority (PEM)")
+    parser.add_argument("--polls", type=int, default=2, help="how often a state is read before it moves on")
+    options = parser.parse_args(argv)
+    ca = options.cluster_ca.read_bytes() if options.cluster_ca else b"no certificate authority was given"
+    eks.SETTINGS.endpoint = options.cluster_endpoint
+    eks.SETTINGS.certificate_authority = base64.b64encode(ca).decode()
+    eks.SETTINGS.polls = efs.SETTINGS.polls = options.polls
+    repairs.apply()
+    server = make_server("127.0.0.1", options.port, Gate(), threaded=True, request_handler=MotoRequestHandler)
+    print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
+    server.serve_forever()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,401 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every module's life: made, changed in every way, deleted. boto3 reads back what the module says it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from simulators.aws.client import REGION, Simulator
+from simulators.aws.conftest import Run
+
+CLUSTER = "ground"
+POLICY = "arn:aws:eks::aws:cluster-access-policy"
+Body = dict[str, Any]
+
+
+@pytest.fixture
+def eks(aws: Simulator) -> Any:
+    return aws.client("eks")
+
+
+@pytest.fixture
+def cluster(aws: Simulator, ground: Body, run: Run) -> str:
+    """A cluster for what lives in one; the first test that needs it makes it."""
+    if CLUSTER not in aws.client("eks").list_clusters()["clusters"]:
+        made = run(
+            "eks_cluster",
+            name=CLUSTER,
+            version="1.33",
+            role_arn=ground["control"],
+            subnet_ids=ground["subnets"][:2],
+            authentication_mode="API",
+        )
+        assert not made.get("failed"), made["msg"]
+    return CLUSTER
+
+
+def whole_cluster(ground: Body) -> Body:
+    return {
+        "name": "whole",
+        "version": "1.33",
+        "role_arn": ground["control"],
+        "subnet_ids": ground["subnets"][:2],
+        "endpoint_private_access": True,
+        "public_access_cidrs": ["203.0.113.0/24"],
+        "authentication_mode": "API_AND_CONFIG_MAP",
+        "bootstrap_cluster_creator_admin_permissions": True,
+        "logging": ["audit"],
+        "tags": {"team": "ml", "stage": "test"},
+    }
+
+
+def test_a_cluster_is_made(changes: Run, eks: Any, ground: Body) -> None:
+    done = changes("eks_cluster", **whole_cluster(ground))
+    assert done["actions"] == ["eks:create_cluster (create)"]
+    assert done["diff"]["before"] == {}
+    assert done["cluster"]["status"] == "ACTIVE"
+    assert done["cluster"]["endpoint"].startswith("https://")
+    found = eks.describe_cluster(name="whole")["cluster"]
+    assert found["accessConfig"] == {"authenticationMode": "API_AND_CONFIG_MAP"}
+    assert found["resourcesVpcConfig"]["publicAccessCidrs"] == ["203.0.113.0/24"]
+
+
+@pytest.mark.parametrize(
+    ("change", "read", "expected"),
+    [
+        ({"version": "1.34"}, lambda c: c["version"], "1.34"),
+        ({"endpoint_public_access": False}, lambda c: c["resourcesVpcConfig"]["endpointPublicAccess"], False),
+        (
+            {"endpoint_public_access": True, "public_access_cidrs": ["198.51.100.0/24"]},
+            lambda c: c["resourcesVpcConfig"]["publicAccessCidrs"],
+            ["198.51.100.0/24"],
+        ),
+        (
+            {"logging": ["api", "audit"]},
+            lambda c: c["logging"]["clusterLogging"][0],
+            {"types": ["api", "audit"], "enabled": True},
+        ),
+        ({"logging": []}, lambda c: [row["enabled"] for row in c["logging"]["clusterLogging"]], [False]),
+        ({"authentication_mode": "API"}, lambda c: c["accessConfig"]["authenticationMode"], "API"),
+        ({"support_type": "STANDARD"}, lambda c: c["upgradePolicy"]["supportType"], "STANDARD"),
+        ({"deletion_protection": True}, lambda c: c["deletionProtection"], True),
+        ({"tags": {"team": "ops", "cost": "7"}}, lambda c: c["tags"], {"team": "ops", "cost": "7"}),
+        ({"tags": {"more": "x"}, "purge_tags": False}, lambda c: c["tags"], {"team": "ops", "cost": "7", "more": "x"}),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) and value else "",
+)
+def test_a_cluster_is_changed(changes: Run, eks: Any, change: Body, read: Callable[[Body], Any], expected: Any) -> None:
+    done = changes("eks_cluster", name="whole", **change)
+    assert done["diff"]["before"] != done["diff"]["after"]
+    assert read(eks.describe_cluster(name="whole")["cluster"]) == expected
+
+
+def test_several_changes_of_a_cluster_go_one_after_another(changes: Run, eks: Any, ground: Body) -> None:
+    key = boto_key(eks, changes)
+    done = changes(
+        "eks_cluster", name="whole", version="1.35", logging=["scheduler"], subnet_ids=ground["subnets"],
+        encryption_key_arn=key, deletion_protection=False,
+    )  # fmt: skip
+    assert len(done["actions"]) == 5
+    found = eks.describe_cluster(name="whole")["cluster"]
+    assert found["version"] == "1.35"
+    assert found["encryptionConfig"][0]["provider"]["keyArn"] == key
+    assert sorted(found["resourcesVpcConfig"]["subnetIds"]) == sorted(ground["subnets"])
+
+
+def boto_key(eks: Any, _changes: Run) -> str:
+    import boto3
+
+    kms = boto3.client(
+        "kms", endpoint_url=eks.meta.endpoint_url, region_name=REGION, aws_access_key_id="x", aws_secret_access_key="y"
+    )
+    return str(kms.create_key()["KeyMetadata"]["Arn"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": "1.33"}, "cannot go back to 1.33. Set version to 1.35"),
+        ({"version": "1.37"}, "one version at a time"),
+        ({"version": "latest"}, "is no Kubernetes version"),
+        ({"authentication_mode": "CONFIG_MAP"}, "cannot go back to CONFIG_MAP"),
+        ({"role_arn": "arn:aws:iam::123456789012:role/other"}, "EKS cannot change it"),
+        ({"endpoint_public_access": False, "endpoint_private_access": False}, "nobody could reach"),
+        ({"encryption_key_arn": "arn:aws:kms:us-west-2:123456789012:key/other"}, "cannot change the key"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_sent(aws: Simulator, run: Run, change: Body, words: str) -> None:
+    aws.clear()
+    refused = run("eks_cluster", name="whole", **change)
+    assert refused["failed"]
+    assert "EKS cluster whole" in refused["msg"] or "version" in refused["msg"]
+    assert words in refused["msg"]
+    assert aws.attempts() == []
+
+
+def test_a_cluster_is_deleted_and_stays_so(changes: Run, run: Run, eks: Any, aws: Simulator) -> None:
+    run("eks_cluster", name="whole", deletion_protection=True)
+    assert "protected" in run("eks_cluster", name="whole", state="absent")["msg"]
+    done = changes("eks_cluster", name="whole", state="absent", deletion_protection=False)
+    assert done["cluster"] == {}
+    assert "whole" not in eks.list_clusters()["clusters"]
+    left = [g["GroupName"] for g in aws.client("ec2").describe_security_groups()["SecurityGroups"]]
+    assert not [name for name in left if "whole" in name]
+
+
+def nodegroup(ground: Body) -> Body:
+    return {
+        "cluster_name": CLUSTER,
+        "name": "gpu",
+        "node_role": ground["node"],
+        "subnets": ground["subnets"][:2],
+        "ami_type": "AL2023_x86_64_NVIDIA",
+        "instance_types": ["g5.xlarge", "g6.xlarge"],
+        "capacity_type": "SPOT",
+        "scaling_config": {"min_size": 0, "max_size": 4},
+        "labels": {"pool": "gpu", "old": "yes"},
+        "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}],
+        "tags": {"team": "ml"},
+    }
+
+
+def test_a_nodegroup_is_made(changes: Run, eks: Any, cluster: str, ground: Body) -> None:
+    done = changes("eks_nodegroup", **nodegroup(ground))
+    assert done["nodegroup"]["status"] == "ACTIVE"
+    found = eks.describe_nodegroup(clusterName=cluster, nodegroupName="gpu")["nodegroup"]
+    assert found["amiType"] == "AL2023_x86_64_NVIDIA"
+    assert found["scalingConfig"] == {"minSize": 0, "maxSize": 4, "desiredSize": 0}
+
+
+def test_the_order_of_subnets_and_types_is_no_difference(run: Run, cluster: str, ground: Body, aws: Simulator) -> None:
+    wanted = nodegroup(ground)
+    wanted["subnets"], wanted["instance_types"] = wanted["subnets"][::-1], wanted["instance_types"][::-1]
+    aws.clear()
+    assert run("eks_nodegroup", **wanted)["changed"] is False
+    assert aws.attempts() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "read", "expected"),
+    [
+        ({"labels": {"pool": "gpu2"}}, lambda n: n["labels"], {"pool": "gpu2"}),
+        (
+            {
+                "taints": [
+                    {"key": "nvidia.com/gpu", "effect": "NO_EXECUTE"},
+                    {"key": "spot", "value": "1", "effect": "NO_SCHEDULE"},
+                ]
+            },
+            lambda n: sorted((x["key"], x["value"], x["effect"]) for x in n["taints"]),
+            [("nvidia.com/gpu", "", "NO_EXECUTE"), ("spot", "1", "NO_SCHEDULE")],
+        ),
+        (
+            {"taints": [{"key": "spot", "value": "2", "effect": "NO_SCHEDULE"}]},
+            lambda n: [x["value"] for x in n["taints"]],
+            ["2"],
+        ),
+        ({"taints": []}, lambda n: n["taints"], []),
+        (
+            {"scaling_config": {"min_size": 2, "max_size": 8}},
+            lambda n: n["scalingConfig"],
+            {"minSize": 2, "maxSize": 8, "desiredSize": 2},
+        ),
+        (
+            {"scaling_config": {"min_size": 2, "max_size": 8, "desired_size": 5}},
+            lambda n: n["scalingConfig"]["desiredSize"],
+            5,
+        ),
+        (
+            {"update_config": {"max_unavailable_percentage": 33}},
+            lambda n: n["updateConfig"],
+            {"maxUnavailablePercentage": 33},
+        ),
+        ({"node_repair_enabled": True}, lambda n: n["nodeRepairConfig"]["enabled"], True),
+        ({"tags": {"team": "ops"}}, lambda n: n["tags"], {"team": "ops"}),
+        ({"release_version": "1.33.0-20261120"}, lambda n: n["releaseVersion"], "1.33.0-20261120"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) and value else "",
+)
+def test_a_nodegroup_is_changed(
+    changes: Run, eks: Any, cluster: str, change: Body, read: Callable[[Body], Any], expected: Any
+) -> None:
+    changes("eks_nodegroup", cluster_name=cluster, name="gpu", **change)
+    assert read(eks.describe_nodegroup(clusterName=cluster, nodegroupName="gpu")["nodegroup"]) == expected
+
+
+def test_an_autoscalers_size_stays(run: Run, cluster: str) -> None:
+    kept = run("eks_nodegroup", cluster_name=cluster, name="gpu", scaling_config={"min_size": 2, "max_size": 8})
+    assert kept["changed"] is False
+    assert kept["nodegroup"]["scaling_config"]["desired_size"] == 5
+
+
+def test_versions_go_up_cluster_first(changes: Run, eks: Any, run: Run, cluster: str) -> None:
+    early = run("eks_nodegroup", cluster_name=cluster, name="gpu", version="1.34")
+    assert "newer than the cluster's" in early["msg"]
+    changes("eks_cluster", name=cluster, version="1.34")
+    behind = run("eks_cluster", name=cluster, version="1.35")
+    assert "must be updated to match" in behind["msg"]
+    done = changes("eks_nodegroup", cluster_name=cluster, name="gpu", version="1.34")
+    assert done["actions"] == ["eks:update_nodegroup_version (version 1.33 to 1.34)"]
+    assert eks.describe_nodegroup(clusterName=cluster, nodegroupName="gpu")["nodegroup"]["version"] == "1.34"
+    assert "cannot go back" in run("eks_nodegroup", cluster_name=cluster, name="gpu", version="1.33")["msg"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"capacity_type": "ON_DEMAND"}, "Make a second node group"),
+        ({"disk_size": 500}, "EKS cannot change it"),
+        ({"scaling_config": {"min_size": 5, "max_size": 2}}, "must not get smaller"),
+        (
+            {"taints": [{"key": "a", "effect": "NO_SCHEDULE"}, {"key": "a", "value": "2", "effect": "NO_SCHEDULE"}]},
+            "more than once",
+        ),
+    ],
+)
+def test_a_nodegroup_that_cannot_be_is_refused(
+    aws: Simulator, run: Run, cluster: str, change: Body, words: str
+) -> None:
+    aws.clear()
+    refused = run("eks_nodegroup", cluster_name=cluster, name="gpu", **change)
+    assert words in refused["msg"]
+    assert "node group gpu of cluster ground" in refused["msg"]
+    assert aws.attempts() == []
+
+
+def test_a_cluster_with_nodegroups_says_why_it_stays(run: Run, cluster: str) -> None:
+    refused = run("eks_cluster", name=cluster, state="absent")
+    assert "Cluster has nodegroups attached. Delete its node groups" in refused["msg"]
+
+
+def test_a_nodegroup_is_deleted(changes: Run, eks: Any, cluster: str) -> None:
+    changes("eks_nodegroup", cluster_name=cluster, name="gpu", state="absent")
+    assert eks.list_nodegroups(clusterName=cluster)["nodegroups"] == []
+
+
+def test_addons(changes: Run, run: Run, eks: Any, cluster: str, ground: Body, aws: Simulator) -> None:
+    named = {"cluster_name": cluster, "name": "aws-efs-csi-driver"}
+    aws.clear()
+    refused = run("eks_addon", **named, version="v9.9.9")
+    assert "There are v3.4.1-eksbuild.1, v2.1.13-eksbuild.1" in refused["msg"]
+    assert aws.attempts() == []
+    associations = [{"service_account": "efs-csi-controller-sa", "role_arn": ground["pod"]}]
+    changes("eks_addon", **named, version="v2.1.13-eksbuild.1", pod_identity_associations=associations)
+    changes("eks_addon", **named, version="v3.4.1-eksbuild.1", configuration_values={"controller": {"replicaCount": 1}})
+    changes("eks_addon", **named, tags={"a": "b"})
+    found = eks.describe_addon(clusterName=cluster, addonName="aws-efs-csi-driver")["addon"]
+    assert (found["addonVersion"], found["tags"]) == ("v3.4.1-eksbuild.1", {"a": "b"})
+    assert found["configurationValues"] == '{"controller":{"replicaCount":1}}'
+    changes("eks_addon", **named, pod_identity_associations=[{**associations[0], "role_arn": ground["other-pod"]}])
+    owned = run("eks_pod_identity_association", cluster_name=cluster, namespace="kube-system",
+                service_account="efs-csi-controller-sa", role_arn=ground["pod"])  # fmt: skip
+    assert "belongs to" in owned["msg"]
+    changes("eks_addon", **named, state="absent")
+    assert eks.list_addons(clusterName=cluster)["addons"] == []
+
+
+def test_access_entries(changes: Run, run: Run, eks: Any, cluster: str, ground: Body) -> None:
+    named = {"cluster_name": cluster, "principal_arn": ground["pod"]}
+
+    def policy(name: str, *namespaces: str) -> Body:
+        scope = {"type": "namespace", "namespaces": list(namespaces)} if namespaces else {"type": "cluster"}
+        return {"policy_arn": f"{POLICY}/{name}", "access_scope": scope}
+
+    def policies() -> dict[str, list[str]]:
+        rows = eks.list_associated_access_policies(clusterName=cluster, principalArn=ground["pod"])
+        return {
+            r["policyArn"].rsplit("/", 1)[1]: r["accessScope"]["namespaces"] for r in rows["associatedAccessPolicies"]
+        }
+
+    changes("eks_access_entry", **named, kubernetes_groups=["team"], policies=[policy("AmazonEKSViewPolicy")])
+    assert policies() == {"AmazonEKSViewPolicy": []}
+    changes(
+        "eks_access_entry",
+        **named,
+        policies=[policy("AmazonEKSViewPolicy", "ml"), policy("AmazonEKSEditPolicy", "dev")],
+    )
+    assert policies() == {"AmazonEKSViewPolicy": ["ml"], "AmazonEKSEditPolicy": ["dev"]}
+    changes("eks_access_entry", **named, policies=[policy("AmazonEKSEditPolicy", "dev")], tags={"a": "b"})
+    assert policies() == {"AmazonEKSEditPolicy": ["dev"]}
+    changes("eks_access_entry", **named, kubernetes_groups=["team", "more"])
+    assert "cannot change it to EC2" in run("eks_access_entry", **named, type="EC2")["msg"]
+    wrong = [{"policy_arn": f"{POLICY}/AmazonEKSViewPolicy", "access_scope": {"type": "namespace"}}]
+    assert "Namespaces are given" in run("eks_access_entry", **named, policies=wrong)["msg"]
+    changes("eks_access_entry", **named, state="absent")
+    assert ground["pod"] not in eks.list_access_entries(clusterName=cluster)["accessEntries"]
+
+
+def test_access_entries_need_the_right_authentication_mode(run: Run, ground: Body) -> None:
+    run("eks_cluster", name="old", role_arn=ground["control"], subnet_ids=ground["subnets"][:2])
+    refused = run("eks_access_entry", cluster_name="old", principal_arn=ground["pod"])
+    assert "Set the cluster's authentication_mode to API_AND_CONFIG_MAP" in refused["msg"]
+
+
+def test_pod_identity(changes: Run, eks: Any, cluster: str, ground: Body) -> None:
+    named = {"cluster_name": cluster, "namespace": "ml", "service_account": "elastic"}
+    changes("eks_pod_identity_association", **named, role_arn=ground["pod"])
+    changes("eks_pod_identity_association", **named, role_arn=ground["other-pod"], tags={"a": "b"})
+    rows = eks.list_pod_identity_associations(clusterName=cluster, namespace="ml")["associations"]
+    found = eks.describe_pod_identity_association(clusterName=cluster, associationId=rows[0]["associationId"])[
+        "association"
+    ]
+    assert (found["roleArn"], found["tags"], len(rows)) == (ground["other-pod"], {"a": "b"}, 1)
+    changes("eks_pod_identity_association", **named, state="absent")
+    assert eks.list_pod_identity_associations(clusterName=cluster, namespace="ml")["associations"] == []
+
+
+def test_oidc_provider(changes: Run, run: Run, aws: Simulator) -> None:
+    url, iam = "https://oidc.eks.us-west-2.amazonaws.com/id/ABC", aws.client("iam")
+    done = changes("iam_oidc_provider", url=url, thumbprints=["a" * 40])
+    arn = done["provider"]["arn"]
+    assert arn.endswith("oidc-provider/oidc.eks.us-west-2.amazonaws.com/id/ABC")
+    changes("iam_oidc_provider", url=url, client_ids=["sts.amazonaws.com", "more"], tags={"a": "b"})
+    changes("iam_oidc_provider", url=url, client_ids=["sts.amazonaws.com"], tags={}, thumbprints=["b" * 40])
+    found = iam.get_open_id_connect_provider(OpenIDConnectProviderArn=arn)
+    assert (found["ClientIDList"], found["ThumbprintList"], found.get("Tags", [])) == (
+        ["sts.amazonaws.com"],
+        ["b" * 40],
+        [],
+    )
+    assert "is no issuer" in run("iam_oidc_provider", url="oidc.example.org")["msg"]
+    changes("iam_oidc_provider", url=url, state="absent")
+    assert iam.list_open_id_connect_providers()["OpenIDConnectProviderList"] == []
+
+
+def test_file_system(changes: Run, run: Run, aws: Simulator, ground: Body) -> None:
+    efs, named = aws.client("efs"), {"name": "shared"}
+    group = aws.client("ec2").create_security_group(GroupName="efs", Description="x", VpcId=ground["vpc"])["GroupId"]
+    targets = [{"subnet_id": subnet, "security_groups": [group]} for subnet in ground["subnets"][:2]]
+    done = changes(
+        "efs_file_system", **named, throughput_mode="elastic", backup=True, transition_to_ia="AFTER_30_DAYS",
+        mount_targets=targets, tags={"team": "ml"},
+    )  # fmt: skip
+    identity = done["file_system"]["file_system_id"]
+    assert {target["life_cycle_state"] for target in done["file_system"]["mount_targets"]} == {"available"}
+    changes("efs_file_system", **named, throughput_mode="provisioned", provisioned_throughput_in_mibps=64)
+    changes("efs_file_system", **named, backup=False, transition_to_ia="NEVER", tags={})
+    changes("efs_file_system", **named, mount_targets=[{"subnet_id": ground["subnets"][0], "security_groups": []}])
+    found = efs.describe_file_systems(FileSystemId=identity)["FileSystems"][0]
+    assert (found["ThroughputMode"], found["ProvisionedThroughputInMibps"], found["NumberOfMountTargets"]) == (
+        "provisioned",
+        64,
+        1,
+    )
+    assert found["Tags"] == [{"Key": "Name", "Value": "shared"}]
+    assert efs.describe_backup_policy(FileSystemId=identity)["BackupPolicy"]["Status"] == "DISABLED"
+    assert "cannot change it" in run("efs_file_system", **named, encrypted=False)["msg"]
+    point = {"file_system_id": identity, "name": "data"}
+    directory = {"path": "/data", "creation_info": {"owner_uid": 1000, "owner_gid": 1000, "permissions": "0755"}}
+    changes("efs_access_point", **point, posix_user={"uid": 1000, "gid": 1000}, root_directory=directory)
+    changes("efs_access_point", **point, tags={"a": "b"})
+    assert "cannot change it" in run("efs_access_point", **point, posix_user={"uid": 7, "gid": 7})["msg"]
+    found = efs.describe_access_points(FileSystemId=identity)["AccessPoints"][0]
+    assert found["RootDirectory"]["CreationInfo"]["Permissions"] == "0755"
+    changes("efs_access_point", **point, state="absent")
+    changes("efs_file_system", **named, state="absent")
+    assert efs.describe_file_systems()["FileSystems"] == []

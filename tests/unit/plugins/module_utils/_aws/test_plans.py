@@ -1,0 +1,241 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans for AWS: values in, requests out. Nothing here knows an AWS library."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api, too_early
+from ansible_collections.muster.ml.plugins.module_utils._aws.converge import Patience, converge
+from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import as_value, check_version
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
+from ansible_collections.muster.ml.plugins.module_utils._aws.errors import (
+    CallRefused,
+    Failed,
+    InvalidInput,
+    WaitTimeout,
+)
+from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Body, Step, same_members, tag_change
+
+NODEGROUP: Body = {
+    "nodegroupName": "gpu",
+    "nodegroupArn": "arn:gpu",
+    "status": "ACTIVE",
+    "version": "1.34",
+    "subnets": ["a", "b"],
+    "scalingConfig": {"minSize": 0, "maxSize": 4, "desiredSize": 3},
+    "labels": {"a": "1", "b": "2"},
+    "taints": [{"key": "gpu", "effect": "NO_SCHEDULE"}],
+    "updateConfig": {"maxUnavailable": 1},
+    "tags": {"aws:owned": "eks", "team": "ml"},
+}
+CLUSTER: Body = {
+    "name": "c",
+    "arn": "arn:c",
+    "status": "ACTIVE",
+    "version": "1.34",
+    "roleArn": "role",
+    "resourcesVpcConfig": {
+        "subnetIds": ["a", "b"],
+        "securityGroupIds": [],
+        "endpointPublicAccess": True,
+        "endpointPrivateAccess": False,
+        "publicAccessCidrs": ["0.0.0.0/0"],
+    },
+    "accessConfig": {"authenticationMode": "CONFIG_MAP"},
+}
+
+
+def steps(plan: t.Any) -> list[tuple[str, Body]]:
+    named = ("name", "clusterName", "nodegroupName")
+    return [(s.operation, {k: v for k, v in s.request.items() if k not in named}) for s in plan.steps]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "request_"),
+    [
+        ({"labels": {"a": "1", "b": "3"}}, {"labels": {"addOrUpdateLabels": {"b": "3"}}}),
+        ({"labels": {"a": "1"}}, {"labels": {"removeLabels": ["b"]}}),
+        ({"taints": []}, {"taints": {"removeTaints": [{"key": "gpu", "value": "", "effect": "NO_SCHEDULE"}]}}),
+        (
+            {"taints": [{"key": "gpu", "value": "x", "effect": "NO_SCHEDULE"}]},
+            {"taints": {"addOrUpdateTaints": [{"key": "gpu", "value": "x", "effect": "NO_SCHEDULE"}]}},
+        ),
+        (
+            {"scaling_config": {"minSize": 4, "maxSize": 9}},
+            {"scalingConfig": {"minSize": 4, "maxSize": 9, "desiredSize": 4}},
+        ),
+        (
+            {"scaling_config": {"minSize": 0, "maxSize": 2}},
+            {"scalingConfig": {"minSize": 0, "maxSize": 2, "desiredSize": 2}},
+        ),
+        ({"update_config": {"maxUnavailablePercentage": 5}}, {"updateConfig": {"maxUnavailablePercentage": 5}}),
+    ],
+)
+def test_a_nodegroups_configuration(wanted: Body, request_: Body) -> None:
+    plan = EksNodegroup("c", "gpu", **wanted).plan(NODEGROUP)
+    assert steps(plan) == [("update_nodegroup_config", request_)]
+    assert plan.before.keys() == plan.after.keys()
+
+
+def test_what_is_there_is_no_change() -> None:
+    same = EksNodegroup(
+        "c", "gpu", subnets=["b", "a"], labels=dict(NODEGROUP["labels"]), taints=[{"key": "gpu", "value": "", "effect": "NO_SCHEDULE"}],
+        scaling_config={"minSize": 0, "maxSize": 4}, tags={"team": "ml"},
+    )  # fmt: skip
+    assert not same.plan(NODEGROUP).changed
+    assert not EksCluster("c").plan(CLUSTER).changed
+    assert not EksNodegroup("c", "gpu").plan_absent(None).changed
+
+
+def test_authentication_moves_on_step_by_step() -> None:
+    plan = EksCluster("c", authentication_mode="API").plan(CLUSTER)
+    modes = [step.request["accessConfig"]["authenticationMode"] for step in plan.steps]
+    assert modes == ["API_AND_CONFIG_MAP", "API"]
+
+
+def test_addresses_do_not_matter_without_public_access() -> None:
+    closed = {**CLUSTER["resourcesVpcConfig"], "endpointPublicAccess": False, "publicAccessCidrs": []}
+    plan = EksCluster("c", public_access_cidrs=["203.0.113.0/24"]).plan({**CLUSTER, "resourcesVpcConfig": closed})
+    assert not plan.changed
+
+
+@pytest.mark.parametrize("wanted", ["1.33", "1.36", "v1.35", "1.35.2"])
+def test_versions_that_cannot_be(wanted: str) -> None:
+    with pytest.raises(InvalidInput, match=r"1\.\d"):
+        EksCluster("c", version=wanted).plan(CLUSTER)
+
+
+def test_what_is_needed_to_make_one_is_named() -> None:
+    with pytest.raises(InvalidInput, match=r"does not exist\. To make it, role_arn and subnet_ids are needed"):
+        EksCluster("c").plan(None)
+    with pytest.raises(InvalidInput, match="node_role and subnets are needed"):
+        EksNodegroup("c", "gpu").plan(None)
+
+
+def test_tags() -> None:
+    change = tag_change({"aws:x": "1", "a": "1", "b": "2"}, {"a": "1", "c": "3"}, purge=True)
+    assert change is not None
+    assert (change.put, change.remove, change.after) == ({"c": "3"}, ["b"], {"a": "1", "c": "3"})
+    assert tag_change({"a": "1", "b": "2"}, {"a": "1"}, purge=False) is None
+    assert tag_change({"a": "1"}, None, purge=True) is None
+
+
+def test_order_is_no_difference() -> None:
+    assert same_members(["a", "b"], ["b", "a"]) is None
+    assert same_members(["a"], ["b", "a"]) == ["b", "a"]
+    assert same_members(None, []) is None
+
+
+def test_addon_values_and_versions() -> None:
+    assert as_value('{"b": {"c": 1}}') == {"b": {"c": 1}}
+    assert as_value("b:\n  c: 1") == {"text": "b:\n  c: 1"}
+    offered = [{"addonVersions": [{"addonVersion": "v2"}, {"addonVersion": "v1"}]}]
+    check_version("x", offered, "v1", "1.34")
+    with pytest.raises(InvalidInput, match="There are v2, v1"):
+        check_version("x", offered, "v3", "1.34")
+
+
+def test_a_plan_for_a_file_system_shows_what_follows() -> None:
+    wanted = EfsFileSystem("d", backup=True, mount_targets=[{"subnet_id": "a", "security_groups": ["g"]}])
+    plan = wanted.plan(None)
+    assert [step.operation for step in (*plan.steps, *plan.later)] == [
+        "create_file_system", "put_backup_policy", "create_mount_target",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "says", "early"),
+    [
+        ("ThrottlingException", "Rate exceeded", "read", True),
+        ("InvalidParameterException", "Role provided in the request does not exist.", "create", True),
+        ("InvalidParameterException", "The subnet ID is malformed", "create", False),
+        ("ResourceInUseException", "Cannot modify cluster x currently in status UPDATING", "logging", True),
+        ("ResourceNotFoundException", "No cluster found: it does not exist", "delete", False),
+    ],
+)
+def test_when_to_try_again(code: str, message: str, says: str, early: bool) -> None:
+    assert too_early(Step("x", {}, says), CallRefused(message, code=code)) is early
+
+
+@dataclasses.dataclass
+class FakeClock:
+    time: float = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+
+class Refusal(Exception):
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.response = {"Error": {"Code": code, "Message": message}}
+
+
+class FakeEks:
+    """A node group whose states are given; the last one stays."""
+
+    def __init__(self, *states: str) -> None:
+        self.states, self.calls = list(states), 0
+
+    def describe_nodegroup(self, **_request: t.Any) -> Body:
+        status = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        if status == "MISSING":
+            raise Refusal("ResourceNotFoundException", "none")
+        issue = {"code": "NodeCreationFailure", "message": "no room", "resourceIds": ["i-1"]}
+        return {
+            "nodegroup": {**NODEGROUP, "status": status, "health": {"issues": [issue] if "FAILED" in status else []}}
+        }
+
+    def create_nodegroup(self, **_request: t.Any) -> Body:
+        self.calls += 1
+        return {}
+
+
+WANTED = EksNodegroup("c", "gpu", node_role="r", subnets=["a"])
+
+
+def go(fake: FakeEks, *, check: bool = False, seconds: float = 60) -> t.Any:
+    api = Api(lambda _service: fake, FakeClock())
+    return converge(WANTED, api, absent=False, check=check, patience=Patience(wait=True, seconds=seconds))
+
+
+def test_it_waits_until_it_is_there() -> None:
+    fake = FakeEks("MISSING", "CREATING", "CREATING", "ACTIVE")
+    assert go(fake).live["status"] == "ACTIVE"
+    assert fake.calls == 1
+
+
+def test_check_mode_sends_nothing() -> None:
+    fake = FakeEks("MISSING")
+    assert go(fake, check=True).plan.changed
+    assert fake.calls == 0
+
+
+def test_failure_and_time_limit_tell_what_was_seen() -> None:
+    with pytest.raises(
+        Failed, match=r"gpu of cluster c: create failed: CREATE_FAILED \(NodeCreationFailure: no room \(i-1\)\)"
+    ):
+        go(FakeEks("MISSING", "CREATING", "CREATE_FAILED"))
+    with pytest.raises(WaitTimeout, match="last seen CREATING"):
+        go(FakeEks("MISSING", "CREATING"))
+
+
+def test_what_is_no_answer_of_aws_is_not_hidden() -> None:
+    class Broken:
+        def describe_nodegroup(self, **_request: t.Any) -> Body:
+            raise KeyError("ours")
+
+    api = Api(lambda _service: Broken(), FakeClock())
+    with pytest.raises(KeyError, match="ours"):
+        WANTED.read(api)
