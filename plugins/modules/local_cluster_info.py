@@ -154,7 +154,7 @@ from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MusterError
-from ansible_collections.muster.ml.plugins.module_utils._local import host
+from ansible_collections.muster.ml.plugins.module_utils._local import host, preflight
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.health import cluster_gap
 from ansible_collections.muster.ml.plugins.module_utils._local.survey import Survey, admin_kubeconfig
@@ -202,6 +202,7 @@ def wait_for_api(cluster: LocalCluster, admin: Path, params: dict[str, t.Any]) -
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster, params = LocalCluster.of(ctx.params["cluster"]), ctx.params
+    preflight.refuse_strangers(cluster)
     # The wait comes first: what is told of nodes and processes is how they are after it.
     gap = wait_for_api(cluster, admin_kubeconfig(cluster), params)
     table = [

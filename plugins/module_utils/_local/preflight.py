@@ -19,7 +19,7 @@ import typing as t
 from pathlib import Path
 
 from .cluster import LocalCluster, known_clusters
-from .errors import CommandFailed
+from .errors import CommandFailed, HostError
 from .gobuild import required_version, version_problem
 from .host import CNI_BIN_DIRS, SYSTEM_PATH, cgroup_mounts, run
 from .network import links
@@ -51,6 +51,12 @@ class Problem:
     fix: str
 
 
+NOT_ROOT = Problem(
+    what="Namespaces, mounts and network interfaces need root.",
+    fix="Run as root, or let Ansible become root (muster_become: true in the inventory, or --become --ask-become-pass).",
+)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HostFacts:
     """Everything that preflight asks of the host."""
@@ -70,6 +76,12 @@ class HostFacts:
     kernel_missing: tuple[str, ...] = ()
 
 
+def refuse_strangers(cluster: LocalCluster) -> None:
+    """A cluster that exists can be looked at by root only: keys are in its folders."""
+    if os.geteuid() != 0 and Path(cluster.spec.state_dir).exists():
+        raise HostError(f"The local cluster {cluster.spec.name} belongs to root. {NOT_ROOT.what}", hint=NOT_ROOT.fix)
+
+
 def judge(cluster: LocalCluster, facts: HostFacts, others: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[Problem]:
     """All that is in the way of making this cluster."""
     return [
@@ -82,10 +94,7 @@ def judge(cluster: LocalCluster, facts: HostFacts, others: t.Mapping[str, t.Mapp
 
 def _machine_problems(facts: HostFacts) -> t.Iterator[Problem]:
     if not facts.root:
-        yield Problem(
-            what="Namespaces, mounts and network interfaces need root.",
-            fix="Run as root or with become: true (ansible-playbook --become --ask-become-pass).",
-        )
+        yield NOT_ROOT
     if facts.architecture not in {"amd64", "arm64"}:
         yield Problem(what=f"Kubernetes is not built for {facts.architecture}.", fix="Use an amd64 or arm64 machine.")
     if facts.memory < NEED_MEMORY:

@@ -25,7 +25,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
     simulation,
 )
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
-from ansible_collections.muster.ml.plugins.module_utils._local.errors import CommandFailed, NotReady
+from ansible_collections.muster.ml.plugins.module_utils._local.errors import CommandFailed, HostError, NotReady
 
 GIB = 1 << 30
 OPTIONS = {key: spec.get("default") for key, spec in CLUSTER_OPTION["options"].items()} | {
@@ -81,6 +81,15 @@ def test_everything_is_said_at_once() -> None:
     ):
         assert part in said
     assert all(problem.fix for problem in preflight.judge(CLUSTER, bad, {}))
+
+
+def test_only_root_looks_into_a_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(preflight.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr("ansible_collections.muster.ml.plugins.module_utils._local.spec.STATE_ROOT", str(tmp_path))
+    preflight.refuse_strangers(CLUSTER)
+    (tmp_path / "dev").mkdir()
+    with pytest.raises(HostError, match=r"dev belongs to root\. .* muster_become"):
+        preflight.refuse_strangers(CLUSTER)
 
 
 def test_neighbours_are_left_alone() -> None:
