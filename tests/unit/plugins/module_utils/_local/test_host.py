@@ -88,7 +88,7 @@ def test_only_root_looks_into_a_cluster(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr("ansible_collections.muster.ml.plugins.module_utils._local.spec.STATE_ROOT", str(tmp_path))
     preflight.refuse_strangers(CLUSTER)
     (tmp_path / "dev").mkdir()
-    with pytest.raises(HostError, match=r"dev belongs to root\. .* muster_become"):
+    with pytest.raises(HostError, match=r"dev belongs to root\. .*muster_become"):
         preflight.refuse_strangers(CLUSTER)
 
 
