@@ -56,6 +56,12 @@ def worth_again(status: int, payload: Manifest) -> bool:
     return status in RETRIED
 
 
+def unsettled(status: int, payload: Manifest) -> bool:
+    """Whether a server that only just came back may say this for a moment: it has not read all roles and definitions yet."""
+    unserved = "could not find the requested resource" in str(payload.get("message", ""))
+    return status == 403 or (status == 404 and unserved)
+
+
 def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what: str) -> MusterError:
     """The error for an answer that is not a success. ``what`` names the object or the list."""
     message = _readable(payload).rstrip(".") or f"HTTP status {status}"

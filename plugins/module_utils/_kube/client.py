@@ -15,6 +15,7 @@ import base64
 import dataclasses
 import http.client
 import json
+import math
 import os
 import pathlib
 import queue
@@ -40,6 +41,8 @@ _MERGE = "application/merge-patch+json"
 _CONNECT_TIMEOUT = 10.0
 _ANSWER_TIMEOUT = 60.0
 _RATE, _BURST = 200.0, 400
+_SETTLING = 10.0
+"""Seconds in which an API server that came back may still forbid what it allows, or not know what it serves."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +88,7 @@ class Transport:
         self._clock = clock
         self._bucket = TokenBucket(_RATE, _BURST, clock)
         self._answered = False
+        self._broken_at = -math.inf
         self._tls: ssl.SSLContext | None = None
         self._lock = threading.Lock()
         self.warnings: dict[str, None] = {}
@@ -107,16 +111,23 @@ class Transport:
                 # TLS that never worked will not begin to. One that did breaks off so: with the server, or after 90 idle seconds.
                 if (isinstance(exc, ssl.SSLError) and not self._answered) or not patience.again(limit=limit):
                     raise self._unreachable(exc) from exc
+                self._broken_at = self._clock.monotonic()
                 continue
             if answer.status == 401 and not renewed:
                 renewed = True
                 if self.connection.credentials.renew():
                     self.close()
                     continue
-            if answer.status < 400 or not answers.worth_again(answer.status, answer.json()):
+            if answer.status < 400 or not self._worth_again(answer):
                 return answer
             if not patience.again(limit=Patience.OUTAGE, retry_after=answer.retry_after):
                 return answer
+
+    def _worth_again(self, answer: Answer) -> bool:
+        restarted = self._clock.monotonic() - self._broken_at < _SETTLING
+        return answers.worth_again(answer.status, answer.json()) or (
+            restarted and answers.unsettled(answer.status, answer.json())
+        )
 
     def stream(self, path: str, query: t.Mapping[str, str], *, timeout: float) -> t.Iterator[bytes]:
         """The lines of one long answer, over a connection of its own. Ends when the server ends it, or breaks off."""

@@ -82,7 +82,8 @@ def deployment(manifest: Manifest | None) -> State:
     wanted, status = manifest["spec"].get("replicas", 1), _status(manifest)
     progressing = _condition(manifest, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
-        return State(False, _why(progressing), failed=True)
+        # No failure yet: what held it up may just have been repaired, and the condition only tells of the past.
+        return State(False, _why(progressing))
     updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
     if updated < wanted:
         return State(False, f"{updated} of {wanted} updated")

@@ -12,7 +12,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import Answer, HttpCluster, Transport
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Unreachable
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Forbidden, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
@@ -52,3 +52,17 @@ def test_one_that_never_worked_is_told_at_once(clock: FakeClock) -> None:
     with pytest.raises(Unreachable, match="EOF occurred"):
         HttpCluster(wire).get(POD)
     assert len(wire.answers) == 1
+
+
+FORBIDDEN = Answer(403, b'{"kind": "Status", "message": "User \\"admin\\" cannot get resource \\"pods\\""}')
+
+
+def test_a_server_that_just_came_back_may_forbid_for_a_moment(clock: FakeClock) -> None:
+    wire = Wire(clock, pod(), ConnectionResetError(), FORBIDDEN, pod())
+    kube = HttpCluster(wire)
+    assert kube.get(POD) == kube.get(POD)
+
+
+def test_one_that_was_there_all_the_time_means_it(clock: FakeClock) -> None:
+    with pytest.raises(Forbidden):
+        HttpCluster(Wire(clock, FORBIDDEN, pod())).get(POD)

@@ -85,7 +85,6 @@ def test_predicates(predicate: ready.Predicate, manifest: Manifest, answer: bool
 @pytest.mark.parametrize(
     ("predicate", "status"),
     [
-        (ready.deployment, condition("Progressing", "False", reason="ProgressDeadlineExceeded")),
         (ready.job, condition("Failed", reason="BackoffLimitExceeded")),
         (ready.pod, {"phase": "Failed", "reason": "Evicted"}),
         (ready.claim, {"phase": "Lost"}),
@@ -95,6 +94,11 @@ def test_predicates(predicate: ready.Predicate, manifest: Manifest, answer: bool
 )
 def test_some_things_will_never_get_ready(predicate: ready.Predicate, status: Manifest) -> None:
     assert predicate(thing({}, status)).failed
+
+
+def test_a_deployment_that_was_late_may_still_come() -> None:
+    late = condition("Progressing", "False", reason="ProgressDeadlineExceeded")
+    assert not ready.deployment(thing({}, late)).failed
 
 
 def test_gone_is_ready_for_deleting() -> None:
