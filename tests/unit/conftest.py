@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import time
+import typing as t
+
 import hypothesis
 import pytest
 
@@ -14,6 +17,26 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, Fa
 # A busy machine is no reason to fail, and the whole suite is meant to take seconds.
 hypothesis.settings.register_profile("muster", max_examples=40, deadline=None)
 hypothesis.settings.load_profile("muster")
+
+# 30 seconds on two idle cores. Processor time, because a busy machine would stretch any other.
+_LIMIT_CPU_S = 60.0
+_used: list[float] = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: t.Any) -> None:
+    """A worker of xdist ended: note how long it computed."""
+    _used.append(getattr(node, "workeroutput", {}).get("cpu_s", 0.0))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A suite too slow to run at every save is a finding of its own."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["cpu_s"] = time.process_time()
+    elif (spent := time.process_time() + sum(_used)) > _LIMIT_CPU_S:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        told = f"the unit tests took {spent:.0f} s of processor time; {_LIMIT_CPU_S:.0f} s is the limit"
+        session.config.get_terminal_writer().line(f"\n{told}", red=True)
 
 
 @pytest.fixture
