@@ -67,7 +67,8 @@ def playbook(path: pathlib.Path, task: dict[str, t.Any]) -> list[str]:
     play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"name": "Apply", **task}]}
     path.write_text(yaml.safe_dump([play], sort_keys=False), encoding="utf-8")
     interpreter = f"ansible_python_interpreter={sys.executable}"
-    return ["ansible-playbook", "-i", "localhost,", "-c", "local", "-e", interpreter, str(path)]
+    ansible_playbook = str(pathlib.Path(sys.executable).with_name("ansible-playbook"))
+    return [ansible_playbook, "-i", "localhost,", "-c", "local", "-e", interpreter, str(path)]
 
 
 def command_for(tool: str, bench: Bench, namespace: str, file: pathlib.Path, gone: pathlib.Path | None) -> list[str]:
@@ -219,19 +220,30 @@ def print_table(rows: list[dict[str, t.Any]]) -> None:
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kubeconfig", type=pathlib.Path, required=True, help="cluster to measure on")
-    parser.add_argument("--audit-log", type=pathlib.Path, default="/var/log/muster/audit.log")
+    parser.add_argument(
+        "--kubeconfig",
+        type=pathlib.Path,
+        default=pathlib.Path.home() / ".kube" / "muster-muster.kubeconfig",
+        help="cluster to measure on (default: the local one of make run)",
+    )
+    parser.add_argument("--audit-log", type=pathlib.Path, default=pathlib.Path("/var/log/muster/audit.log"))
     parser.add_argument("--kubectl", default=shutil.which("kubectl"), help="kubectl to compare with")
     parser.add_argument("--objects", type=int, nargs="+", default=[20, 200, 2000])
     parser.add_argument("--latency-ms", type=int, nargs="+", default=[0, 20])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=pathlib.Path, default="build/bench/apply.json")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("build/bench/apply.json"))
     return parser.parse_args()
 
 
 def main() -> None:
     """Measure every tool in every setting and report."""
     options = parse_arguments()
+    if not options.kubectl:
+        raise SystemExit("There is no kubectl on the PATH to compare with: install one, or name it with --kubectl.")
+    if not options.kubeconfig.exists():
+        raise SystemExit(
+            f"{options.kubeconfig} does not exist: start a cluster by `make run`, or name one by --kubeconfig."
+        )
     rows = []
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         bench = Bench(options.kubectl, options.kubeconfig.resolve(), pathlib.Path(folder), options.audit_log)
