@@ -70,8 +70,9 @@ def remove_audit_log(path: Path) -> None:
     """The log, and those it was rotated to (audit-TIME.log)."""
     for one in (path, *path.parent.glob(f"{path.stem}-*{path.suffix}")):
         one.unlink(missing_ok=True)
-    if path.parent == DEFAULT_LOG_FOLDER:
-        _remove_empty(path.parent)
+    for folder in path.parents:
+        if folder.is_relative_to(DEFAULT_LOG_FOLDER):
+            _remove_empty(folder)
 
 
 def forget_host() -> None:
