@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Base of Muster's action plugins: the module's own ``execute``, run on the controller.
-
-A module costs a fork, a zip of its code and a new Python; on the controller it costs a function call, and progress can be shown while
-it waits. Where the task runs elsewhere (another connection, become, async, an environment of its own) the ordinary module does it.
-"""
+"""Base of the action plugins of modules that talk to Kubernetes."""
 
 from __future__ import annotations
 
 import time
 import typing as t
 
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible.module_utils.common.parameters import remove_values
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
@@ -26,41 +19,25 @@ from ansible_collections.muster.ml.plugins.module_utils._module.run import (
     connector,
     failure,
 )
+from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 
 display = Display()
 
 
-class MusterAction(ActionBase):
-    """Subclasses name their module: ``module = apply``."""
+class MusterAction(ControllerAction):
+    """Runs with a connection to the cluster; the task needs none to a host."""
 
-    module: t.Any
-    _supports_check_mode = True
-    _supports_diff = True
     _requires_connection = False
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        result = super().run(tmp, task_vars)
-        if self._runs_elsewhere():
-            return {**result, **self._execute_module(task_vars=task_vars, wrap_async=bool(self._task.async_val))}
-        validation = ArgumentSpecValidator(full_spec(self.module.ARGUMENT_SPEC), **self.module.CONSTRAINTS).validate(
-            self._task.args
-        )
-        if validation.error_messages:
-            return {**result, "failed": True, "msg": "; ".join(validation.error_messages)}
-        found = self._run_here(self.prepare(plain(validation.validated_parameters)))
-        return {**result, **remove_values(found, validation._no_log_values)}
+    def _argument_spec(self) -> dict[str, t.Any]:
+        return full_spec(self.module.ARGUMENT_SPEC)
 
     def prepare(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         """Hook for options that mean something else on the controller, such as files of a role."""
         return params
 
-    def _runs_elsewhere(self) -> bool:
-        task = self._task
-        return bool(
-            self._connection.transport != "local" or task.become or task.async_val or any(task.environment or [])
-        )
-
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
+        params = self.prepare(plain(params))
         warnings: list[str] = []
         context = Context(
             params=params,
@@ -68,7 +45,7 @@ class MusterAction(ActionBase):
             connect=connector(params),
             diff=bool(self._task.diff),
             warn=warnings.append,
-            progress=_progress(str(self._task.name or self._task.action)),
+            progress=_progress(self._title()),
         )
         try:
             found = self.module.execute(context)

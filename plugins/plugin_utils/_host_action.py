@@ -10,42 +10,21 @@ import threading
 import time
 import typing as t
 
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible.module_utils.common.parameters import remove_values
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.muster.ml.plugins.module_utils._module.host import EXPECTED, HostContext, failure
+from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 
 display = Display()
 HEARTBEAT_SECONDS = 30
 
 
-class HostAction(ActionBase):
-    """Subclasses name their module: ``module = go_binary``."""
-
-    module: t.Any
-    _supports_check_mode = True
-    _supports_diff = True
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        result = super().run(tmp, task_vars)
-        if self._runs_elsewhere():
-            return {**result, **self._execute_module(task_vars=task_vars, wrap_async=bool(self._task.async_val))}
-        checked = ArgumentSpecValidator(self.module.ARGUMENT_SPEC, **self.module.CONSTRAINTS).validate(self._task.args)
-        if checked.error_messages:
-            return {**result, "failed": True, "msg": "; ".join(checked.error_messages)}
-        found = self._run_here(dict(checked.validated_parameters))
-        return {**result, **remove_values(found, checked._no_log_values)}
-
-    def _runs_elsewhere(self) -> bool:
-        task = self._task
-        elsewhere = task.become or task.async_val or any(task.environment or [])
-        return bool(self._connection.transport != "local" or elsewhere)
+class HostAction(ControllerAction):
+    """Shows what the work on the host is at, also while one step takes long."""
 
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         warnings: list[str] = []
-        with Progress(str(self._task.name or self._task.action)) as progress:
+        with Progress(self._title()) as progress:
             context = HostContext(
                 params=params, check=bool(self._task.check_mode), warn=warnings.append, progress=progress.show
             )

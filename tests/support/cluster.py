@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -130,9 +131,17 @@ def kubeconfig_key(ground: Ground) -> str:
     raise CheckFailed(f"{ground.kubeconfig} has no client-key-data")
 
 
+def molecule_state(scenario: str) -> Path:
+    """Where molecule notes what it has done; in the home it would be shared by every clone that ever lay at one path."""
+    return BUILD / "molecule" / scenario
+
+
 def molecule(shell: Shell, ground: Ground, scenario: str, command: str) -> None:
     shell.say(f"=== {scenario}: {command}")
-    shell.run(BIN / "molecule", command, "--scenario-name", scenario, cwd=ROOT, env=environment(ground))
+    shell.run(
+        BIN / "molecule", command, "--scenario-name", scenario,
+        cwd=ROOT, env={**environment(ground), "MOLECULE_EPHEMERAL_DIRECTORY": str(molecule_state(scenario))},
+    )  # fmt: skip
 
 
 def without_writing(shell: Shell, ground: Ground, scenario: str, command: str) -> None:
@@ -164,6 +173,8 @@ def life(scenario: str, shell: Shell) -> None:
     """A scenario's whole life, and a look for secrets all along. What it made goes, also when it failed."""
     ground = OWN if scenario == "local_cluster" else SHARED
     ground.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+    # What an earlier run prepared is gone with its cluster.
+    shutil.rmtree(molecule_state(scenario), ignore_errors=True)
     hidden = {"the canary": CANARY}
     with canary.ProcessWatch(hidden) as watch:
         try:

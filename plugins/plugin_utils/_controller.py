@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What all of Muster's action plugins do: check the options, and run the module's own ``execute`` on the controller.
+
+A module costs a fork, a zip of its code and a new Python; on the controller it costs a function call, and progress can be shown while
+it waits. Where the task runs elsewhere (another connection, become, async, an environment of its own) the ordinary module does it.
+"""
+
+from __future__ import annotations
+
+import abc
+import typing as t
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.action import ActionBase
+
+
+class ControllerAction(ActionBase, abc.ABC):
+    """Subclasses name their module: ``module = apply``."""
+
+    module: t.Any
+    _supports_check_mode = True
+    _supports_diff = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        if self._runs_elsewhere():
+            return {**result, **self._execute_module(task_vars=task_vars, wrap_async=bool(self._task.async_val))}
+        checked = ArgumentSpecValidator(self._argument_spec(), **self.module.CONSTRAINTS).validate(self._task.args)
+        if checked.error_messages:
+            return {**result, "failed": True, "msg": "; ".join(checked.error_messages)}
+        found = self._run_here(dict(checked.validated_parameters))
+        return {**result, **remove_values(found, checked._no_log_values)}
+
+    def _argument_spec(self) -> dict[str, t.Any]:
+        """The options of the module as Ansible has to check them."""
+        return dict(self.module.ARGUMENT_SPEC)
+
+    @abc.abstractmethod
+    def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Execute the module with its options; what went wrong as expected is a failed result."""
+
+    def _runs_elsewhere(self) -> bool:
+        task = self._task
+        elsewhere = task.become or task.async_val or any(task.environment or [])
+        return bool(self._connection.transport != "local" or elsewhere)
+
+    def _title(self) -> str:
+        """What the task is called in lines of progress."""
+        return str(self._task.name or self._task.action)
