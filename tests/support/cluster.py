@@ -14,6 +14,8 @@ import json
 import os
 import secrets
 import shutil
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -144,28 +146,32 @@ def molecule(shell: Shell, ground: Ground, scenario: str, command: str) -> None:
     )  # fmt: skip
 
 
-def without_writing(shell: Shell, ground: Ground, scenario: str, command: str) -> None:
-    """Run a molecule command that must not write, and ask the audit log whether it did."""
+def no_writes(shell: Shell, ground: Ground, what: str, work: Callable[[], None]) -> None:
+    """Do work that must not write, and ask the audit log whether it did."""
     no_cluster_yet = not ground.kubeconfig.exists()
     began = datetime.now(UTC)
-    molecule(shell, ground, scenario, command)
+    work()
     if no_cluster_yet and not ground.kubeconfig.exists():
         return  # there is nothing that could have been written to
     found = audit.written(ground.audit_log, began)
     for request in found:
         shell.say(f"unexpected write: {request}")
     if found:
-        raise CheckFailed(f"molecule {command} sent {len(found)} write requests, the first: {found[0]}")
+        raise CheckFailed(f"{what} sent {len(found)} write requests, the first: {found[0]}")
 
 
 def steps(shell: Shell, ground: Ground, scenario: str) -> None:
     """Plan, run, run again, plan again, ask the scenario's own questions."""
+
+    def without_writing(command: str) -> None:
+        no_writes(shell, ground, f"molecule {command}", partial(molecule, shell, ground, scenario, command))
+
     if (SCENARIOS / scenario / "prepare.yml").exists():
         molecule(shell, ground, scenario, "prepare")
-    without_writing(shell, ground, scenario, "check")
+    without_writing("check")
     molecule(shell, ground, scenario, "converge")
-    without_writing(shell, ground, scenario, "idempotence")
-    without_writing(shell, ground, scenario, "check")
+    without_writing("idempotence")
+    without_writing("check")
     molecule(shell, ground, scenario, "verify")
 
 
@@ -189,6 +195,74 @@ def life(scenario: str, shell: Shell) -> None:
         refuse_leftovers(shell, ground)
 
 
+def oldest_ansible(shell: Shell) -> None:
+    """The oldest Ansible that we support, and the inventory of a cluster that somebody has: plan, train, again, remove."""
+    programs = oldest_programs(shell)
+
+    def play(name: str, *options: str) -> None:
+        on_given_cluster(shell, programs, name, *options)
+
+    no_writes(shell, SHARED, "the plan", lambda: play("site.yml", "--check", "--diff"))
+    try:
+        play("site.yml")
+        no_writes(shell, SHARED, "site.yml again", lambda: play("site.yml"))
+        if " changed=0 " not in last_recap(shell.log):
+            raise CheckFailed(f"site.yml again: {last_recap(shell.log)}")
+    finally:
+        play("playbooks/teardown.yml", "-e", "muster_remove_data=true")
+
+
+def oldest_programs(shell: Shell) -> Path:
+    """An environment with the oldest ansible-core, pinned beside the rest of what we pin; its programs' folder."""
+    home = BUILD / "oldest-ansible"
+    wanted = ROOT / "tests" / "requirements-oldest.txt"
+    ours = {line.split("==")[0] for line in wanted.read_text(encoding="utf-8").splitlines() if "==" in line}
+    others = [
+        line
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if line.split("==")[0] not in ours
+    ]
+    shell.run(sys.executable, "-m", "venv", "--clear", home)
+    constraints = home / "constraints.txt"
+    constraints.write_text("\n".join(others), encoding="utf-8")
+    shell.run(home / "bin" / "pip", "install", "--quiet", "--requirement", wanted, "--constraint", constraints)
+    shell.run(home / "bin" / "ansible-playbook", "--version")
+    return home / "bin"
+
+
+def on_given_cluster(shell: Shell, programs: Path, playbook: str, *options: str) -> None:
+    """Run a playbook with inventories/existing, which knows nothing of where the cluster comes from."""
+    settings = {
+        "muster_kubeconfig": str(SHARED.kubeconfig),
+        "muster_namespace": "existing",
+        "local_cluster_audit_log": str(SHARED.audit_log),
+        "persia_image": "muster.local/persia-cpu:0.1.dev251",
+        "persia_nats_image": "muster.local/nats:2.15.2",
+        "nats_operator_image": "muster.local/nats-operator:0.8.3",
+        "persia_metrics_image": "muster.local/pushgateway:1.11.1",
+    }
+    # kubernetes.core comes with the community package in our own environment.
+    collections = [ROOT / "build" / "collections", *(p for p in sys.path if p.endswith("site-packages"))]
+    shell.run(
+        programs / "ansible-playbook", playbook, "-i", "inventories/existing", "-e", json.dumps(settings), *options,
+        cwd=ROOT,
+        env={
+            **environment(SHARED),
+            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join(map(str, collections)),
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        },
+    )  # fmt: skip
+
+
+def last_recap(log: Path) -> str:
+    """The newest line of a play recap."""
+    lines = [
+        line for line in log.read_text(encoding="utf-8").splitlines() if " changed=" in line and " failed=" in line
+    ]
+    return lines[-1] if lines else "no play recap"
+
+
 def checks() -> list[Check]:
     """The lane, in order. A scenario that fails does not stop the next; the cluster goes in any case."""
     return [
@@ -197,10 +271,12 @@ def checks() -> list[Check]:
             Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=("cluster-up",))
             for name in scenarios()
         ),
+        Check("oldest-ansible", oldest_ansible, needs=("cluster-up",)),
         Check("cluster-down", down, timeout_s=300, always=True),
     ]
 
 
 def with_what_they_need(wanted: set[str]) -> set[str]:
-    """A scenario asked for alone needs the cluster around it."""
-    return {"cluster-up", "cluster-down"} if any(name.startswith("molecule-") for name in wanted) else set()
+    """A check asked for alone needs the cluster around it."""
+    around = {"cluster-up", "cluster-down"}
+    return around if wanted & ({check.name for check in checks()} - around) else set()
