@@ -47,12 +47,9 @@ def worth_again(status: int, payload: Manifest) -> bool:
         # Other internal errors are bugs or webhooks that fail for good, which a caller decides.
         return "etcdserver" in message or "leader changed" in message or "request timed out" in message
     if status == 409:
-        # Two writers met; without a field manager conflict nobody objects to what we want.
-        return (
-            not _manager_conflicts(payload)
-            and payload.get("reason") == "Conflict"
-            and "object has been modified" in message
-        )
+        # Two writers met, or both made it; without a field manager conflict nobody objects to what we want.
+        met = payload.get("reason") == "Conflict" and "object has been modified" in message
+        return not _manager_conflicts(payload) and (met or payload.get("reason") == "AlreadyExists")
     return status in RETRIED
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import http.client
 import json
 import math
@@ -27,20 +28,23 @@ import urllib.parse
 import urllib.request
 
 from . import answers, kinds
+from .credentials import Proof
 from .errors import InvalidInput, MusterError, NotFound, Unreachable
 from .kubeconfig import Connection, Params, load
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
-from .pace import SYSTEM_CLOCK, Clock, Patience, TokenBucket
+from .pace import SYSTEM_CLOCK, Clock, Limits, Patience, TokenBucket
 
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _DISCOVERY = f"{_JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
+_ANYTHING = "*/*"
 
-_CONNECT_TIMEOUT = 10.0
-_ANSWER_TIMEOUT = 60.0
 _RATE, _BURST = 200.0, 400
+_PIECE = 1 << 20
+_GRACE = 2.0
+"""Seconds that a watch may be late in ending by itself."""
 _SETTLING = 10.0
 """Seconds in which an API server that came back may still forbid what it allows, or not know what it serves."""
 
@@ -55,10 +59,21 @@ class Answer:
 
     def json(self) -> Manifest:
         """The body as an object; a message where it is not JSON (a proxy's page, a server of another protocol)."""
+        if self._parsed is None:
+            return {"message": self.body[:200].decode(errors="replace")}
+        return self._parsed
+
+    @property
+    def whole(self) -> bool:
+        """Whether the body is JSON to its end."""
+        return self._parsed is not None
+
+    @functools.cached_property
+    def _parsed(self) -> Manifest | None:
         try:
             parsed = json.loads(self.body)
         except ValueError:
-            return {"message": self.body[:200].decode(errors="replace")}
+            return None
         return parsed if isinstance(parsed, dict) else {}
 
 
@@ -79,8 +94,9 @@ class _TlsConnection(http.client.HTTPSConnection):
 class Transport:
     """HTTP to one API server. Connections are kept and lent to whichever thread needs one."""
 
-    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK, limits: Limits | None = None) -> None:
         self.connection = connection
+        self.limits = limits or Limits()
         self._url = urllib.parse.urlsplit(connection.server)
         if self._url.scheme not in ("http", "https") or not self._url.hostname:
             raise InvalidInput(f"{connection.server!r} is not the URL of an API server ({connection.source}).")
@@ -95,16 +111,25 @@ class Transport:
 
     def call(
         self, method: str, path: str, query: t.Mapping[str, str], body: Manifest | None = None, *,
-        content_type: str = _JSON, accept: str = _JSON, timeout: float = _ANSWER_TIMEOUT,
+        content_type: str = _JSON, accept: str = _JSON, timeout: float | None = None, within: float | None = None,
     ) -> Answer:  # fmt: skip
-        """One request, tried again while that makes sense. The last answer is returned whatever its status."""
+        """One request, tried again while that makes sense. The last answer is returned whatever its status.
+
+        ``timeout`` bounds one attempt, ``within`` all of them together.
+        """
         data = json.dumps(body).encode() if body is not None else None
+        longest = math.inf if within is None else within
+        timeout = min(timeout or self.limits.answer, longest)
         patience, renewed = Patience(self._clock), False
         while True:
             self._bucket.take()
-            limit = Patience.OUTAGE if self._answered else Patience.FIRST_CONTACT
+            limit = min(self.limits.outage if self._answered else self.limits.first_contact, longest)
+            proof = self.connection.credentials.proof()
             try:
                 answer = self._exchange(method, self._target(path, query), data, content_type, accept, timeout)
+                if accept != _ANYTHING and answer.status < 300 and not answer.whole:
+                    limit = min(limit, self.limits.first_contact)  # it may not be an API server at all
+                    raise http.client.HTTPException("its answer is cut off, or not JSON")
             except ssl.SSLCertVerificationError as exc:
                 raise self._untrusted(exc) from exc
             except (OSError, http.client.HTTPException) as exc:
@@ -115,13 +140,19 @@ class Transport:
                 continue
             if answer.status == 401 and not renewed:
                 renewed = True
-                if self.connection.credentials.renew():
-                    self.close()
+                if self._renew(proof):
                     continue
             if answer.status < 400 or not self._worth_again(answer):
                 return answer
-            if not patience.again(limit=Patience.OUTAGE, retry_after=answer.retry_after):
+            if not patience.again(limit=min(self.limits.outage, longest), retry_after=answer.retry_after):
                 return answer
+
+    def _renew(self, refused: Proof) -> bool:
+        """Whether there are other credentials than those that were refused."""
+        if not self.connection.credentials.renew(refused):
+            return False
+        self.close()
+        return True
 
     def _worth_again(self, answer: Answer) -> bool:
         restarted = self._clock.monotonic() - self._broken_at < _SETTLING
@@ -131,22 +162,36 @@ class Transport:
 
     def stream(self, path: str, query: t.Mapping[str, str], *, timeout: float) -> t.Iterator[bytes]:
         """The lines of one long answer, over a connection of its own. Ends when the server ends it, or breaks off."""
-        self._bucket.take()
+        renewed = False
+        while True:
+            self._bucket.take()
+            proof = self.connection.credentials.proof()
+            try:
+                yield from self._lines(self._target(path, query), timeout)
+            except Refused as exc:
+                if exc.answer.status != 401 or renewed or not self._renew(proof):
+                    raise
+                renewed = True
+            except ssl.SSLCertVerificationError as exc:
+                raise self._untrusted(exc) from exc
+            except TimeoutError:
+                return  # the server keeps its own time a little differently
+            except (OSError, http.client.HTTPException) as exc:
+                self._broken_at = self._clock.monotonic()
+                raise self._unreachable(exc) from exc
+            else:
+                return
+
+    def _lines(self, target: str, timeout: float) -> t.Iterator[bytes]:
         connection = self._new()
         try:
             connection.timeout = timeout
-            connection.request("GET", self._target(path, query), headers=self._headers(_JSON, None))
+            connection.request("GET", target, headers=self._headers(_JSON, None))
             response = connection.getresponse()
             if response.status >= 400:
-                raise _Refused(Answer(response.status, response.read()))
+                raise Refused(Answer(response.status, response.read()))
             while line := response.readline():
                 yield line
-        except ssl.SSLCertVerificationError as exc:
-            raise self._untrusted(exc) from exc
-        except TimeoutError:
-            return  # the server keeps its own time a little differently
-        except (OSError, http.client.HTTPException) as exc:
-            raise self._unreachable(exc) from exc
         finally:
             connection.close()
 
@@ -164,7 +209,7 @@ class Transport:
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
             response = connection.getresponse()
-            body = response.read()
+            body = self._body(response, timeout)
         except BaseException:
             connection.close()
             raise
@@ -175,6 +220,19 @@ class Transport:
         else:
             self._idle.put(connection)
         return Answer(response.status, body, _seconds(response.getheader("Retry-After")))
+
+    def _body(self, response: http.client.HTTPResponse, timeout: float) -> bytes:
+        """The whole body. The socket's timeout is only for the next byte, so a server that drips is stopped here."""
+        deadline, pieces = self._clock.monotonic() + timeout, []
+        while piece := response.read1(_PIECE):
+            pieces.append(piece)
+            if self._clock.monotonic() > deadline:
+                raise TimeoutError(f"the answer was not complete after {timeout:g} s")
+        body, missing = b"".join(pieces), response.length
+        response.close()
+        if missing:
+            raise http.client.IncompleteRead(body, missing)
+        return body
 
     def _target(self, path: str, query: t.Mapping[str, str]) -> str:
         base = self._url.path.rstrip("/")
@@ -198,9 +256,9 @@ class Transport:
         proxy = self._proxy(host)
         at_host, at_port, tunnel = (proxy.hostname or "", proxy.port or 3128, True) if proxy else (host, port, False)
         if self._url.scheme == "http":
-            connection = http.client.HTTPConnection(at_host, at_port, timeout=_CONNECT_TIMEOUT)
+            connection = http.client.HTTPConnection(at_host, at_port, timeout=self.limits.connect)
         else:
-            connection = _TlsConnection(at_host, at_port, timeout=_CONNECT_TIMEOUT, context=self._context(),
+            connection = _TlsConnection(at_host, at_port, timeout=self.limits.connect, context=self._context(),
                                         server_name=self.connection.tls_server_name)  # fmt: skip
         if tunnel and proxy:
             connection.set_tunnel(host, port, headers=_proxy_authorization(proxy))
@@ -249,7 +307,7 @@ class Transport:
         )
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """A stream that was answered with an error status."""
 
     def __init__(self, answer: Answer) -> None:
@@ -296,19 +354,20 @@ class HttpCluster:
             found += kinds.discovered(listing)
         return found
 
-    def get(self, ref: Ref) -> Manifest | None:
+    def get(self, ref: Ref, *, within: float | None = None) -> Manifest | None:
         resource = self.resource(ref.api_version, ref.kind)
         if resource is None:
             return None
-        answer = self._http.call("GET", _path(ref.api_version, resource, ref.namespace, ref.name), {})
+        answer = self._http.call("GET", _path(ref.api_version, resource, ref.namespace, ref.name), {}, within=within)
         if answer.status == 404:
             return None
         return self._checked(answer, verb="get", ref=ref, what=str(ref))
 
     def list(
-        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
-    ) -> Listing:
-        return self._list(api_version, kind, namespace, label_selector, _JSON)
+        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None, *,
+        within: float | None = None,
+    ) -> Listing:  # fmt: skip
+        return self._list(api_version, kind, namespace, label_selector, _JSON, within)
 
     def list_metadata(
         self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
@@ -361,9 +420,9 @@ class HttpCluster:
             query["fieldSelector"] = f"metadata.name={name}"
         what = f"{kind} of {namespace or 'all namespaces'}"
         try:
-            for line in self._http.stream(_path(api_version, resource, namespace), query, timeout=seconds + 5):
+            for line in self._http.stream(_path(api_version, resource, namespace), query, timeout=seconds + _GRACE):
                 yield _event(line, what)
-        except _Refused as exc:
+        except Refused as exc:
             raise answers.to_error(exc.answer.status, exc.answer.json(), verb="watch", ref=None, what=what) from exc
 
     def logs(
@@ -382,7 +441,7 @@ class HttpCluster:
             given["previous"] = "true"
         ref = Ref("v1", "Pod", pod, namespace)
         path = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, pod, "log")
-        answer = self._http.call("GET", path, given, accept="*/*")
+        answer = self._http.call("GET", path, given, accept=_ANYTHING)
         if answer.status >= 400:
             raise answers.to_error(answer.status, answer.json(), verb="read the log of", ref=ref, what=str(ref))
         return answer.body.decode(errors="replace")
@@ -391,21 +450,22 @@ class HttpCluster:
         base = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, f"{pod}:{port}", "proxy")
         url, _mark, query = path.partition("?")
         target = f"{base}/{url.lstrip('/')}"
-        answer = self._http.call("GET", target, dict(urllib.parse.parse_qsl(query)), accept="*/*", timeout=timeout)
+        answer = self._http.call("GET", target, dict(urllib.parse.parse_qsl(query)), accept=_ANYTHING, timeout=timeout)
         return answer.status, answer.body.decode(errors="replace")
 
     def version(self) -> str:
         return str(self._json("GET", "/version", {}, verb="ask", what="the version").get("gitVersion", ""))
 
     def _list(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str | None, accept: str
-    ) -> Listing:
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str | None, accept: str,
+        within: float | None = None,
+    ) -> Listing:  # fmt: skip
         resource = self.resource(api_version, kind)
         if resource is None:
             return Listing()
         query = {"labelSelector": label_selector} if label_selector else {}
         path = _path(api_version, resource, namespace)
-        answer = self._http.call("GET", path, query, accept=accept)
+        answer = self._http.call("GET", path, query, accept=accept, within=within)
         if answer.status == 404:
             return Listing()
         found = self._checked(
@@ -468,7 +528,10 @@ def _with_dry_run(query: dict[str, str], dry_run: bool) -> dict[str, str]:
 
 
 def _event(line: bytes, what: str) -> Event:
-    parsed = json.loads(line)
+    try:
+        parsed = json.loads(line)
+    except ValueError as exc:
+        raise Unreachable(f"The watch of {what} broke off in the middle of an event.") from exc
     if parsed["type"] == "ERROR":
         status = parsed["object"]
         raise answers.to_error(int(status.get("code") or 500), status, verb="watch", ref=None, what=what)

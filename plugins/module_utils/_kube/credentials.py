@@ -38,8 +38,8 @@ class Credentials(t.Protocol):
     def proof(self) -> Proof:
         """What to send; cheap after the first call."""
 
-    def renew(self) -> bool:
-        """Forget what was cached. False where there is nothing newer to be had."""
+    def renew(self, refused: Proof, /) -> bool:
+        """Get something else than what was refused. False where there is nothing newer to be had."""
 
 
 class Anonymous:
@@ -48,7 +48,7 @@ class Anonymous:
     def proof(self) -> Proof:
         return Proof()
 
-    def renew(self) -> bool:
+    def renew(self, _refused: Proof, /) -> bool:
         return False
 
 
@@ -61,7 +61,7 @@ class Token:
     def proof(self) -> Proof:
         return self._proof
 
-    def renew(self) -> bool:
+    def renew(self, _refused: Proof, /) -> bool:
         return False
 
 
@@ -74,7 +74,7 @@ class Basic:
     def proof(self) -> Proof:
         return self._proof
 
-    def renew(self) -> bool:
+    def renew(self, _refused: Proof, /) -> bool:
         return False
 
 
@@ -93,9 +93,9 @@ class TokenFile:
                 raise InvalidInput(f"The token file {self._path} cannot be read: {exc.strerror or exc}.") from exc
         return self._proof
 
-    def renew(self) -> bool:
-        before, self._proof = self._proof, None
-        return self.proof() != before
+    def renew(self, refused: Proof, /) -> bool:
+        self._proof = None
+        return self.proof() != refused
 
 
 class Exec:
@@ -119,9 +119,10 @@ class Exec:
                 self._proof = self._read(self._run())
             return self._proof
 
-    def renew(self) -> bool:
+    def renew(self, refused: Proof, /) -> bool:
         with self._lock:
-            self._proof = None
+            if self._proof == refused:  # else another thread, refused at the same time, has asked already
+                self._proof = None
         return True
 
     def _run(self) -> str:

@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 import typing as t
@@ -47,13 +48,21 @@ class TokenBucket:
             self._clock.sleep(wait)
 
 
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How long one request may take, in seconds. Together they bound every call, whatever the other side does."""
+
+    connect: float = 10.0
+    answer: float = 60.0
+    """For one answer to be there whole."""
+    first_contact: float = 3.0
+    """To try where no answer ever came: the address is probably wrong."""
+    outage: float = 60.0
+    """To ride out the restart of an API server that did answer before, or what it says while it is busy."""
+
+
 class Patience:
     """How often one request is tried again. All our requests may be: an apply or a delete twice is the same as once."""
-
-    FIRST_CONTACT = 3.0
-    """Seconds to try where no answer ever came: the address is probably wrong."""
-    OUTAGE = 60.0
-    """Seconds to ride out the restart of an API server that did answer before."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock

@@ -27,6 +27,8 @@ Predicates = t.Mapping[str, Predicate]
 _CHUNK = 10.0
 """Seconds of one watch: the longest time that a finished wait hangs on for a group that stays silent."""
 _REASONS_TOLD = 3
+_REASONS_WITHIN = 5.0
+"""Seconds to ask for the reasons of pods, once time is up."""
 _UNSEEN = State(False, "was not seen yet")
 
 
@@ -40,6 +42,8 @@ class _Tracker:
         self._binding: dict[str, bool] = {}
         self.states: dict[Ref, State] = dict.fromkeys(refs, _UNSEEN)
         self.objects: dict[Ref, Manifest | None] = {}
+        self.trouble: MusterError | None = None
+        """What the API server failed with last, None where it answers."""
         self.broken = False
         """Set when one thread cannot go on (no right to watch), so that the others need not."""
 
@@ -138,10 +142,12 @@ def _follow(
     version: str | None = None
     while tracker.pending(group) and not tracker.over and clock.monotonic() < deadline:
         try:
+            left = deadline - clock.monotonic()
             if version is None:
-                version = _look(cluster, tracker, group, selector)
+                version = _look(cluster, tracker, group, selector, within=max(1.0, left))
+                tracker.trouble = None
                 continue
-            chunk = max(1.0, min(_CHUNK, deadline - clock.monotonic()))
+            chunk = max(1.0, min(_CHUNK, left))
             for event in cluster.watch(first.api_version, first.kind, first.namespace, label_selector=selector, name=name,
                                        resource_version=version, timeout=chunk):  # fmt: skip
                 metadata = event.object["metadata"]
@@ -155,19 +161,19 @@ def _follow(
                     return
         except Gone:
             version = None  # the history before this is gone from the server: read again
-        except (Unreachable, ServerError):
-            version = None  # it may be restarting, and the deadline bounds our patience
+        except (Unreachable, ServerError) as exc:
+            version, tracker.trouble = None, exc  # it may be restarting, and the deadline bounds our patience
             clock.sleep(1.0)
 
 
-def _look(cluster: Cluster, tracker: _Tracker, group: list[Ref], selector: str | None) -> str:
+def _look(cluster: Cluster, tracker: _Tracker, group: list[Ref], selector: str | None, *, within: float) -> str:
     """Read the present state; the version from which to watch."""
     first = group[0]
     if len(group) == 1:
-        found = cluster.get(first)
+        found = cluster.get(first, within=within)
         tracker.see(first, found)
         return str(found["metadata"]["resourceVersion"]) if found else ""
-    listing = cluster.list(first.api_version, first.kind, first.namespace, selector)
+    listing = cluster.list(first.api_version, first.kind, first.namespace, selector, within=within)
     by_name = {item["metadata"]["name"]: item for item in listing}
     for ref in group:
         tracker.see(ref, by_name.get(ref.name))
@@ -191,9 +197,8 @@ def _pods_of(cluster: Cluster, manifest: Manifest | None) -> list[str]:
     if manifest is None or not labels or manifest["kind"] == "Service":
         return []
     try:
-        pods = cluster.list(
-            "v1", "Pod", manifest["metadata"].get("namespace"), ",".join(f"{k}={v}" for k, v in labels.items())
-        )
+        wanted = ",".join(f"{key}={value}" for key, value in labels.items())
+        pods = cluster.list("v1", "Pod", manifest["metadata"].get("namespace"), wanted, within=_REASONS_WITHIN)
     except MusterError:
         return []  # a reason that cannot be read must not hide the one that was
     by_reason: dict[str, list[str]] = {}
@@ -216,9 +221,13 @@ def _failed(cluster: Cluster, tracker: _Tracker) -> Failed:
 
 
 def _timed_out(cluster: Cluster, tracker: _Tracker, goal: str, timeout: float) -> WaitTimeout:
-    pending = tracker.pending()
-    told = [last_seen(cluster, ref, tracker.states[ref], tracker.objects.get(ref)) for ref in pending]
+    pending, trouble = tracker.pending(), tracker.trouble
+    if trouble:  # nobody is there to be asked for the reasons
+        told = [f"{ref}: {tracker.states[ref].reason}" for ref in pending]
+    else:
+        told = [last_seen(cluster, ref, tracker.states[ref], tracker.objects.get(ref)) for ref in pending]
+    lately = f" {trouble.message}" if trouble else ""
     return WaitTimeout(
-        f"{len(pending)} of {len(tracker.states)} objects not {goal} after {timeout:g} s. " + ". ".join(told) + ".",
+        f"{len(pending)} of {len(tracker.states)} objects not {goal} after {timeout:g} s. {'. '.join(told)}.{lately}",
         last_seen=told, ref=pending[0],
     )  # fmt: skip

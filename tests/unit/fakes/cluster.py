@@ -208,14 +208,20 @@ class FakeCluster:
         self.resource("", "")
         return [(api_version, kind, resource) for (api_version, kind), resource in self.kinds_served.items()]
 
-    def get(self, ref: Ref) -> Manifest | None:
+    def get(self, ref: Ref, *, within: float | None = None) -> Manifest | None:
         self._note("get", ref)
         if ref.kind == "Namespace" and ref.name in ALWAYS_THERE and ref.identity not in self.objects:
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ref.name, "resourceVersion": "1"}}
         return copy.deepcopy(self.objects.get(ref.identity))
 
     def list(
-        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        *,
+        within: float | None = None,
     ) -> Listing:
         self._note("list", Ref(api_version, kind, "", namespace))
         found = [

@@ -94,7 +94,7 @@ def test_long_and_secret_values_are_left_out() -> None:
         (409, {"reason": "Conflict", "message": "the object has been modified"}, True),
         (409, {"reason": "Conflict", "message": "the object has been modified",
                "details": causes((".x", 'conflict with "y" using v1'), reason="FieldManagerConflict")}, False),
-        (409, {"reason": "AlreadyExists"}, False),
+        (409, {"reason": "AlreadyExists"}, True),
         (403, {}, False),
         (404, {}, False),
         (422, {}, False),

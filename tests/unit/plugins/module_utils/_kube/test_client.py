@@ -28,6 +28,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 Reply = tuple[int, t.Any, dict[str, str]]
@@ -87,7 +88,7 @@ class Renewable:
     def proof(self) -> Proof:
         return Proof(f"Bearer {self.number}")
 
-    def renew(self) -> bool:
+    def renew(self, refused: Proof) -> bool:
         self.number += 1
         return True
 
@@ -204,6 +205,53 @@ def test_an_expired_token_is_renewed_once(server: Server, clock: FakeClock) -> N
     with pytest.raises(Unauthorized):
         kube.get(POD)
     kube.close()
+
+
+def test_a_watch_renews_credentials_too(server: Server, clock: FakeClock) -> None:
+    kube = connect(server, clock, credentials=Renewable())
+    event = b'{"type": "ADDED", "object": {"metadata": {"name": "p"}}}\n'
+    server.replies = [status(401), (200, event, {})]
+    assert [event.type for event in kube.watch("v1", "Pod", "ml", timeout=5)] == ["ADDED"]
+    server.replies = [status(401), status(401)]
+    with pytest.raises(Unauthorized):
+        list(kube.watch("v1", "Pod", "ml", timeout=5))
+
+
+def test_a_watch_that_breaks_off_in_the_middle_of_an_event(server: Server, kube: HttpCluster) -> None:
+    server.replies = [(200, b'{"type": "ADDED", "obj', {})]
+    with pytest.raises(Unreachable, match="broke off in the middle of an event"):
+        list(kube.watch("v1", "Pod", "ml", timeout=5))
+
+
+@pytest.mark.parametrize("length", ["8", "200"], ids=["cut and counted", "cut on the way"])
+def test_a_truncated_body_is_asked_for_again(server: Server, kube: HttpCluster, length: str) -> None:
+    server.replies = [(200, {"metadata": {}}, {})]
+    kube.get(POD)
+    server.replies = [
+        (200, b'{"metada', {"Content-Length": length, "Connection": "close"}),
+        (200, {"metadata": {"name": "p"}}, {}),
+    ]
+    assert kube.get(POD) == {"metadata": {"name": "p"}}
+
+
+def test_a_body_that_drips_is_no_answer(server: Server) -> None:
+    class Ticking(FakeClock):
+        """Time passes with every look at it."""
+
+        def monotonic(self) -> float:
+            self.now += 1.0
+            return self.now
+
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    kube = HttpCluster(Transport(Connection(server=url, source="a test"), Ticking(), Limits(answer=0.5)))
+    with pytest.raises(Unreachable, match="was not complete after"):
+        kube.get(POD)
+
+
+def test_two_that_make_the_same_object(server: Server, kube: HttpCluster) -> None:
+    server.replies = [status(409, reason="AlreadyExists", message='pods "p" already exists')]
+    kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ml"}}, dry_run=False)
+    assert len(server.seen) == 2
 
 
 def test_what_is_not_there(server: Server, kube: HttpCluster) -> None:

@@ -155,8 +155,19 @@ CREDENTIAL = '''printf '{"status": {"token": "%s-%s"}}' "$A" "$1"; echo run >> "
 def test_a_credential_plugin_runs_once_until_it_is_renewed(tmp_path: pathlib.Path) -> None:
     found = run(tmp_path, CREDENTIAL)
     assert [found.proof(), found.proof()] == [Proof("Bearer tok-x")] * 2
-    assert found.renew()
+    refused = found.proof()
+    assert found.renew(refused)
     found.proof()
+    assert (tmp_path / "runs").read_text().count("run") == 2
+
+
+def test_a_credential_plugin_runs_once_for_all_threads_that_were_refused(tmp_path: pathlib.Path) -> None:
+    counting = "echo run >> runs; n=$(grep -c run runs)"
+    found = run(tmp_path, f"""cd "$(dirname "$0")"; {counting}; printf '{{"status": {{"token": "%s"}}}}' $n""")
+    refused = found.proof()
+    for _thread in range(8):
+        assert found.renew(refused)
+        assert found.proof() != refused
     assert (tmp_path / "runs").read_text().count("run") == 2
 
 
@@ -191,6 +202,6 @@ def test_a_token_file_is_read_again(tmp_path: pathlib.Path) -> None:
     assert found.proof() == Proof("Bearer one")
     path.write_text("two\n")
     assert found.proof() == Proof("Bearer one")
-    assert found.renew()
+    assert found.renew(Proof("Bearer one"))
     assert found.proof() == Proof("Bearer two")
-    assert not found.renew()
+    assert not found.renew(Proof("Bearer two"))

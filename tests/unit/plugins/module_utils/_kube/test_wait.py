@@ -104,6 +104,12 @@ def test_an_api_server_that_stays_away_ends_at_the_deadline(pods: Scripted) -> N
         wait(pods, PODS)
 
 
+def test_the_deadline_tells_that_nobody_answers(pods: Scripted) -> None:
+    pods.acts = [Unreachable("The API server does not answer.")] * 1000
+    with pytest.raises(WaitTimeout, match=r"Pod default/p0: Pending.*\. The API server does not answer\."):
+        wait(pods, PODS, timeout=9)
+
+
 def test_the_deadline_tells_each_object(pods: Scripted) -> None:
     pods.acts = [finish(pods, PODS[0])]
     with pytest.raises(WaitTimeout) as caught:
