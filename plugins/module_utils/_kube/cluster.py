@@ -48,9 +48,15 @@ class Cluster(t.Protocol):
         """All objects of a kind, of all namespaces where none is given; empty where the kind is unknown."""
 
     def list_metadata(
-        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        *,
+        limit: int | None = None,
     ) -> Listing:
-        """As ``list``, but only apiVersion, kind and metadata of each object."""
+        """As ``list``, but only apiVersion, kind and metadata of each object, and of the first ``limit`` objects only."""
 
     def kinds(self) -> t.Sequence[tuple[str, str, Resource]]:
         """Every (apiVersion, kind, resource) that can be listed and deleted, in the group's preferred version."""

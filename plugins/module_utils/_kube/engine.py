@@ -22,7 +22,7 @@ from .order import wave_of, waves
 from .owned import named, owned_objects
 from .pace import SYSTEM_CLOCK, Clock
 from .plan import Step, Wish, make_plan
-from .pool import OnProgress, Progress, do_all, raise_all, run_all
+from .pool import PARALLEL, OnProgress, Progress, do_all, raise_all, run_all
 from .ready import gone
 from .report import Change, Report
 from .wait import Predicates, wait_until
@@ -46,7 +46,7 @@ def apply_objects(
     wait: bool = False,
     wait_timeout: float = 120,
     predicates: Predicates | None = None,
-    parallel: int = 8,
+    parallel: int = PARALLEL,
     on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Report:
@@ -165,7 +165,7 @@ def delete_objects(
     wait: bool = False,
     wait_timeout: float = 120,
     delete_data: bool = False,
-    parallel: int = 8,
+    parallel: int = PARALLEL,
     on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Report:

@@ -68,11 +68,15 @@ class Event:
 
 
 class Listing(list[Manifest]):
-    """The items of a list call, and the version of the cluster at which they were read (start of a watch)."""
+    """The items of a list call, and the version of the cluster at which they were read (start of a watch).
 
-    def __init__(self, items: t.Iterable[Manifest] = (), resource_version: str = "") -> None:
+    ``partial``: there are more than were asked for.
+    """
+
+    def __init__(self, items: t.Iterable[Manifest] = (), resource_version: str = "", *, partial: bool = False) -> None:
         super().__init__(items)
         self.resource_version = resource_version
+        self.partial = partial
 
 
 def group_of(api_version: str) -> str:

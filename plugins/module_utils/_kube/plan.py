@@ -15,7 +15,7 @@ import typing as t
 
 from . import fields, redact, validate
 from .cluster import Cluster
-from .errors import Conflict, MissingKind, NotFound, Terminating
+from .errors import Conflict, Forbidden, MissingKind, NotFound, Terminating
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_NOT_KEPT,
@@ -28,10 +28,14 @@ from .objects import (
     ref_of,
 )
 from .order import promised_kinds
-from .pool import do_all, raise_all, run_all
+from .pool import PARALLEL, do_all, raise_all, run_all
 from .prepare import flatten, prepared, with_annotation
 
 Verdict = t.Literal["create", "update", "unchanged"]
+
+_WORTH_A_LIST = 5
+"""From so many objects of a kind in a namespace on, one list of names is cheaper than a request for each."""
+_LONGEST_LIST = 2000
 
 _BOOKKEEPING = (LABEL_MANAGED_BY, LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
 
@@ -56,7 +60,7 @@ class Wish:
     namespace: str
     check: bool
     force_conflicts: bool = False
-    parallel: int = 8
+    parallel: int = PARALLEL
 
     @property
     def selector(self) -> str:
@@ -73,16 +77,14 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> list[
                  namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
         for manifest in flat
     ]  # fmt: skip
-    validate.check(wanted)  # again: a default namespace can make two objects one
+    validate.check_duplicates(wanted)  # again: a default namespace can make two objects one
     known = {ref_of(manifest): None for manifest in wanted}
     served = [ref for ref in known if cluster.resource(ref.api_version, ref.kind)]
     live = _read(cluster, served, wish)
     namespaces = _Namespaces(cluster, wanted, live, wish)
     missing = [ref for ref in served if ref not in live and namespaces.there(ref.namespace)]
-    for ref, found in zip(missing, do_all(cluster.get, missing, parallel=wish.parallel), strict=True):
-        if found is not None:
-            live[ref] = found
-    unserved = {ref for ref in known if ref not in served}
+    live.update(_read_of_others(cluster, missing, wish))
+    unserved = known.keys() - set(served)
     steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, wish), wanted, parallel=1)
     raise_all(failures)
     return _with_changing_kinds(steps)
@@ -115,11 +117,47 @@ def _scopes(cluster: Cluster, objects: list[Manifest], wish: Wish) -> dict[tuple
     return {**promised, **found}
 
 
+Group = tuple[str, str, str | None]
+
+
+def _groups(refs: t.Iterable[Ref]) -> dict[Group, list[Ref]]:
+    """By kind and namespace, which is what one list request covers."""
+    groups: dict[Group, list[Ref]] = collections.defaultdict(list)
+    for ref in refs:
+        groups[ref.api_version, ref.kind, ref.namespace].append(ref)
+    return groups
+
+
+def _read_of_others(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, Manifest]:
+    """What exists of these although it does not carry our label.
+
+    Most of it does not exist, so names are listed where that is less work than asking for each. The list is bounded: a namespace with
+    thousands of other objects of the kind must not cost more than it saves.
+    """
+    groups = _groups(refs)
+    many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
+    absent: set[Ref] = set()
+    for group, there in zip(
+        many, do_all(lambda group: _names(cluster, group), many, parallel=wish.parallel), strict=True
+    ):
+        absent.update(ref for ref in groups[group] if there is not None and ref.name not in there)
+    asked = [ref for ref in refs if ref not in absent]
+    found = zip(asked, do_all(cluster.get, asked, parallel=wish.parallel), strict=True)
+    return {ref: item for ref, item in found if item is not None}
+
+
+def _names(cluster: Cluster, group: Group) -> set[str] | None:
+    """The names of all objects of a kind in a namespace; None where there are too many, or a policy lets us see only our own."""
+    try:
+        listing = cluster.list_metadata(*group, limit=_LONGEST_LIST)
+    except Forbidden:
+        return None
+    return None if listing.partial else {item["metadata"]["name"] for item in listing}
+
+
 def _read(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, Manifest]:
     """One list per kind and namespace of what is ours."""
-    groups: dict[tuple[str, str, str | None], set[Ref]] = collections.defaultdict(set)
-    for ref in refs:
-        groups[ref.api_version, ref.kind, ref.namespace].add(ref)
+    groups = _groups(refs)
     listings = do_all(lambda group: cluster.list(*group, wish.selector), list(groups), parallel=wish.parallel)
     found = {}
     for wanted, listing in zip(groups.values(), listings, strict=True):

@@ -22,6 +22,9 @@ OnProgress = t.Callable[[str], None]
 
 _EVERY = 5.0
 
+PARALLEL = 16
+"""Requests in flight, which is also the number of connections. Far below what the API server takes from all (400 reads, 200 writes)."""
+
 
 def run_all(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel: int) -> tuple[list[R], list[MusterError]]:
     """Do the work for all items, whatever becomes of one: results in order, and the failures we know how to tell."""

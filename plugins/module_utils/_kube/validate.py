@@ -37,6 +37,11 @@ def check(objects: t.Sequence[t.Any]) -> None:
     _raise(problems, "apply")
 
 
+def check_duplicates(objects: t.Sequence[Manifest]) -> None:
+    """Raise one InvalidInput that names every object that is there more than once."""
+    _raise(_duplicates(objects), "apply")
+
+
 def _raise(problems: list[str], verb: str) -> None:
     if problems:
         raise InvalidInput(

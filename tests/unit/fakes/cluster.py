@@ -199,7 +199,7 @@ class FakeCluster:
         """There are no connections."""
 
     def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
-        for definition in self.objects.values():
+        for definition in list(self.objects.values()):
             if definition["kind"] == "CustomResourceDefinition":
                 self._serve(definition)
         return self.kinds_served.get((api_version, kind))
@@ -226,18 +226,25 @@ class FakeCluster:
         self._note("list", Ref(api_version, kind, "", namespace))
         found = [
             copy.deepcopy(manifest)
-            for manifest in self.objects.values()
+            for manifest in list(self.objects.values())
             if self._matches(manifest, api_version, kind, namespace, label_selector)
         ]
         return Listing(found, str(self._version))
 
     def list_metadata(
-        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        *,
+        limit: int | None = None,
     ) -> Listing:
         full = self.list(api_version, kind, namespace, label_selector)
         return Listing(
-            ({k: v for k, v in item.items() if k in ("apiVersion", "kind", "metadata")} for item in full),
+            ({k: v for k, v in item.items() if k in ("apiVersion", "kind", "metadata")} for item in full[:limit]),
             full.resource_version,
+            partial=limit is not None and len(full) > limit,
         )
 
     def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False) -> Manifest:

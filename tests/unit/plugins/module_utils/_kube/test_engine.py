@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import json
 import typing as t
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.muster.ml.plugins.module_utils._kube import plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     ApplyFailed,
@@ -556,3 +558,47 @@ def test_a_run_that_dies_in_the_middle_is_finished_by_the_next(survivors: int, p
     assert len(cluster.objects) == 13
     cluster.requests.clear()
     assert not apply(cluster, *objects).changed
+
+
+# Requests that are saved
+
+
+def verbs(cluster: FakeCluster) -> dict[str, int]:
+    return dict(collections.Counter(f"{request.verb}{' dry' * request.dry_run}" for request in cluster.requests))
+
+
+def test_a_first_run_asks_for_names_once_instead_of_for_each_object(cluster: FakeCluster) -> None:
+    apply(cluster, *(config(f"a{number}") for number in range(20)))
+    assert verbs(cluster) == {"list": 2, "get": 1, "apply dry": 20, "apply": 20}
+
+
+def test_what_is_there_without_our_label_is_found_by_the_list_of_names(cluster: FakeCluster) -> None:
+    cluster.add(config("a3"), manager="kubectl")
+    report = apply(cluster, *(config(f"a{number}") for number in range(20)))
+    assert [change.ref.name for change in report.changes if change.action == "updated"] == ["a3"]
+    taken = {**config("b3"), "metadata": {"name": "b3", "namespace": "default", "labels": {"muster.ml/owner": "o.one"}}}
+    cluster.add(taken)
+    cluster.requests.clear()
+    with pytest.raises(Conflict, match=r"belongs to o.one"):
+        apply(cluster, *(config(f"b{number}") for number in range(20)))
+    assert cluster.writes == []
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_list_of_names_that_is_cut_off_is_not_trusted(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(plan, "_LONGEST_LIST", limit)
+    cluster.add(*(config(f"other{number}") for number in range(4)), config("a3"))
+    report = apply(cluster, *(config(f"a{number}") for number in range(6)))
+    assert [change.ref.name for change in report.changes if change.action == "updated"] == ["a3"]
+
+
+def test_who_may_not_list_all_names_asks_for_each(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_args: t.Any, **_options: t.Any) -> t.NoReturn:
+        raise Forbidden("only with your own label")
+
+    monkeypatch.setattr(cluster, "list_metadata", forbidden)
+    cluster.add(config("a3"))
+    report = apply(cluster, *(config(f"a{number}") for number in range(6)))
+    assert [change.ref.name for change in report.changes if change.action == "updated"] == ["a3"]
