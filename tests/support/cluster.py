@@ -255,11 +255,14 @@ def on_given_cluster(shell: Shell, programs: Path, playbook: str, *options: str)
     )  # fmt: skip
 
 
+def faults(shell: Shell) -> None:
+    """What breaks between the apply engine and the API server, the API server itself among it."""
+    shell.run(BIN / "pytest", "tests/faults", "--durations=5", cwd=ROOT, env=environment(SHARED))
+
+
 def last_recap(log: Path) -> str:
     """The newest line of a play recap."""
-    lines = [
-        line for line in log.read_text(encoding="utf-8").splitlines() if " changed=" in line and " failed=" in line
-    ]
+    lines = [line for line in log.read_text(encoding="utf-8").splitlines() if " ok=" in line and " changed=" in line]
     return lines[-1] if lines else "no play recap"
 
 
@@ -272,6 +275,7 @@ def checks() -> list[Check]:
             for name in scenarios()
         ),
         Check("oldest-ansible", oldest_ansible, needs=("cluster-up",)),
+        Check("faults", faults, timeout_s=300, needs=("cluster-up",)),
         Check("cluster-down", down, timeout_s=300, always=True),
     ]
 
