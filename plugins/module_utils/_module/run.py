@@ -77,7 +77,7 @@ def connector(params: dict[str, t.Any]) -> t.Callable[[], Cluster]:
     return connect
 
 
-LIBRARIES = {"yaml": "PyYAML"}
+LIBRARIES = {"yaml": "PyYAML", "cryptography": "cryptography"}
 """What the engine imports that is not part of Python, and where it comes from."""
 
 EXPECTED = (MusterError, InvalidSpec, ImportError)
