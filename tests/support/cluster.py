@@ -260,6 +260,11 @@ def faults(shell: Shell) -> None:
     shell.run(BIN / "pytest", "tests/faults", "--durations=5", cwd=ROOT, env=environment(SHARED))
 
 
+def differential(shell: Shell) -> None:
+    """The apply engine beside kubectl: same objects, same ownership, and a rerun without writes."""
+    shell.run(BIN / "pytest", "tests/differential", "--durations=5", cwd=ROOT, env=environment(SHARED))
+
+
 def last_recap(log: Path) -> str:
     """The newest line of a play recap."""
     lines = [line for line in log.read_text(encoding="utf-8").splitlines() if " ok=" in line and " changed=" in line]
@@ -275,6 +280,7 @@ def checks() -> list[Check]:
             for name in scenarios()
         ),
         Check("oldest-ansible", oldest_ansible, needs=("cluster-up",)),
+        Check("differential", differential, timeout_s=600, needs=("cluster-up",)),
         Check("faults", faults, timeout_s=300, needs=("cluster-up",)),
         Check("cluster-down", down, timeout_s=300, always=True),
     ]
