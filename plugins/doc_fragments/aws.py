@@ -15,6 +15,11 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  only_tagged:
+    description:
+      - Tags by which what is yours is told from what is not.
+      - With O(state=absent) what does not carry all of them is left alone, with O(state=present) it is refused.
+    type: dict
 attributes:
   check_mode:
     support: full

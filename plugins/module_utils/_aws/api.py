@@ -26,7 +26,19 @@ THROTTLED = {
     "ThrottledException",
     "TooManyRequestsException",
 }
-MISSING = {"AccessPointNotFound", "FileSystemNotFound", "NoSuchEntity", "PolicyNotFound", "ResourceNotFoundException"}
+MISSING = {
+    "404",
+    "AccessPointNotFound",
+    "FileSystemNotFound",
+    "NoSuchBucket",
+    "NoSuchBucketPolicy",
+    "NoSuchEntity",
+    "NoSuchPublicAccessBlockConfiguration",
+    "NoSuchTagSet",
+    "PolicyNotFound",
+    "ResourceNotFoundException",
+    "ServerSideEncryptionConfigurationNotFoundError",
+}
 # IAM is eventually consistent: a role made a moment ago may not be seen yet by the service that is to use it.
 ROLE_NOT_SEEN = (
     "could not be assumed",

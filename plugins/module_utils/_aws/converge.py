@@ -13,8 +13,8 @@ import dataclasses
 import typing as t
 
 from .api import Api, pauses
-from .errors import AwsError, CallRefused, Failed, WaitTimeout
-from .plan import Body, Plan, State, Step
+from .errors import AwsError, CallRefused, Failed, InvalidInput, WaitTimeout
+from .plan import Body, Plan, State, Step, live_tags
 
 
 class Resource(t.Protocol):
@@ -48,10 +48,24 @@ class Patience:
     seconds: float
 
 
-def converge(resource: Resource, api: Api, *, absent: bool, check: bool, patience: Patience) -> Outcome:
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """Whether it is to be, whether to plan only, and the tags by which what is ours is told from what is not."""
+
+    absent: bool
+    check: bool
+    only_tagged: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+def converge(resource: Resource, api: Api, wish: Wish, patience: Patience) -> Outcome:
     """Make it so, or say what would be done. A run that was interrupted is taken up where it is."""
+    absent, check = wish.absent, wish.check
     deadline = api.clock.now() + patience.seconds
     live = resource.read(api)
+    if live is not None and not wish.only_tagged.items() <= live_tags(live).items():
+        if absent:
+            return Outcome(Plan(), live)
+        raise _not_ours(resource, wish.only_tagged)
     if not check and not resource.state(live).settled:
         live = _until_settled(resource, api, deadline)
     plan = resource.plan_absent(live) if absent else resource.plan(live)
@@ -61,6 +75,14 @@ def converge(resource: Resource, api: Api, *, absent: bool, check: bool, patienc
     if plan.later:
         _run(resource, api, resource.plan(resource.read(api)), patience, deadline)
     return Outcome(plan, resource.read(api))
+
+
+def _not_ours(resource: Resource, tags: dict[str, str]) -> InvalidInput:
+    wanted = ", ".join(f"{key}={value}" for key, value in sorted(tags.items()))
+    return InvalidInput(
+        f"{resource.label} exists and does not carry the tag {wanted}: somebody else made it, and it is left as it is",
+        hint="Choose another name, or give it the tag if it is to be taken over",
+    )
 
 
 def _run(resource: Resource, api: Api, plan: Plan, patience: Patience, deadline: float) -> None:

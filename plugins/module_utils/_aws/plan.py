@@ -159,3 +159,9 @@ def tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
 
 def tag_dict(tags: t.Iterable[t.Mapping[str, str]] | None) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in tags or ()}
+
+
+def live_tags(live: Body) -> dict[str, str]:
+    """The tags of a resource as its service describes it: EKS has a dictionary, the others lists."""
+    tags = live.get("tags")
+    return dict(tags) if isinstance(tags, dict) else tag_dict(live.get("Tags"))

@@ -19,7 +19,7 @@ from ansible.module_utils.common.dict_transformations import camel_dict_to_snake
 from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleAWSModule
 
 from .._aws.api import Api
-from .._aws.converge import Outcome, Patience, Resource, converge
+from .._aws.converge import Outcome, Patience, Resource, Wish, converge
 from .._aws.errors import AwsError
 
 Spec = dict[str, dict[str, t.Any]]
@@ -30,6 +30,7 @@ STATE: Spec = {"state": {"type": "str", "choices": ["present", "absent"], "defau
 TAGS: Spec = {
     "tags": {"type": "dict", "aliases": ["resource_tags"]},
     "purge_tags": {"type": "bool", "default": True},
+    "only_tagged": {"type": "dict"},
 }
 
 
@@ -56,20 +57,31 @@ def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
 
 
 Make = t.Callable[[dict[str, t.Any]], Resource]
+Survey = t.Callable[[Api, dict[str, t.Any]], dict[str, t.Any]]
 Check = t.Callable[[Api, dict[str, t.Any]], None]
 
 
 def aws_main(argument_spec: Spec, make: Make, key: str, *, check: Check | None = None, **constraints: t.Any) -> None:
     """Parse, converge, report. ``check`` may ask AWS whether what is wanted can be, before anything is done."""
     module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
-    params = module.params
+    params = {**module.params, "region": module.region}
     api = Api(module.client)
     patience = Patience(params.get("wait", True), params.get("wait_timeout", 120))
-    absent = params["state"] == "absent"
+    wish = Wish(params["state"] == "absent", module.check_mode, params.get("only_tagged") or {})
     try:
-        if check and not absent:
+        if check and not wish.absent:
             check(api, params)
-        outcome = converge(make(params), api, absent=absent, check=module.check_mode, patience=patience)
+        outcome = converge(make(params), api, wish, patience)
     except AwsError as error:
         module.fail_json(msg=str(error), **error.details)
     module.exit_json(**result_of(outcome, key, diff=module._diff))
+
+
+def info_main(argument_spec: Spec, survey: Survey) -> None:
+    """Parse, ask, report: for modules that only read."""
+    module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True)
+    try:
+        found = survey(Api(module.client), module.params)
+    except AwsError as error:
+        module.fail_json(msg=str(error), **error.details)
+    module.exit_json(changed=False, **shown(found))

@@ -69,13 +69,27 @@ def routes(service: str) -> list[tuple[str, re.Pattern[str], OperationModel]]:
 
 
 def understand(service: str, region: str, method: str, path: str, query: str, body: bytes) -> Asked | None:
-    """A request of a REST service; nothing where its description knows no such address."""
-    for wanted, pattern, operation in routes(service):
-        match = pattern.match(path)
-        if wanted == method and match:
-            labels = {name: unquote(value) for name, value in match.groupdict().items()}
-            return Asked(service, operation.name, region, _params(operation, labels, query, body))
-    return None
+    """A request of a REST service; nothing where its description knows no such address.
+
+    S3 tells operations at one address apart by a word of the query: /{Bucket}?tagging.
+    """
+    asked = parse_qs(query, keep_blank_values=True).keys()
+    found = [
+        (words(operation), pattern.match(path), operation)
+        for wanted, pattern, operation in routes(service)
+        if wanted == method and pattern.match(path) and words(operation) <= asked
+    ]
+    if not found:
+        return None
+    _words, match, operation = max(found, key=lambda row: len(row[0]))
+    labels = {name: unquote(value) for name, value in match.groupdict().items()} if match else {}
+    return Asked(service, operation.name, region, _params(operation, labels, query, body))
+
+
+def words(operation: OperationModel) -> set[str]:
+    """What has to be in the query of a request for this operation."""
+    _path, _mark, query = operation.http["requestUri"].partition("?")
+    return set(parse_qs(query, keep_blank_values=True))
 
 
 def _params(operation: OperationModel, labels: dict[str, str], query: str, body: bytes) -> dict[str, Any]:

@@ -399,3 +399,25 @@ def test_file_system(changes: Run, run: Run, aws: Simulator, ground: Body) -> No
     changes("efs_access_point", **point, state="absent")
     changes("efs_file_system", **named, state="absent")
     assert efs.describe_file_systems()["FileSystems"] == []
+
+
+def test_a_bucket(changes: Run, run: Run, aws: Simulator) -> None:
+    s3, named = aws.client("s3"), {"name": "muster-artifacts"}
+    changes("s3_bucket", **named, tags={"muster.ml/owner": "t"})
+    assert all(s3.get_public_access_block(Bucket=named["name"])["PublicAccessBlockConfiguration"].values())
+    changes("s3_bucket", **named, versioning=True, tags={"muster.ml/owner": "t", "team": "ml"})
+    assert s3.get_bucket_versioning(Bucket=named["name"])["Status"] == "Enabled"
+    s3.put_object(Bucket=named["name"], Key="train.py", Body=b"print(1)")
+    s3.put_object(Bucket=named["name"], Key="train.py", Body=b"print(2)")
+    assert "delete_objects: true" in run("s3_bucket", **named, state="absent")["msg"]
+    assert run("s3_bucket", **named, state="absent", only_tagged={"muster.ml/owner": "other"})["changed"] is False
+    assert "somebody else made it" in run("s3_bucket", **named, only_tagged={"muster.ml/owner": "other"})["msg"]
+    changes("s3_bucket", **named, state="absent", delete_objects=True, only_tagged={"muster.ml/owner": "t"})
+    assert s3.list_buckets()["Buckets"] == []
+
+
+def test_what_is_there(run: Run, cluster: str) -> None:
+    found = run("eks_cluster_info", name=cluster)
+    assert (found["exists"], found["cluster"]["name"], found["nodegroups"]) == (True, cluster, [])
+    assert run("eks_cluster_info", name="none") == {"changed": False, "exists": False, "account": "123456789012",
+                                                    "cluster": {}, "nodegroups": [], "addons": []}  # fmt: skip

@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api, too_early
-from ansible_collections.muster.ml.plugins.module_utils._aws.converge import Patience, converge
+from ansible_collections.muster.ml.plugins.module_utils._aws.converge import Patience, Wish, converge
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import as_value, check_version
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
@@ -207,7 +207,7 @@ WANTED = EksNodegroup("c", "gpu", node_role="r", subnets=["a"])
 
 def go(fake: FakeEks, *, check: bool = False, seconds: float = 60) -> t.Any:
     api = Api(lambda _service: fake, FakeClock())
-    return converge(WANTED, api, absent=False, check=check, patience=Patience(wait=True, seconds=seconds))
+    return converge(WANTED, api, Wish(absent=False, check=check), Patience(wait=True, seconds=seconds))
 
 
 def test_it_waits_until_it_is_there() -> None:

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filter vpc_subnets."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+
+DOCUMENTATION = r"""
+name: vpc_subnets
+short_description: Addresses of a VPC, divided among public and private subnets
+version_added: 0.2.0
+author: Muster contributors (!UNKNOWN)
+description:
+  - Divides a range of addresses among availability zones, a large private subnet for the pods and a small public one for each.
+  - What a zone gets does not depend on how many zones there are, up to eight, so that one can be added later.
+positional: _input, zones
+options:
+  _input:
+    description: Addresses of the VPC, from C(/16) to C(/20).
+    type: str
+    required: true
+  zones:
+    description: Availability zones, at least two, at most eight.
+    type: list
+    elements: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show the subnets
+  ansible.builtin.debug:
+    msg: "{{ '10.40.0.0/16' | muster.ml.vpc_subnets(['us-west-2a', 'us-west-2b']) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: Subnets, each with C(zone), C(cidr) and C(public).
+  type: list
+  elements: dict
+"""
+
+LARGEST, SMALLEST, MOST_ZONES = 16, 20, 8
+
+
+def vpc_subnets(cidr: str, zones: list[str]) -> list[dict[str, t.Any]]:
+    try:
+        network = ipaddress.IPv4Network(cidr)
+    except ValueError as error:
+        raise AnsibleFilterError(
+            f"{cidr!r} is no range of IPv4 addresses: {error}. Write it as 10.40.0.0/16."
+        ) from error
+    if not LARGEST <= network.prefixlen <= SMALLEST:
+        raise AnsibleFilterError(f"{cidr} has to be between /{LARGEST} (the largest VPC) and /{SMALLEST}.")
+    if not 2 <= len(zones) <= MOST_ZONES or len(set(zones)) < len(zones):
+        raise AnsibleFilterError(f"EKS needs 2 to {MOST_ZONES} different availability zones, not {zones}.")
+    # Of sixteen parts the first eight are private subnets; the ninth holds eight public ones, the rest stays free.
+    parts = list(network.subnets(prefixlen_diff=4))
+    public = list(parts[MOST_ZONES].subnets(prefixlen_diff=3))
+    rows = [{"zone": zone, "cidr": str(public[n]), "public": True} for n, zone in enumerate(zones)]
+    return rows + [{"zone": zone, "cidr": str(parts[n]), "public": False} for n, zone in enumerate(zones)]
+
+
+class FilterModule:
+    def filters(self) -> dict[str, t.Callable[..., t.Any]]:
+        return {"vpc_subnets": vpc_subnets}

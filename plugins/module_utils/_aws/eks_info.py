@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an EKS cluster is, and what belongs to it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+from .api import Api
+from .plan import Body
+
+# What belongs to a cluster: key of the answer, operation that lists, key of its list, operation that describes, its parameter and key.
+PARTS = (
+    ("nodegroups", "list_nodegroups", "describe_nodegroup", "nodegroupName", "nodegroup"),
+    ("addons", "list_addons", "describe_addon", "addonName", "addon"),
+)
+
+
+def survey(api: Api, name: str) -> Body:
+    """Everything that is known about a cluster; it need not exist."""
+    label = f"EKS cluster {name}"
+    account = (api.read(label, "sts", "get_caller_identity") or {})["Account"]
+    found = api.read(label, "eks", "describe_cluster", name=name)
+    parts = {part[0]: _part(api, label, name, *part) if found else [] for part in PARTS}
+    return {"exists": bool(found), "account": account, "cluster": found["cluster"] if found else {}, **parts}
+
+
+def _part(
+    api: Api, label: str, cluster: str, key: str, listing: str, describe: str, parameter: str, one: str
+) -> list[Body]:
+    names = api.pages(label, "eks", listing, key, clusterName=cluster)
+    found = (api.read(label, "eks", describe, clusterName=cluster, **{parameter: name}) for name in names)
+    return [row[one] for row in found if row]  # one may have gone since it was listed

@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Private buckets of S3 as values: what is wanted, and which requests lead there.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+
+from .api import Api
+from .eks_access import Immediate
+from .errors import AwsError, CallRefused, InvalidInput
+from .plan import Body, Comparison, Plan, Step, deletion, tag_change, tag_dict, tag_list, visible
+
+CLOSED = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
+# Where buckets have no LocationConstraint, by S3's own rule.
+FIRST_REGION = "us-east-1"
+BATCH = 1000  # as many objects as one request can delete
+
+
+@dataclasses.dataclass(frozen=True)
+class S3Bucket(Immediate):
+    """Nobody's but the account's: public access blocked, encrypted, nothing over plain HTTP."""
+
+    name: str
+    region: str
+    versioning: bool | None = None
+    encryption_key_arn: str | None = None
+    delete_objects: bool = False
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"S3 bucket {self.name}"
+
+    @property
+    def _encryption(self) -> Body:
+        if self.encryption_key_arn:
+            return {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": self.encryption_key_arn}
+        return {"SSEAlgorithm": "AES256"}
+
+    @property
+    def _policy(self) -> Body:
+        arn = f"arn:aws:s3:::{self.name}"
+        statement = {
+            "Sid": "OnlyOverTls",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:*",
+            "Resource": [arn, f"{arn}/*"],
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        }
+        return {"Version": "2012-10-17", "Statement": [statement]}
+
+    def read(self, api: Api) -> Body | None:
+        named = {"Bucket": self.name}
+        if api.read(self.label, "s3", "head_bucket", **named) is None:
+            return None
+
+        def ask(operation: str) -> Body:
+            return api.read(self.label, "s3", operation, **named) or {}
+
+        rules = ask("get_bucket_encryption").get("ServerSideEncryptionConfiguration", {}).get("Rules", [])
+        policy = ask("get_bucket_policy").get("Policy")
+        return {
+            "Name": self.name,
+            "PublicAccessBlock": ask("get_public_access_block").get("PublicAccessBlockConfiguration", {}),
+            "Encryption": rules[0]["ApplyServerSideEncryptionByDefault"] if rules else {},
+            "Versioning": ask("get_bucket_versioning").get("Status") == "Enabled",
+            "Policy": json.loads(policy) if policy else {},
+            "tags": tag_dict(ask("get_bucket_tagging").get("TagSet")),
+            "_objects": self._objects(api) if self.delete_objects else [],
+        }
+
+    def _objects(self, api: Api) -> list[Body]:
+        """Every version and every mark of a deletion."""
+        rows: list[Body] = []
+        for key in ("Versions", "DeleteMarkers"):
+            rows += api.pages(self.label, "s3", "list_object_versions", key, Bucket=self.name)
+        return [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
+
+    def explain(self, refused: CallRefused) -> AwsError:
+        hints = {
+            "BucketAlreadyExists": "The name belongs to another account; names of buckets are unique in all of AWS",
+            "BucketNotEmpty": "Its objects go only with delete_objects: true",
+        }
+        hint = hints.get(refused.code)
+        return CallRefused(str(refused), code=refused.code, hint=hint) if hint else refused
+
+    def plan(self, live: Body | None) -> Plan:
+        if live is not None:
+            return self._changes(live)
+        create = Step("create_bucket", self._create_request(), "create", "s3")
+        new: Body = {"PublicAccessBlock": {}, "Encryption": {}, "Versioning": False, "Policy": {}, "tags": {}}
+        changes = self._changes(new)
+        return Plan((create, *changes.steps), {}, {**visible(create.request), **changes.after})
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None:
+            return Plan()
+        objects = live["_objects"]
+        batches = [objects[start : start + BATCH] for start in range(0, len(objects), BATCH)]
+        empty = [
+            Step("delete_objects", {"Bucket": self.name, "Delete": {"Objects": batch, "Quiet": True}},
+                 f"delete {len(batch)} objects", "s3")
+            for batch in batches
+        ]  # fmt: skip
+        shown = {key: value for key, value in live.items() if key != "_objects"}
+        return deletion(shown, *empty, Step("delete_bucket", {"Bucket": self.name}, "delete", "s3"))
+
+    def _create_request(self) -> Body:
+        place = {} if self.region == FIRST_REGION else {"LocationConstraint": self.region}
+        return {"Bucket": self.name, **({"CreateBucketConfiguration": place} if place else {})}
+
+    def _changes(self, live: Body) -> Plan:
+        named, compare = {"Bucket": self.name}, Comparison()
+        steps = []
+
+        def step(operation: str, says: str, **request: t.Any) -> None:
+            steps.append(Step(operation, {**named, **request}, says, "s3"))
+
+        if compare.differs("public_access_block", live["PublicAccessBlock"], CLOSED):
+            step("put_public_access_block", "block public access", PublicAccessBlockConfiguration=CLOSED)
+        if compare.differs("encryption", live["Encryption"], self._encryption):
+            rules = [{"ApplyServerSideEncryptionByDefault": self._encryption, "BucketKeyEnabled": True}]
+            step("put_bucket_encryption", "encryption", ServerSideEncryptionConfiguration={"Rules": rules})
+        if compare.differs("versioning", live["Versioning"], self.versioning):
+            status = "Enabled" if self.versioning else "Suspended"
+            step("put_bucket_versioning", f"versioning {status}", VersioningConfiguration={"Status": status})
+        if compare.differs("policy", live["Policy"], self._policy):
+            self._refuse_foreign_policy(live)
+            step("put_bucket_policy", "only over TLS", Policy=json.dumps(self._policy))
+        if change := tag_change(live["tags"], self.tags, purge=self.purge_tags):
+            compare.differs("tags", change.before, change.after)
+            # The request replaces all tags, those that AWS itself set too.
+            everything = {**{k: v for k, v in live["tags"].items() if k.startswith("aws:")}, **change.after}
+            step("put_bucket_tagging", "tags", Tagging={"TagSet": tag_list(everything)})
+        return compare.plan(steps)
+
+    def _refuse_foreign_policy(self, live: Body) -> None:
+        others = [row.get("Sid", "(no Sid)") for row in live["Policy"].get("Statement", [])]
+        if [name for name in others if name != "OnlyOverTls"]:
+            raise InvalidInput(
+                f"{self.label} has a policy of its own ({', '.join(others)}), which would be lost",
+                hint="Remove it, or give access by policies of roles, which this module leaves alone",
+            )
