@@ -31,9 +31,11 @@ test: ## every check, from nothing: static, unit, sanity, molecule on a real clu
 	@scripts/setup test
 	@.venv/bin/python tests/run.py $(ONLY)
 
-bench: ## the speed of the apply engine beside kubectl and kubernetes.core, on the running local cluster
-	@scripts/setup run
+bench: ## the speed of the apply engine beside kubectl and kubernetes.core on the running local cluster, then of site.yml
+	@scripts/setup bench
 	@.venv/bin/python tests/bench/apply.py --kubeconfig $(KUBECONFIG) $(ARGS)
+	@.venv/bin/python tests/bench/scale.py --kubeconfig $(KUBECONFIG)
+	@.venv/bin/python tests/bench/whole_site.py
 
 clean: ## remove the local cluster with all it left on this machine, then build/ (caches and .venv stay)
 	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_remove_data=true $(ARGS)

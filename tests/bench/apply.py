@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compare ways to apply objects, side by side against one real API server.
 
-Tools run in turn inside every repeat, so that a machine that drifts hits all of them alike. Prints a table and
-writes build/bench/apply.json. Nothing here asserts a time: the ratios are for people to read.
+Tools run in turn inside every repeat, so that a machine that drifts hits all of them alike. Prints a table, writes
+build/bench/apply.json and draws build/bench/apply.png. Nothing here asserts a time: the ratios are for people to read.
+Every row tells how often it was measured: a slow tool repeats less, and the slowest are left out of the largest setting.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import itertools
 import json
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
@@ -34,6 +34,10 @@ from objects import Manifest, manifests
 VERBS = {"list": "LIST", "get": "GET", "patch": "PATCH", "create": "POST", "update": "PUT", "delete": "DELETE"}
 LOOP_LIMIT = 20  # the loop takes about a second an object: 200 of them tell nothing new
 BASELINE = "kubectl apply --server-side"
+OURS = "muster.ml.apply"
+SLOW_FROM = 10_000  # objects times milliseconds from which a repeat of the slow tools takes ten minutes
+BUDGET_S = 100.0  # a tool does not begin another repeat in a setting where it used more than this
+BUDGET_OF_THE_PAIR_S = 300.0  # the same for the two that the targets speak of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,23 +62,28 @@ class Bench:
 
 def write_yaml(path: pathlib.Path, objects: list[Manifest]) -> pathlib.Path:
     """Write the objects as a multi-document file, which every tool reads."""
-    path.write_text(yaml.safe_dump_all(objects, sort_keys=False), encoding="utf-8")
+    text = yaml.dump_all(objects, Dumper=yaml.CSafeDumper, sort_keys=False)
+    path.write_text(text, encoding="utf-8")
     return path
+
+
+def ansible_playbook() -> list[str]:
+    """Return the command that runs a playbook on this machine with this Python."""
+    program = str(pathlib.Path(sys.executable).with_name("ansible-playbook"))
+    return [program, "-i", "localhost,", "-c", "local", "-e", f"ansible_python_interpreter={sys.executable}"]
 
 
 def playbook(path: pathlib.Path, task: dict[str, t.Any]) -> list[str]:
     """Write a playbook of one task; return the command that runs it."""
     play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"name": "Apply", **task}]}
     path.write_text(yaml.safe_dump([play], sort_keys=False), encoding="utf-8")
-    interpreter = f"ansible_python_interpreter={sys.executable}"
-    ansible_playbook = str(pathlib.Path(sys.executable).with_name("ansible-playbook"))
-    return [ansible_playbook, "-i", "localhost,", "-c", "local", "-e", interpreter, str(path)]
+    return [*ansible_playbook(), str(path)]
 
 
 def command_for(tool: str, bench: Bench, namespace: str, file: pathlib.Path, gone: pathlib.Path | None) -> list[str]:
     """Return the command line with which `tool` applies `file`, or takes away what is in `gone`.
 
-    muster.ml.apply prunes by its owner label. The others are told what to delete, which favours them.
+    muster.ml.apply gets the whole file and prunes by its owner label. The others are told what to delete, which favours them.
     """
     kubectl = [bench.kubectl, "-n", namespace]
     book = bench.folder / f"{namespace}.yml"
@@ -82,8 +91,8 @@ def command_for(tool: str, bench: Bench, namespace: str, file: pathlib.Path, gon
         if gone:
             return [*kubectl, "delete", "--wait=false", "-f", str(gone)]
         return [*kubectl, *tool.split()[1:], "-f", str(file)]
-    if tool == "muster.ml.apply":
-        options = {"src": str(file), "namespace": namespace, "owner": "bench", "prune": True, "wait": False}
+    if tool == OURS:
+        options = {"src": str(file), "namespace": namespace, "owner": "bench", "prune": bool(gone), "wait": False}
         return playbook(book, {"muster.ml.apply": options})
     common: dict[str, t.Any] = {"namespace": namespace}
     if gone:
@@ -97,39 +106,48 @@ def command_for(tool: str, bench: Bench, namespace: str, file: pathlib.Path, gon
 
 
 def requests_since(audit_log: pathlib.Path, offset: int, namespace: str) -> dict[str, int]:
-    """Count requests to `namespace` by HTTP verb in the audit log from byte `offset` on, controllers left out."""
-    counts: collections.Counter[str] = collections.Counter()
+    """Count the requests of whoever worked in `namespace`, by HTTP verb, from byte `offset` of the audit log on.
+
+    What has no namespace (discovery, lists of all) counts where the same client also asked for something in it.
+    """
+    counts: dict[tuple[str, bool], collections.Counter[str]] = collections.defaultdict(collections.Counter)
     with audit_log.open("rb") as stream:
         stream.seek(offset)
         for line in stream:
             event = json.loads(line)
             own = not event["user"]["username"].startswith("system:") and event["verb"] in VERBS
-            here = event.get("objectRef", {}).get("namespace") == namespace
-            if own and here and event["stage"] == "ResponseComplete":
-                counts[VERBS[event["verb"]]] += 1
-    return dict(counts)
+            where = event.get("objectRef", {}).get("namespace")
+            if own and where in (namespace, None) and event["stage"] == "ResponseComplete":
+                counts[event.get("userAgent", ""), bool(where)][VERBS[event["verb"]]] += 1
+    clients = {client for client, inside in counts if inside}
+    return dict(sum((found for (client, _inside), found in counts.items() if client in clients), collections.Counter()))
 
 
 def measure(bench: Bench, argv: list[str], namespace: str, kubeconfig: pathlib.Path) -> Run:
     """Run one command; take its wall time, CPU (children included), peak memory and requests."""
     offset = bench.audit_log.stat().st_size
     environment = dict(os.environ, KUBECONFIG=str(kubeconfig), K8S_AUTH_KUBECONFIG=str(kubeconfig))
-    log = bench.folder / "last.log"
-    started = time.monotonic()
-    with log.open("wb") as stream:
-        process = subprocess.Popen(argv, env=environment, stdout=stream, stderr=subprocess.STDOUT)
-        # wait4 gives this process's own account, its waited-for children included
-        _pid, status, used = os.wait4(process.pid, 0)
-    wall_s = time.monotonic() - started
-    if status:
-        raise SystemExit(f"{' '.join(argv)} ended with status {status}:\n{log.read_text(errors='replace')[-3000:]}")
-    cpu_s = used.ru_utime + used.ru_stime
-    return Run(wall_s, cpu_s, used.ru_maxrss / 1024, requests_since(bench.audit_log, offset, namespace))
+    log, account = bench.folder / "last.log", bench.folder / "account.json"
+    measured = [
+        sys.executable,
+        "-S",
+        "-I",
+        str(pathlib.Path(__file__).with_name("measured.py")),
+        str(account),
+        str(log),
+    ]
+    subprocess.run([*measured, *argv], env=environment, check=True)
+    used = json.loads(account.read_text(encoding="utf-8"))
+    if used["status"]:
+        told = log.read_text(errors="replace")[-3000:]
+        raise SystemExit(f"{' '.join(argv)} ended with status {used['status']}:\n{told}")
+    requests = requests_since(bench.audit_log, offset, namespace)
+    return Run(used["wall_s"], used["cpu_s"], used["rss_mib"], requests)
 
 
 @contextlib.contextmanager
 def namespace_of(bench: Bench, name: str) -> Iterator[str]:
-    """Make an empty namespace, and remove it without waiting for its contents."""
+    """Make an empty namespace, and wait until it is gone again: its removal must not disturb who is measured next."""
     kubectl = [bench.kubectl, "--kubeconfig", str(bench.kubeconfig)]
     subprocess.run([*kubectl, "create", "namespace", name], check=True, stdout=subprocess.DEVNULL)
     try:
@@ -179,9 +197,11 @@ def phases(bench: Bench, tool: str, namespace: str, count: int, kubeconfig: path
     }
 
 
-def tools_for(count: int) -> list[str]:
+def tools_for(count: int, latency_ms: int) -> list[str]:
     """Return the tools that make sense at this number of objects."""
-    tools = ["kubectl apply", BASELINE, "kubernetes.core.k8s", "muster.ml.apply"]
+    if count * latency_ms >= SLOW_FROM:
+        return [BASELINE, OURS]
+    tools = ["kubectl apply", BASELINE, "kubernetes.core.k8s", OURS]
     return [*tools, "kubernetes.core.k8s in a loop"] if count <= LOOP_LIMIT else tools
 
 
@@ -199,6 +219,7 @@ def summarise(tool: str, phase: str, count: int, latency_ms: int, runs: list[Run
         "cpu_s": round(statistics.median(run.cpu_s for run in runs), 3),
         "requests": {verb: runs[-1].requests.get(verb, 0) for verb in ("LIST", "GET", "PATCH", "POST", "DELETE")},
         "rss_mib": round(max(run.rss_mib for run in runs), 1),
+        "repeats": len(runs),
     }
 
 
@@ -206,15 +227,51 @@ def print_table(rows: list[dict[str, t.Any]]) -> None:
     """Print the rows with each wall time's ratio to `kubectl apply --server-side` in the same setting."""
     base = {(r["phase"], r["objects"], r["latency_ms"]): r["wall_s_median"] for r in rows if r["tool"] == BASELINE}
     print(
-        f"{'objects':>7} {'ms':>3} {'phase':<12} {'tool':<30} {'wall s':>8} {'min-max':>14} {'ratio':>6} {'CPU s':>6}"
+        f"{'objects':>7} {'ms':>3} {'phase':<12} {'tool':<30} {'wall s':>8} {'min-max':>14} {'ratio':>6} {'CPU s':>6} "
+        f"{'MiB':>5} {'runs':>4}  requests"
     )
     for row in sorted(rows, key=lambda r: (r["objects"], r["latency_ms"], r["phase"], r["wall_s_median"])):
-        ratio = row["wall_s_median"] / base[row["phase"], row["objects"], row["latency_ms"]]
+        beside = base.get((row["phase"], row["objects"], row["latency_ms"]))
+        ratio = f"{row['wall_s_median'] / beside:.2f}" if beside else "-"
+        asked = " ".join(f"{verb} {count}" for verb, count in row["requests"].items() if count)
         spread = f"{row['wall_s_min']:.2f}-{row['wall_s_max']:.2f}"
         print(
             f"{row['objects']:>7} {row['latency_ms']:>3} {row['phase']:<12} {row['tool']:<30} "
-            f"{row['wall_s_median']:>8.2f} {spread:>14} {ratio:>6.2f} {row['cpu_s']:>6.2f}"
+            f"{row['wall_s_median']:>8.2f} {spread:>14} {ratio:>6} {row['cpu_s']:>6.2f} "
+            f"{row['rss_mib']:>5.0f} {row['repeats']:>4}  {asked}"
         )
+
+
+def find_kubectl(folder: pathlib.Path) -> str:
+    """Return the kubectl of the local cluster's version, built where the cache does not have it yet."""
+    found = folder / "kubectl-path"
+    book = pathlib.Path(__file__).with_name("kubectl.yml")
+    options = ["-e", f"bench_kubectl_path_file={found}"]
+    subprocess.run([*ansible_playbook(), *options, str(book)], check=True, stdout=sys.stderr)
+    return found.read_text(encoding="utf-8")
+
+
+def measure_setting(
+    bench: Bench, count: int, latency_ms: int, repeats: int, only: list[str] | None
+) -> list[dict[str, t.Any]]:
+    """Run all tools of one setting in turn, as often as asked or as their budget allows; return their rows."""
+    runs: dict[tuple[str, str], list[Run]] = collections.defaultdict(list)
+    used: collections.Counter[str] = collections.Counter()
+    tools = [tool for tool in tools_for(count, latency_ms) if not only or tool in only]
+    for repeat in range(repeats):
+        print(f"{count} objects, {latency_ms} ms, repeat {repeat + 1} of {repeats}", flush=True)
+        for number, tool in enumerate(tools):
+            if used[tool] > (BUDGET_OF_THE_PAIR_S if tool in (BASELINE, OURS) else BUDGET_S):
+                continue
+            started = time.monotonic()
+            with (
+                namespace_of(bench, f"bench-{count}-{latency_ms}-{repeat}-{number}") as namespace,
+                kubeconfig_with_latency(bench, latency_ms) as kubeconfig,
+            ):
+                for phase, run in phases(bench, tool, namespace, count, kubeconfig).items():
+                    runs[tool, phase].append(run)
+            used[tool] += round(time.monotonic() - started)
+    return [summarise(tool, phase, count, latency_ms, got) for (tool, phase), got in runs.items()]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -227,41 +284,34 @@ def parse_arguments() -> argparse.Namespace:
         help="cluster to measure on (default: the local one of make run)",
     )
     parser.add_argument("--audit-log", type=pathlib.Path, default=pathlib.Path("/var/log/muster/audit.log"))
-    parser.add_argument("--kubectl", default=shutil.which("kubectl"), help="kubectl to compare with")
+    parser.add_argument(
+        "--kubectl", help="kubectl to compare with (default: built, of the version of the local cluster)"
+    )
     parser.add_argument("--objects", type=int, nargs="+", default=[20, 200, 2000])
     parser.add_argument("--latency-ms", type=int, nargs="+", default=[0, 20])
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--tools", nargs="+", help="only these, by the names of the table (default: all)")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("build/bench/apply.json"))
     return parser.parse_args()
 
 
 def main() -> None:
-    """Measure every tool in every setting and report."""
+    """Measure every tool in every setting and report; what is done is kept if a later setting fails."""
     options = parse_arguments()
-    if not options.kubectl:
-        raise SystemExit("There is no kubectl on the PATH to compare with: install one, or name it with --kubectl.")
     if not options.kubeconfig.exists():
         raise SystemExit(
             f"{options.kubeconfig} does not exist: start a cluster by `make run`, or name one by --kubeconfig."
         )
-    rows = []
-    with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
-        bench = Bench(options.kubectl, options.kubeconfig.resolve(), pathlib.Path(folder), options.audit_log)
-        for count, latency_ms in itertools.product(options.objects, options.latency_ms):
-            runs: dict[tuple[str, str], list[Run]] = collections.defaultdict(list)
-            for repeat in range(options.repeats):
-                print(f"{count} objects, {latency_ms} ms, repeat {repeat + 1} of {options.repeats}", flush=True)
-                for number, tool in enumerate(tools_for(count)):
-                    name = f"bench-{count}-{latency_ms}-{repeat}-{number}"
-                    with (
-                        namespace_of(bench, name) as namespace,
-                        kubeconfig_with_latency(bench, latency_ms) as kubeconfig,
-                    ):
-                        for phase, run in phases(bench, tool, namespace, count, kubeconfig).items():
-                            runs[tool, phase].append(run)
-            rows += [summarise(tool, phase, count, latency_ms, got) for (tool, phase), got in runs.items()]
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    rows: list[dict[str, t.Any]] = []
+    with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
+        kubectl = options.kubectl or find_kubectl(pathlib.Path(folder))
+        bench = Bench(kubectl, options.kubeconfig.resolve(), pathlib.Path(folder), options.audit_log)
+        for count, latency_ms in itertools.product(options.objects, options.latency_ms):
+            rows += measure_setting(bench, count, latency_ms, options.repeats, options.tools)
+            options.output.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    chart = pathlib.Path(__file__).with_name("chart.py")
+    subprocess.run([sys.executable, str(chart), str(options.output)], check=True)
     print_table(rows)
 
 

@@ -32,13 +32,13 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dela
             writer.write_eof()
 
     sender = asyncio.create_task(send())
-    with contextlib.suppress(ConnectionError):
+    with contextlib.suppress(OSError):
         while True:
             chunk = await reader.read(65536)
             queue.put_nowait((loop.time() + delay_s, chunk))
             if not chunk:
                 break
-    with contextlib.suppress(ConnectionError):
+    with contextlib.suppress(OSError):
         await sender
 
 
@@ -52,7 +52,8 @@ def delayed(host: str, port: int, latency_ms: float) -> Iterator[tuple[str, int]
         up_reader, up_writer = await asyncio.open_connection(host, port)
         half = latency_ms / 2000
         try:
-            await asyncio.gather(_pump(reader, up_writer, half), _pump(up_reader, writer, half))
+            with contextlib.suppress(asyncio.CancelledError):  # the end of the with block ends what is still open
+                await asyncio.gather(_pump(reader, up_writer, half), _pump(up_reader, writer, half))
         finally:
             up_writer.close()
             writer.close()

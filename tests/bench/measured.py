@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run a command and write what it used, as JSON: measured.py ACCOUNT LOG COMMAND...
+
+A process of its own because the kernel counts the memory of whoever forks to the child's peak, and this one is small.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+
+def main() -> None:
+    """Fork, run, wait, write the account."""
+    account, log, *command = sys.argv[1:]
+    started = time.monotonic()
+    pid = os.fork()
+    if not pid:
+        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        os.execvp(command[0], command)  # noqa: S606  (the command is the bench's own)
+    # wait4 gives this process's own account, its waited-for children included
+    _pid, status, used = os.wait4(pid, 0)
+    found = {
+        "status": os.waitstatus_to_exitcode(status),
+        "wall_s": time.monotonic() - started,
+        "cpu_s": used.ru_utime + used.ru_stime,
+        "rss_mib": used.ru_maxrss / 1024,
+    }
+    with open(account, "w", encoding="utf-8") as stream:  # noqa: PTH123  (pathlib alone would double the memory)
+        json.dump(found, stream)
+
+
+if __name__ == "__main__":
+    main()
