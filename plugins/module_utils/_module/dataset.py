@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Follow the Job that fetches a data set, in its own words.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import typing as t
+
+from .._kube.engine import delete_objects
+from .._kube.errors import Failed, MusterError
+from .._kube.objects import Manifest, Ref, ref_of
+from .._kube.ready import job as job_state
+from .._manifests.dataset import Dataset
+from .._manifests.status import Rank, rank_of
+from . import dataset_fetch, training
+
+if t.TYPE_CHECKING:
+    from .run import Context
+
+
+def program() -> str:
+    """The source of what runs in the pod, wherever this collection was loaded from."""
+    loader: t.Any = dataset_fetch.__spec__.loader
+    return str(loader.get_source(dataset_fetch.__name__))
+
+
+def _newest(pods: t.Sequence[Manifest]) -> Rank | None:
+    ordered = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
+    return rank_of(ordered[-1]) if ordered else None
+
+
+def drop_failed(ctx: Context, job: Manifest) -> None:
+    """Remove the Job where it has failed, so that it is made again."""
+    ref = ref_of(job)
+    if job_state(ctx.cluster.get(ref)).failed:
+        delete_objects(ctx.cluster, [ref], check=ctx.check, wait=True)
+
+
+def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
+    """Until the Job is complete; Failed, with the pod's last word, as soon as it has failed."""
+    cluster, selector, ref = ctx.cluster, f"job-name={name}", Ref("batch/v1", "Job", name, data.namespace)
+
+    def look() -> tuple[str, str | None]:
+        state = job_state(cluster.get(ref))
+        pod = _newest(cluster.list("v1", "Pod", data.namespace, selector))
+        if state.ready:
+            return pod.message if pod else "", None
+        if state.failed:
+            why = pod.message if pod and pod.message else state.reason
+            raise Failed(
+                f"Data set {data.namespace}/{data.name} was not fetched: {why}",
+                ref=ref,
+                hint="Correct the cause and run again; retry: true tries the same again.",
+            )
+        return "", _line(pod) or state.reason
+
+    def _line(pod: Rank | None) -> str:
+        if pod is None or pod.reason:
+            return pod.complaint if pod else ""
+        with contextlib.suppress(MusterError):
+            return cluster.logs(data.namespace, pod.pod, tail_lines=1).strip()
+        return pod.phase
+
+    goal = f"Data set {data.namespace}/{data.name} is not complete"
+    return training.follow(cluster, data.namespace, selector, look, goal=goal, timeout=timeout, progress=ctx.progress)

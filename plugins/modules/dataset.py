@@ -1,0 +1,291 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: dataset
+short_description: A data set on shared storage, fetched once
+version_added: 0.2.0
+description:
+  - Fetches a file or archive into a PersistentVolumeClaim by a Job, compares it with its checksum and unpacks it.
+  - A marker beside the data makes that happen once. An interrupted download goes on where it stopped, in the next pod too.
+  - Size and free space are looked at before the first byte. No member of an archive can leave the folder.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.apply
+  - muster.ml.wait
+  - muster.ml.attributes
+  - muster.ml.attributes.kube
+options:
+  name:
+    description: Name of the data set. At most 50 characters.
+    type: str
+    required: true
+  namespace:
+    description: Namespace, which must exist. Without it that of the kubeconfig's context.
+    type: str
+  url:
+    description: Address, with V(https://), V(http://), V(s3://) (needs boto3 in O(image)) or V(gs://).
+    type: str
+  url_secret:
+    description: Secret that holds the address, for signed ones.
+    type: dict
+    suboptions:
+      name:
+        description: Name of the Secret.
+        type: str
+        required: true
+      key:
+        description: Its key.
+        type: str
+        default: url
+  sha256:
+    description: SHA-256 of the file. Required with O(state=present).
+    type: str
+  size:
+    description: Size of the file in bytes. Another one is refused before the download.
+    type: int
+  path:
+    description: Folder of the claim that holds the data afterwards. Without it O(name).
+    type: str
+  unpack:
+    description: What kind of archive it is. V(auto) goes by the address.
+    type: str
+    choices: [auto, none, tar, zip]
+    default: auto
+  claim_name:
+    description: PersistentVolumeClaim. Required with O(state=present).
+    type: str
+  storage_size:
+    description: Size of the claim. Without it the claim must exist.
+    type: str
+  storage_class_name:
+    description: StorageClass of the claim. Without it the default one.
+    type: str
+  access_modes:
+    description: Access modes of the claim.
+    type: list
+    elements: str
+    default: [ReadWriteMany]
+  credentials_secret:
+    description:
+      - Secret whose keys become environment variables of the pod, such as C(AWS_ACCESS_KEY_ID).
+      - The key C(AUTHORIZATION) is sent as that header with https.
+    type: str
+  image:
+    description: Image with C(python3), 3.9 or newer.
+    type: str
+    default: docker.io/library/python:3.12-slim-bookworm
+  image_pull_policy:
+    description: When the node fetches the image. Without it V(IfNotPresent).
+    type: str
+    choices: [Always, IfNotPresent, Never]
+  image_pull_secrets:
+    description: Names of Secrets with registry credentials.
+    type: list
+    elements: str
+  env:
+    description: Environment variables of the pod.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the variable.
+        type: str
+        required: true
+      value:
+        description: Its value.
+        type: str
+      value_from:
+        description: Where its value comes from, as in the Kubernetes API.
+        type: dict
+  resources:
+    description: C(requests) and C(limits) of the pod, as in the Kubernetes API.
+    type: dict
+  node_selector:
+    description: Labels that a node must have.
+    type: dict
+  tolerations:
+    description: Taints that the pod tolerates, as in the Kubernetes API.
+    type: list
+    elements: dict
+  affinity:
+    description: As in the Kubernetes API.
+    type: dict
+  topology_spread_constraints:
+    description: As in the Kubernetes API.
+    type: list
+    elements: dict
+  priority_class_name:
+    description: PriorityClass of the pod.
+    type: str
+  service_account_name:
+    description: ServiceAccount of the pod, for Workload Identity, IRSA or Pod Identity.
+    type: str
+  termination_grace_period_seconds:
+    description: Seconds that the pod has to end.
+    type: int
+  pod_security_context:
+    description: Security context of the pod, instead of the restricted default.
+    type: dict
+  security_context:
+    description: Security context of the container, instead of the restricted default.
+    type: dict
+  backoff_limit:
+    description: How often a pod may fail before the Job gives up. A wrong checksum ends it at once.
+    type: int
+    default: 6
+  active_deadline_seconds:
+    description: Seconds that all of it may take.
+    type: int
+  retry:
+    description: Try once more what has failed. Without it a failed Job is told as such, and stays.
+    type: bool
+    default: false
+  delete_data:
+    description: With O(state=absent), also delete the claim, where it was made here, with all data on it.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: tiny-imagenet on the claim of the training
+  muster.ml.dataset:
+    namespace: ml
+    name: tiny-imagenet
+    url: https://cs231n.stanford.edu/tiny-imagenet-200.zip
+    sha256: "{{ tiny_imagenet_sha256 }}"
+    claim_name: efs-claim
+    wait: true
+    wait_timeout: 3600
+"""
+
+RETURN = r"""
+objects:
+  description: What was done to each object.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - kind: Job
+      name: tiny-imagenet-0f3a5a6b7c
+      namespace: ml
+      action: created
+path:
+  description: Folder of the claim that holds the data.
+  returned: when O(state=present)
+  type: str
+  sample: tiny-imagenet
+message:
+  description: The last word of the pod that fetched it.
+  returned: when O(state=present) and O(wait=true), outside check mode, while the pod is there
+  type: str
+  sample: 110000 files from 248100043 bytes
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._manifests.dataset import Dataset, manifests
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._module import dataset, groups
+from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str"},
+    "url": {"type": "str"},
+    "url_secret": {
+        "type": "dict",
+        "no_log": False,  # names, not secrets
+        "options": {
+            "name": {"type": "str", "required": True},
+            "key": {"type": "str", "default": "url", "no_log": False},
+        },
+    },
+    "sha256": {"type": "str"},
+    "size": {"type": "int"},
+    "path": {"type": "str"},
+    "unpack": {"type": "str", "choices": ["auto", "none", "tar", "zip"], "default": "auto"},
+    "claim_name": {"type": "str"},
+    "storage_size": {"type": "str"},
+    "storage_class_name": {"type": "str"},
+    "access_modes": {"type": "list", "elements": "str", "default": ["ReadWriteMany"]},
+    "credentials_secret": {"type": "str", "no_log": False},
+    **groups.POD,
+    "image": {"type": "str", "default": "docker.io/library/python:3.12-slim-bookworm"},
+    "backoff_limit": {"type": "int", "default": 6},
+    "active_deadline_seconds": {"type": "int"},
+    "retry": {"type": "bool", "default": False},
+    "delete_data": {"type": "bool", "default": False},
+    **STATE,
+    **APPLY,
+    **WAIT,
+}
+
+CONSTRAINTS: dict[str, t.Any] = {
+    "mutually_exclusive": [("url", "url_secret")],
+    "required_if": [("state", "present", ("sha256", "claim_name")), ("state", "present", ("url", "url_secret"), True)],
+}
+
+_PLAIN = (
+    "name",
+    "url",
+    "url_secret",
+    "sha256",
+    "size",
+    "path",
+    "unpack",
+    "claim_name",
+    "storage_size",
+    "storage_class_name",
+    "access_modes",
+    "credentials_secret",
+    "backoff_limit",
+    "active_deadline_seconds",
+)
+
+
+def wanted(params: dict[str, t.Any], namespace: str) -> Dataset:
+    """The data set that the options describe."""
+    given = {key: params[key] for key in _PLAIN}
+    return Dataset(namespace=namespace, pod=PodSettings.from_params(params), script=dataset.program(), **given)
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Have the data, or remove the Job and what else was made."""
+    params = ctx.params
+    if params["state"] == "present":
+        # Bad input is told before anybody asks the cluster.
+        with groups.understood():
+            manifests(wanted(params, params["namespace"] or "default"))
+    namespace = groups.namespace_of(ctx)
+    owner = groups.owner_of("dataset", namespace, params["name"])
+    if params["state"] == "absent":
+        options = {key: params[key] for key in ("wait", "wait_timeout", "delete_data")}
+        return ctx.result(delete_objects(ctx.cluster, owner, check=ctx.check, namespace=namespace, **options))
+    data = wanted(params, namespace)
+    objects = manifests(data)
+    if params["retry"]:
+        dataset.drop_failed(ctx, objects[-1])
+    options = {key: params[key] for key in ("force_conflicts", "recreate")}
+    report = apply_objects(ctx.cluster, objects, owner=owner, check=ctx.check, prune=True, **options)
+    if not params["wait"] or ctx.check:
+        return ctx.result(report, path=data.folder)
+    name = objects[-1]["metadata"]["name"]
+    message = dataset.wait(ctx, data, name, timeout=params["wait_timeout"])
+    return ctx.result(report, path=data.folder, message=message)
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""etcd_cluster: what is refused, what is made, and certificates that stay as they are."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import datetime as dt
+import typing as t
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from cryptography import x509
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._manifests.etcd import EtcdCluster, member_view, problems
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._module import certificates
+from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
+from ansible_collections.muster.ml.plugins.modules import etcd_cluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+METRICS = """# HELP etcd_server_has_leader Whether or not a leader exists.
+etcd_server_has_leader 1
+etcd_server_is_leader {leads}
+etcd_server_version{{server_version="3.5.35"}} 1
+etcd_network_active_peers{{Local="a",Remote="b"}} 1
+etcd_network_active_peers{{Local="a",Remote="c"}} {other}
+"""
+
+
+def run(cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
+    given = ArgumentSpecValidator(etcd_cluster.ARGUMENT_SPEC).validate(
+        copy.deepcopy({"namespace": "default", **params})
+    )
+    assert not given.error_messages
+    context = Context(params=given.validated_parameters, check=check, connect=lambda: cluster)
+    return t.cast("dict[str, t.Any]", etcd_cluster.execute(context))
+
+
+def actions(result: dict[str, t.Any]) -> dict[str, str]:
+    return {f"{entry['kind']}/{entry['name']}": entry["action"] for entry in result["objects"]}
+
+
+def secret(cluster: FakeCluster, name: str) -> dict[str, bytes]:
+    found = cluster.get(Ref("v1", "Secret", name, "default"))
+    assert found is not None
+    return {key: base64.b64decode(value) for key, value in found["data"].items()}
+
+
+def args(cluster: FakeCluster) -> list[str]:
+    found = cluster.get(Ref("apps/v1", "StatefulSet", "etcd", "default"))
+    assert found is not None
+    return t.cast("list[str]", found["spec"]["template"]["spec"]["containers"][0]["args"])
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        ({"size": 2}, "Choose 1, 3 or 5"),
+        ({"image": "example/etcd"}, "is not pinned"),
+        ({"image": "example:5000/etcd:latest"}, "is not pinned"),
+        ({"image": "example/etcd:v3.6.8", "enable_v2": True}, "no v2 API"),
+        ({"size": 3, "storage_size": ""}, "lost its data"),
+        ({"name": "Etcd"}, "not a valid name"),
+    ],
+)
+def test_nonsense_is_refused_before_anybody_is_asked(params: dict[str, t.Any], told: str) -> None:
+    cluster = FakeCluster()
+    with pytest.raises(InvalidInput, match=told):
+        run(cluster, **params)
+
+
+def test_one_member_needs_no_certificate_and_v2_is_off() -> None:
+    cluster = FakeCluster()
+    made = actions(run(cluster))
+    assert made == {"Service/etcd": "created", "Service/etcd-peers": "created", "StatefulSet/etcd": "created"}
+    assert not [arg for arg in args(cluster) if "v2" in arg or "cert" in arg]
+    assert "v2" in " ".join(args_of_v2(cluster))
+
+
+def args_of_v2(cluster: FakeCluster) -> list[str]:
+    run(cluster, enable_v2=True)
+    return args(cluster)
+
+
+def test_a_second_run_changes_nothing_and_keeps_every_key() -> None:
+    cluster = FakeCluster()
+    run(cluster, size=3, client_tls=True)
+    names = ("etcd-ca", "etcd-peer-tls", "etcd-server-tls", "etcd-client-tls")
+    before = [secret(cluster, name) for name in names]
+    again = run(cluster, size=3, client_tls=True)
+    assert set(actions(again).values()) == {"unchanged"}
+    assert [secret(cluster, name) for name in names] == before
+
+
+def test_certificates_are_signed_and_good_for_their_names_only() -> None:
+    cluster = FakeCluster()
+    run(cluster, size=3, client_tls=True)
+    authority = x509.load_pem_x509_certificate(secret(cluster, "etcd-ca")["tls.crt"])
+    for name, hosts in (("peer", True), ("server", True), ("client", False)):
+        data = secret(cluster, f"etcd-{name}-tls")
+        leaf = x509.load_pem_x509_certificate(data["tls.crt"])
+        leaf.verify_directly_issued_by(authority)
+        assert data["ca.crt"] == secret(cluster, "etcd-ca")["tls.crt"]
+        named = [e for e in leaf.extensions if isinstance(e.value, x509.SubjectAlternativeName)]
+        assert bool(named) is hosts
+        if hosts:
+            assert "*.etcd-peers.default.svc" in named[0].value.get_values_for_type(x509.DNSName)
+
+
+def test_a_certificate_that_ends_soon_is_renewed_by_the_same_authority(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster()
+    monkeypatch.setattr(certificates, "_LEAF_DAYS", 59)
+    run(cluster, size=3)
+    short, authority = secret(cluster, "etcd-peer-tls"), secret(cluster, "etcd-ca")
+    monkeypatch.undo()
+    result = run(cluster, size=3)
+    assert actions(result)["Secret/etcd-peer-tls"] == "updated"
+    assert actions(result)["StatefulSet/etcd"] == "unchanged"
+    renewed = x509.load_pem_x509_certificate(secret(cluster, "etcd-peer-tls")["tls.crt"])
+    assert renewed.not_valid_after_utc - dt.datetime.now(dt.UTC) > dt.timedelta(days=390)
+    assert secret(cluster, "etcd-ca") == authority
+    assert secret(cluster, "etcd-peer-tls") != short
+
+
+def test_no_key_is_in_the_result() -> None:
+    result = run(FakeCluster(), size=3, client_tls=True)
+    assert "PRIVATE" not in str(result)
+    assert "BEGIN" not in str(result)
+
+
+def test_members_are_taken_once() -> None:
+    cluster = FakeCluster()
+    run(cluster, size=3)
+    with pytest.raises(InvalidInput, match="was made with the members"):
+        run(cluster, size=5)
+    with pytest.raises(InvalidInput, match="was made with the members"):
+        run(cluster, size=3, peer_tls=False)
+
+
+def test_members_judge_themselves() -> None:
+    cluster = EtcdCluster(name="e", namespace="n", size=3, pod=PodSettings(image="etcd:v3.5.35"))
+    good = [member_view(f"e-{i}", True, METRICS.format(leads=int(i == 0), other=1)) for i in range(3)]
+    assert problems(cluster, good) == []
+    assert {view.version for view in good} == {"3.5.35"}
+    lonely = member_view("e-2", True, METRICS.format(leads=0, other=0))
+    assert problems(cluster, [*good[:2], lonely]) == ["e-2: is connected to 1 of 2 other members"]
+    ill = member_view("e-2", False, "")
+    assert problems(cluster, [*good[:2], ill]) == ["e-2: says that it is not healthy"]
+    assert problems(cluster, good[1:]) == ["2 of 3 members have a pod"]
