@@ -89,7 +89,7 @@ def applied(kubectl: str, cluster: HttpCluster, tmp_path_factory: pytest.TempPat
         settle(cluster)
         began = dt.datetime.now(dt.UTC)
         again = run_apply(KUBECONFIG, objects(OURS), **options)
-        writes = [str(found) for found in audit.written(AUDIT_LOG, began) if found.agent == "muster"]
+        writes = [str(found) for found in audit.written(AUDIT_LOG, began) if OWNER in found.uri]  # it is in all names
         planned = run_apply(KUBECONFIG, objects(OURS), check=True, **options)
         yield {"first": first, "again": again, "writes": writes, "planned": planned}
 
