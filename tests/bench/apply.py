@@ -265,7 +265,7 @@ def measure_setting(
                 continue
             started = time.monotonic()
             with (
-                namespace_of(bench, f"bench-{count}-{latency_ms}-{repeat}-{number}") as namespace,
+                namespace_of(bench, f"bench-{os.getpid()}-{count}-{latency_ms}-{repeat}-{number}") as namespace,
                 kubeconfig_with_latency(bench, latency_ms) as kubeconfig,
             ):
                 for phase, run in phases(bench, tool, namespace, count, kubeconfig).items():

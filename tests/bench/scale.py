@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import pathlib
 import tempfile
 
@@ -34,7 +35,7 @@ def main() -> None:
         kubectl = options.kubectl or find_kubectl(pathlib.Path(folder))
         bench = Bench(kubectl, options.kubeconfig.resolve(), pathlib.Path(folder), options.audit_log)
         for count in options.objects:
-            with namespace_of(bench, f"bench-scale-{count}") as namespace:
+            with namespace_of(bench, f"bench-scale-{os.getpid()}-{count}") as namespace:
                 file = write_yaml(bench.folder / "first.yml", manifests(count))
                 for phase in ("first", "again"):
                     run = measure(bench, command_for(OURS, bench, namespace, file, None), namespace, bench.kubeconfig)

@@ -78,6 +78,16 @@ class Answer:
         return parsed if isinstance(parsed, dict) else {}
 
 
+class _Headers(list[tuple[str, str]]):
+    """What http.client asks of headers (names, and pairs), where a name may be there several times (Impersonate-Group)."""
+
+    def __iter__(self) -> t.Iterator[t.Any]:
+        return (name for name, _value in super().__iter__())
+
+    def items(self) -> list[tuple[str, str]]:
+        return self[:]
+
+
 class _TlsConnection(http.client.HTTPSConnection):
     """As HTTPSConnection, but the name in the certificate may differ from the host (tls-server-name)."""
 
@@ -241,17 +251,13 @@ class Transport:
         return f"{base}{path}?{urllib.parse.urlencode(query)}" if query else f"{base}{path}"
 
     def _headers(self, accept: str, content_type: str | None) -> t.Any:
-        headers = http.client.HTTPMessage()
-        for name, value in self.connection.headers:  # a header may be there several times (Impersonate-Group)
-            headers.add_header(name, value)
-        headers["Accept"] = accept
-        headers["User-Agent"] = "muster"
+        headers = [*self.connection.headers, ("Accept", accept), ("User-Agent", "muster")]
         if content_type:
-            headers["Content-Type"] = content_type
+            headers.append(("Content-Type", content_type))
         authorization = self.connection.credentials.proof().authorization
         if authorization:
-            headers["Authorization"] = authorization
-        return headers
+            headers.append(("Authorization", authorization))
+        return _Headers(headers)
 
     def _new(self) -> http.client.HTTPConnection:
         host, port = self._url.hostname or "", self._url.port or (443 if self._url.scheme == "https" else 80)

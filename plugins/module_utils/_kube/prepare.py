@@ -10,7 +10,6 @@ Private to the collection.
 from __future__ import annotations
 
 import base64
-import copy
 import hashlib
 import json
 import typing as t
@@ -24,6 +23,7 @@ from .objects import (
     LABEL_OWNER,
     Manifest,
     annotations_of,
+    copied,
 )
 
 # Set by the server. They come with objects that were read from a cluster or made by a generator, and mean nothing in a wish.
@@ -51,7 +51,7 @@ def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
 
 def prepared(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str) -> Manifest:
     """What is sent for an object: ours by label, in a namespace where its kind has one, with a digest of itself."""
-    wanted = {key: copy.deepcopy(value) for key, value in manifest.items() if key != "status"}
+    wanted = {key: copied(value) for key, value in manifest.items() if key != "status"}
     metadata = {key: value for key, value in wanted["metadata"].items() if key not in _SERVER_METADATA}
     wanted["metadata"] = metadata
     if namespaced:
@@ -83,7 +83,8 @@ def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
 
 def digest(wanted: Manifest) -> str:
     """Tells two wishes apart. No secret value goes into it, because annotations are shown freely."""
-    public = redact.without(wanted, redact.sensitive_paths(wanted))
+    secret = redact.sensitive_paths(wanted)
+    public = redact.without(wanted, secret) if secret else wanted
     text = json.dumps(quantity.with_canonical_quantities(public), sort_keys=True, separators=(",", ":"), default=str)
     return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 

@@ -11,14 +11,13 @@ Private to the collection.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import hmac
 import json
 import secrets
 import typing as t
 
-from .objects import Manifest, annotations_of
+from .objects import Manifest, annotations_of, copied
 
 ANNOTATION_SENSITIVE = "muster.ml/sensitive"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -62,8 +61,8 @@ def fingerprint(value: t.Any) -> str:
 
 def _replaced(manifest: Manifest, paths: list[tuple[str, ...]], how: t.Callable[[t.Any], t.Any]) -> Manifest:
     if not paths:
-        return copy.deepcopy(manifest)
-    shown = copy.deepcopy(manifest)
+        return t.cast(Manifest, copied(manifest))
+    shown = t.cast(Manifest, copied(manifest))
     for path in paths:
         parent = at(shown, path[:-1])
         if isinstance(parent, dict) and path[-1] in parent:

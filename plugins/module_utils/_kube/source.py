@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import functools
 import glob
 import hashlib
 import hmac
@@ -22,6 +23,7 @@ from .objects import plain
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _TIMEOUT = 60.0
+_STRING, _MAPPING, _SEQUENCE = (f"tag:yaml.org,2002:{name}" for name in ("str", "map", "seq"))
 
 
 def documents(text: str, source: str) -> list[t.Any]:
@@ -29,7 +31,7 @@ def documents(text: str, source: str) -> list[t.Any]:
     import yaml
 
     try:
-        return t.cast(list[t.Any], plain(list(yaml.load_all(plain(text), Loader=_loader(yaml)))))
+        return list(yaml.load_all(plain(text), Loader=_loader()))
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -38,9 +40,28 @@ def documents(text: str, source: str) -> list[t.Any]:
         ) from exc
 
 
-def _loader(yaml: t.Any) -> t.Any:
-    """libyaml where it is there (ten times faster); safe either way."""
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+@functools.cache
+def _loader() -> t.Any:
+    """A safe loader that makes JSON's own types: libyaml where it is there (ten times faster), and a short way for what is common."""
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        def construct_document(self, node: t.Any) -> t.Any:
+            return self._made(node)
+
+        def _made(self, node: t.Any) -> t.Any:
+            if node.tag == _STRING and isinstance(node, yaml.ScalarNode):
+                return node.value
+            if node.tag == _MAPPING and isinstance(node, yaml.MappingNode):
+                if any(key.tag != _STRING for key, _value in node.value):
+                    self.flatten_mapping(node)  # merge keys
+                    self.construct_mapping(node)  # says what cannot be a key
+                return {self._made(key): self._made(value) for key, value in node.value}
+            if node.tag == _SEQUENCE and isinstance(node, yaml.SequenceNode):
+                return [self._made(item) for item in node.value]
+            return plain(self.construct_object(node, deep=True))
+
+    return Loader
 
 
 def from_definition(definition: t.Any, source: str = "definition") -> list[t.Any]:

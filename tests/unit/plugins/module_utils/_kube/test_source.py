@@ -9,8 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import pathlib
+import typing as t
 
 import pytest
+import yaml
 
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
@@ -75,3 +77,25 @@ def test_plain_values() -> None:
     assert value == {"a": ["b", 1, True, None, 1.5, "2026-01-02"]}
     assert [type(item) for item in value] == [str]
     assert [type(item) for item in value["a"]] == [str, int, bool, type(None), float, str]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a: &x {b: 1}\nc: {<<: *x, d: 2}\ne: *x", [{"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": {"b": 1}}]),
+        ("d: 2026-11-21\nt: 2026-11-21T10:00:00Z", [{"d": "2026-11-21", "t": "2026-11-21T10:00:00+00:00"}]),
+        ("2: a\ntrue: b\nnull: c\n= : d", [{2: "a", True: "b", None: "c", "=": "d"}]),
+        ("[1, 1.5, ~, yes, '1', 0x10, !!str 5, [a, [b]]]", [[1, 1.5, None, True, "1", 16, "5", ["a", ["b"]]]]),
+        ("a: 1\na: 2\n---\n---\nb: |\n  x\n", [{"a": 2}, None, {"b": "x\n"}]),
+    ],
+)
+def test_yaml_means_what_it_always_meant(text: str, found: list[t.Any]) -> None:
+    if "=" not in text:
+        assert plain(list(yaml.safe_load_all(text))) == found
+    assert source.documents(text, "here") == found
+
+
+@pytest.mark.parametrize("text", ["? [a]\n: b", "? {a: b}\n: c", "a: !!python/object:os.system {}", "a: *nobody"])
+def test_yaml_that_makes_no_object_is_told(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"here, line 1: not YAML"):
+        source.documents(text, "here")
