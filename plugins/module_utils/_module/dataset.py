@@ -27,7 +27,9 @@ if t.TYPE_CHECKING:
 def program() -> str:
     """The source of what runs in the pod, wherever this collection was loaded from."""
     loader: t.Any = dataset_fetch.__spec__.loader
-    return str(loader.get_source(dataset_fetch.__name__))
+    source = loader.get_source(dataset_fetch.__name__)
+    # The loader of collections gives bytes, that of Python text.
+    return source.decode() if isinstance(source, bytes) else str(source)
 
 
 def _newest(pods: t.Sequence[Manifest]) -> Rank | None:

@@ -14,6 +14,7 @@ import json
 import re
 import tarfile
 import threading
+import types
 import typing as t
 import zipfile
 from pathlib import Path
@@ -213,6 +214,14 @@ def test_the_program_is_whole_and_stands_alone() -> None:
     compile(text, "fetch.py", "exec")
     assert "def fetch(" in text
     assert "ansible" not in re.sub(r"#.*", "", text)
+
+
+def test_the_loader_of_collections_gives_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their text would be a program of one string, which runs, does nothing, and ends well."""
+    text = edge.program()
+    loader = t.cast("t.Any", types.SimpleNamespace(get_source=lambda _name: text.encode()))
+    monkeypatch.setattr(edge.dataset_fetch.__spec__, "loader", loader)
+    assert edge.program() == text
 
 
 def test_a_second_run_changes_nothing_and_another_order_is_another_job() -> None:
