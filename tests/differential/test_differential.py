@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
+import os
 import re
 import subprocess
 import time
@@ -17,12 +18,11 @@ from collections.abc import Iterator
 import pytest
 from faults.conftest import AUDIT_LOG, KUBECONFIG, direct, run_apply
 from support import audit
-from support.places import ROOT, cache_home
+from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
-from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, build
 from differential.objects import CLUSTER_WIDE, DEFINITIONS, MEDDLER, NAMESPACED, POLICY, Manifest, objects
 
 OURS, THEIRS = "ours", "theirs"
@@ -35,16 +35,18 @@ BY_CONTROLLERS = ("deployment.kubernetes.io/revision", "deprecated.daemonset.tem
 
 
 @pytest.fixture(scope="module")
-def kubectl() -> str:
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Built like the rest of the local cluster, from the same pins, once per machine."""
-    modules = ROOT / "roles" / "local_cluster" / "files" / "go" / "kubernetes"
-    wanted = GoBuild(
-        name="kubectl",
-        module_dir=modules,
-        package="k8s.io/kubernetes/cmd/kubectl",
-        cache_dir=cache_home(),
-    )
-    return str(wanted.path if wanted.path.exists() else build(wanted))
+    found = tmp_path_factory.mktemp("kubectl") / "path"
+    words = [
+        BIN / "ansible-playbook",
+        "-e",
+        f"bench_kubectl_path_file={found}",
+        ROOT / "tests" / "bench" / "kubectl.yml",
+    ]
+    collections = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections")}
+    subprocess.run(words, check=True, cwd=ROOT, env={**os.environ, **collections})
+    return found.read_text()
 
 
 @pytest.fixture(scope="module")
