@@ -1,0 +1,260 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Trains a classifier with torchrun while workers come and go; goes on from the last step that all of them made.
+
+Every batch is made of the same samples in the same order whatever the number of workers, so a training that was
+disturbed ends where an undisturbed one does.
+"""
+
+from __future__ import annotations
+
+import signal
+
+# Before torch starts threads: SIGTERM is taken by a thread of its own (see Training.watch), also while the main one
+# waits for other workers in native code.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+import argparse  # noqa: E402
+import datetime as dt  # noqa: E402
+import gzip  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import socket  # noqa: E402
+import sys  # noqa: E402
+import threading  # noqa: E402
+import time  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset  # noqa: E402
+
+DIGITS = "/opt/muster/data/digits.csv.gz"
+KEEP = 2
+
+
+def say(event: str, **fields: Any) -> None:
+    """What muster.ml.elastic_job and job_info read: world size and steps."""
+    print("muster.ml/elastic " + json.dumps({"event": event, "time": round(time.time(), 3), **fields}), flush=True)
+
+
+# Data
+
+
+def digits(path: str) -> tuple[Dataset[Any], Dataset[Any], int, int]:
+    """Handwritten digits of 8x8 pixels: 1440 to train on, 357 to measure on."""
+    with gzip.open(path, "rt", encoding="ascii") as lines:
+        rows = torch.tensor([[float(value) for value in line.split(",")] for line in lines])
+    rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
+    pixels, labels = rows[:, :-1] / 16.0, rows[:, -1].long()
+    return TensorDataset(pixels[:1440], labels[:1440]), TensorDataset(pixels[1440:], labels[1440:]), 64, 10
+
+
+class ImageFolder(Dataset[Any]):
+    """Images in <folder>/<class>/, or <folder>/<class>/images/ as tiny-imagenet has them."""
+
+    def __init__(self, folder: Path, side: int) -> None:
+        self.classes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
+        found = ((path, label) for label, name in enumerate(self.classes) for path in (folder / name).rglob("*"))
+        self.images = sorted((p, label) for p, label in found if p.suffix.lower() in (".jpeg", ".jpg", ".png"))
+        self.side = side
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        from PIL import Image
+
+        path, label = self.images[index]
+        with Image.open(path) as image:
+            raw = image.convert("RGB").resize((self.side, self.side)).tobytes()
+        return torch.frombuffer(bytearray(raw), dtype=torch.uint8).float() / 255.0, label
+
+
+def load(options: argparse.Namespace) -> tuple[Dataset[Any], Dataset[Any], int, int]:
+    """Data sets to train on and to measure on, inputs of a sample, classes."""
+    if options.data == "digits":
+        return digits(options.data_file)
+    folder = Path(options.data)
+    train, test = ImageFolder(folder / "train", options.side), folder / "val"
+    measured = ImageFolder(test, options.side) if test.is_dir() else train
+    return train, measured, 3 * options.side**2, len(train.classes)
+
+
+class ResumableSampler(DistributedSampler[Any]):
+    """A rank's share of an epoch's whole batches, from the sample START on; the order is that of any other world."""
+
+    def __init__(self, dataset: Dataset[Any], *, batch: int, start: int, **options: Any) -> None:
+        super().__init__(dataset, **options)
+        self.batch, self.start = batch, start
+
+    def __iter__(self) -> Iterator[int]:
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        size = len(self.dataset)  # type: ignore[arg-type]
+        order = torch.randperm(size, generator=generator).tolist()[: size - size % self.batch]
+        return iter(order[self.start :][self.rank :: self.num_replicas])
+
+
+# Training
+
+
+class Training:
+    """Model, optimizer and position; what a checkpoint holds."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
+        self.folder = Path(options.run_dir)
+        self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if torch.cuda.is_available() else "cpu"
+        self.train_set, self.test_set, inputs, classes = load(options)
+        if options.batch_size % self.world_size:
+            sys.exit(f"--batch-size {options.batch_size} cannot be shared by {self.world_size} workers; try 60")
+        torch.manual_seed(options.seed)
+        width = options.width
+        layers = (nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, classes))
+        self.model = nn.Sequential(*layers).to(self.device)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=options.lr, momentum=0.9)
+        self.epoch, self.done, self.step, self.saved = 0, 0, 0, -1
+        self.history: list[dict[str, int]] = []
+        # Held while model and position change together; outside of it they belong together and can be saved.
+        self.changing = threading.Lock()
+
+    def save(self) -> None:
+        """Any worker may, because after a step all have the same model; a file is there whole or not at all."""
+        if self.step == self.saved:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f"part-{socket.gethostname()}-{os.getpid()}.pt"
+        names = ("epoch", "done", "step", "history")
+        state: dict[str, Any] = {name: getattr(self, name) for name in names}
+        state |= {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        torch.save(state, part)
+        os.replace(part, self.folder / f"step-{self.step:010d}.pt")
+        self.saved = self.step
+        for old in sorted(self.folder.glob("step-*.pt"))[:-KEEP]:
+            old.unlink(missing_ok=True)
+
+    def resume(self) -> None:
+        """The first worker chooses, or two could begin at different steps."""
+        found = sorted(self.folder.glob("step-*.pt")) if self.rank == 0 else []
+        choice = [str(found[-1]) if found else None]
+        dist.broadcast_object_list(choice, src=0, device=torch.device(self.device))
+        if choice[0]:
+            state = torch.load(choice[0], map_location=self.device)
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.epoch, self.done, self.step = state["epoch"], state["done"], state["step"]
+            self.history, self.saved = state["history"], state["step"]
+        if self.rank == 0:
+            say("start", world_size=self.world_size, epoch=self.epoch, done=self.done, step=self.step)
+
+    def watch(self) -> None:
+        """Asked to end: save the last whole step and go, whatever the main thread is waiting for."""
+
+        def wait() -> None:
+            signal.sigwait({signal.SIGTERM})
+            if self.changing.acquire(timeout=20):
+                self.save()
+                say("stopped", rank=self.rank, epoch=self.epoch, done=self.done, step=self.step)
+            os._exit(143)
+
+        threading.Thread(target=wait, daemon=True).start()
+
+    def run(self) -> None:
+        parallel = nn.parallel.DistributedDataParallel(self.model)
+        told = 0.0
+        while self.epoch < self.options.epochs:
+            for inputs, labels in self.batches():
+                loss = nn.functional.cross_entropy(parallel(inputs.to(self.device)), labels.to(self.device))
+                self.optimizer.zero_grad()
+                loss.backward()
+                with self.changing:
+                    self.optimizer.step()
+                    self.step += 1
+                    self.done += self.options.batch_size
+                if self.rank == 0 and time.monotonic() - told >= 1:
+                    told = time.monotonic()
+                    say(
+                        "step", world_size=self.world_size, epoch=self.epoch, step=self.step, loss=round(loss.item(), 4)
+                    )
+            self.end_epoch()
+
+    def batches(self) -> DataLoader[Any]:
+        options = self.options
+        sampler = ResumableSampler(
+            self.train_set,
+            batch=options.batch_size,
+            start=self.done,
+            num_replicas=self.world_size,
+            rank=self.rank,
+            seed=options.seed,
+        )
+        sampler.set_epoch(self.epoch)
+        return DataLoader(self.train_set, batch_size=options.batch_size // self.world_size, sampler=sampler)
+
+    def end_epoch(self) -> None:
+        accuracy = self.accuracy() if self.rank == 0 else 0.0
+        with self.changing:
+            self.history.append({"epoch": self.epoch, "samples": self.done})
+            self.epoch, self.done, self.saved = self.epoch + 1, 0, -1
+            if self.rank == 0:
+                self.save()
+        if self.rank == 0:
+            ended = self.history[-1]
+            say("epoch", world_size=self.world_size, accuracy=accuracy, step=self.step, **ended)
+
+    def accuracy(self) -> float:
+        right, total = 0, 0
+        with torch.no_grad():
+            for inputs, labels in DataLoader(self.test_set, batch_size=256):
+                found = self.model(inputs.to(self.device)).argmax(1).cpu()
+                right, total = right + int((found == labels).sum()), total + len(labels)
+        return round(right / max(1, total), 4)
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="digits", help="digits, or a folder with train/ and val/ of images by class")
+    parser.add_argument("--data-file", default=DIGITS, help="scikit-learn's digits.csv.gz")
+    parser.add_argument("--side", type=int, default=64, help="images are scaled to this many pixels")
+    parser.add_argument("--run-dir", default=os.environ.get("MUSTER_RUN_DIR", "/workspace/shared/run"))
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--batch-size", type=int, default=60, help="of all workers together")
+    parser.add_argument("--width", type=int, default=256, help="of the hidden layers: the work of a step")
+    parser.add_argument("--lr", type=float, default=0.05)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--timeout", type=float, default=60, help="seconds without an answer of the other workers")
+    parser.add_argument(
+        "--patience", type=float, default=15, help="seconds for the agent to end us after a peer is lost"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = read_options()
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, timeout=dt.timedelta(seconds=options.timeout))
+    training = Training(options)
+    training.resume()
+    training.watch()
+    try:
+        training.run()
+    except RuntimeError as error:
+        # Another worker is gone. The agent is about to end us for the next rendezvous; a failure of our own would
+        # count against max_restarts.
+        with training.changing:
+            training.save()
+        say("peer_lost", rank=training.rank, step=training.step, error=str(error).splitlines()[0][:200])
+        time.sleep(options.patience)
+        raise
+    if training.rank == 0:
+        figures = {"accuracy": training.accuracy(), "epochs": training.epoch, "steps": training.step}
+        say("result", world_size=training.world_size, **figures, history=training.history)
+
+
+if __name__ == "__main__":
+    main()

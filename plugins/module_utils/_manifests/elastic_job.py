@@ -1,0 +1,336 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An elastic PyTorch job: an Indexed Job whose completions and parallelism are scaled together, and its Service.
+
+Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest indexes go first when the job shrinks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import posixpath
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from .elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, FETCH_SCRIPT, LAUNCHER
+from .merge import apply_overrides
+from .meta import (
+    ANNOTATION_CONFIG_HASH,
+    ANNOTATION_SPEC_PARTS,
+    LABEL_GROUP,
+    LABEL_JOB,
+    LABEL_ROLE,
+    InvalidSpec,
+    Manifest,
+    check_count,
+    check_name,
+    check_port,
+    compact,
+    fingerprint,
+    quantity,
+)
+from .persia_job import CONFIG_MAP_MAX, Storage
+from .pods import RESTRICTED_CONTAINER, PodSettings, field_env, merge_env, pod_template
+
+CONFIG_PATH = "/etc/muster/elastic"
+FETCHED_PATH = "/run/muster/script"
+GROUP = "worker"
+C10D_PORT = 29400
+# A Job's pods are <name>-<index>-<5 characters> and their host names <name>-<index>, which must be a DNS label.
+NAME_MAX = 52
+RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
+Backend = t.Literal["c10d", "etcd-v2"]
+REMOTE = ("s3://", "gs://")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ElasticJob:
+    """What torchrun is to run, on how many pods, and how they meet."""
+
+    name: str
+    namespace: str
+    pod: PodSettings
+    script: str
+    replicas: int
+    min_replicas: int
+    max_replicas: int
+    nproc_per_node: str = "1"
+    rdzv_backend: Backend = "c10d"
+    rdzv_endpoint: str | None = None
+    rdzv_conf: Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    join_timeout: int = 600
+    last_call_timeout: int = 30
+    keep_alive_interval: int = 5
+    keep_alive_max_attempt: int = 3
+    monitor_interval: float = 0.5
+    max_restarts: int = 3
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    files_path: str = "/workspace/scripts"
+    storage: Storage | None = None
+    backoff_limit: int = 6
+    ttl_seconds_after_finished: int | None = None
+    active_deadline_seconds: int | None = None
+    overrides: Mapping[str, t.Any] | None = None
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """What tells the job's pods from all others."""
+        return {LABEL_JOB: self.name, LABEL_GROUP: GROUP}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """On every object and pod of the job."""
+        more = {"app.kubernetes.io/name": "elastic", "app.kubernetes.io/instance": self.name, LABEL_ROLE: GROUP}
+        return {**self.selector, **more}
+
+    @property
+    def config_name(self) -> str:
+        """ConfigMap of the launcher."""
+        return f"{self.name}-config"
+
+    @property
+    def endpoint(self) -> str:
+        """Where the pods meet: with c10d the name of pod 0, whatever node it runs on."""
+        return self.rdzv_endpoint or f"{self.name}-0.{self.name}.{self.namespace}.svc:{C10D_PORT}"
+
+    @property
+    def script_path(self) -> str:
+        """The script as the pods see it."""
+        if self.script.startswith(REMOTE):
+            return f"{FETCHED_PATH}/{posixpath.basename(self.script)}"
+        return self.script if self.script.startswith("/") else f"{self.files_path}/{self.script}"
+
+    @property
+    def spec_parts(self) -> dict[str, str]:
+        """A hash per option that says something, without replicas, which may change while it runs."""
+        spec = dataclasses.asdict(self)
+        del spec["replicas"]
+        pod = spec.pop("pod")
+        return {
+            key: fingerprint(value) for key, value in {**spec, **pod}.items() if value not in (None, (), [], {}, "")
+        }
+
+
+def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
+    """The job that module options describe, checked."""
+    names = {field.name for field in dataclasses.fields(ElasticJob)} - {"pod", "storage"}
+    plain = {key: value for key, value in params.items() if key in names and value is not None}
+    replicas = plain.get("replicas")
+    storage = {key: value for key, value in (params.get("storage") or {}).items() if value is not None}
+    job = ElasticJob(
+        **{"min_replicas": replicas, "max_replicas": replicas, **plain},
+        pod=PodSettings.from_params(params),
+        storage=Storage(**storage) if storage else None,
+    )
+    check(job)
+    return job
+
+
+def check(job: ElasticJob) -> None:
+    """Refuse everything that is known not to work."""
+    check_name(job.name, "name", limit=NAME_MAX, service=True)
+    check_count(job.min_replicas, "min_replicas", minimum=1)
+    if not job.min_replicas <= job.replicas <= job.max_replicas:
+        raise InvalidSpec(
+            f"replicas: {job.replicas} is not between min_replicas {job.min_replicas} and max_replicas {job.max_replicas}.",
+            "The pods would wait for each other in vain, or be turned away.",
+        )
+    for name in ("join_timeout", "keep_alive_interval", "keep_alive_max_attempt"):
+        check_count(getattr(job, name), name, minimum=1)
+    for name in ("last_call_timeout", "max_restarts", "backoff_limit"):
+        check_count(getattr(job, name), name)
+    for name in ("ttl_seconds_after_finished", "active_deadline_seconds"):
+        if getattr(job, name) is not None:
+            check_count(getattr(job, name), name)
+    if not (job.nproc_per_node in ("auto", "cpu", "gpu") or (job.nproc_per_node.isdigit() and int(job.nproc_per_node))):
+        raise InvalidSpec(f"nproc_per_node: '{job.nproc_per_node}' is neither a number nor auto, cpu or gpu.")
+    _check_endpoint(job)
+    _check_script(job)
+    if job.storage and job.storage.size is not None:
+        quantity(job.storage.size, "storage.size")
+
+
+def _check_endpoint(job: ElasticJob) -> None:
+    if job.rdzv_backend == "c10d":
+        if job.rdzv_endpoint:
+            raise InvalidSpec("rdzv_endpoint: with c10d the pods meet at pod 0.", "Leave it out.")
+        return
+    host, _, port = (job.rdzv_endpoint or "").rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidSpec(
+            f"rdzv_endpoint: '{job.rdzv_endpoint or ''}' is not HOST:PORT, which etcd-v2 needs.", "Example: etcd:2379"
+        )
+    check_port(int(port), "rdzv_endpoint")
+
+
+def _check_script(job: ElasticJob) -> None:
+    if job.script.startswith(REMOTE):
+        if not job.script.partition("://")[2].partition("/")[2]:
+            raise InvalidSpec(f"script: '{job.script}' names no object in its bucket.")
+    elif not job.script.startswith("/") and job.script not in job.files:
+        known = ", ".join(sorted(job.files)) or "none"
+        raise InvalidSpec(
+            f"script: '{job.script}' is not among files ({known}).", "Or give a path in the pods, s3://... or gs://..."
+        )
+    for name, text in job.files.items():
+        if not name or "/" in name or not isinstance(text, str):
+            raise InvalidSpec(f"files: '{name}' must be a plain file name with text.")
+    size = sum(len(text.encode()) for text in job.files.values())
+    if size > CONFIG_MAP_MAX:
+        raise InvalidSpec(f"files: {size} bytes, a ConfigMap holds 1 MiB.", "Put large files on the storage.")
+
+
+def manifests(job: ElasticJob) -> list[Manifest]:
+    """All objects of JOB."""
+    check(job)
+    data = [{"launch.py": LAUNCHER, "fetch.sh": FETCH_SCRIPT}, dict(job.files)]
+    config = _config_map(job, job.config_name, data[0])
+    config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.spec_parts, sort_keys=True)}
+    files = [_config_map(job, f"{job.name}-files", data[1])] if job.files else []
+    return [config, *files, *_claim(job), _service(job), apply_overrides(_job(job, fingerprint(data)), job.overrides)]
+
+
+def _metadata(job: ElasticJob, name: str) -> Manifest:
+    return {"name": name, "namespace": job.namespace, "labels": job.labels}
+
+
+def _config_map(job: ElasticJob, name: str, data: Mapping[str, str]) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(job, name), "data": dict(data)}
+
+
+def _claim(job: ElasticJob) -> list[Manifest]:
+    """The claim for checkpoints, when it is ours to make."""
+    if job.storage is None or job.storage.size is None:
+        return []
+    spec = compact(
+        {
+            "accessModes": list(job.storage.access_modes),
+            "storageClassName": job.storage.storage_class_name,
+            "resources": {"requests": {"storage": job.storage.size}},
+        }
+    )
+    metadata = _metadata(job, job.storage.claim_name)
+    return [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}]
+
+
+def _service(job: ElasticJob) -> Manifest:
+    """Gives every pod its DNS name; not-ready ones too, because pods meet while they start."""
+    spec: Manifest = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": job.selector,
+        "ports": [{"name": "c10d", "port": C10D_PORT, "targetPort": C10D_PORT, "protocol": "TCP"}],
+    }
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(job, job.name), "spec": spec}
+
+
+def torchrun_env(job: ElasticJob) -> list[Manifest]:
+    """torchrun's own variables. The run's id is that of the Job object: scaling keeps it, a new run has a new one."""
+    conf = {
+        "join_timeout": job.join_timeout,
+        "last_call_timeout": job.last_call_timeout,
+        "keep_alive_interval": job.keep_alive_interval,
+        "keep_alive_max_attempt": job.keep_alive_max_attempt,
+        **job.rdzv_conf,
+    }
+    values = {
+        "PET_NNODES": f"{job.min_replicas}:{job.max_replicas}",
+        "PET_NPROC_PER_NODE": job.nproc_per_node,
+        "PET_RDZV_BACKEND": job.rdzv_backend,
+        "PET_RDZV_ENDPOINT": job.endpoint,
+        "PET_RDZV_CONF": ",".join(f"{key}={value}" for key, value in conf.items()),
+        "PET_MAX_RESTARTS": str(job.max_restarts),
+        "PET_MONITOR_INTERVAL": f"{job.monitor_interval:g}",
+        "MUSTER_SERVICE": job.name,
+        "PYTHONUNBUFFERED": "1",
+    }
+    if job.storage:
+        values["MUSTER_RUN_DIR"] = f"{job.storage.mount_path}/{job.name}"
+    run = [
+        field_env("MUSTER_RUN_UID", RUN_UID_FIELD),
+        {"name": "PET_RDZV_ID", "value": f"{job.name}-$(MUSTER_RUN_UID)"},
+    ]
+    return [*run, *({"name": name, "value": value} for name, value in values.items())]
+
+
+def _pod(job: ElasticJob) -> PodSettings:
+    """What the user chose, with what torchrun needs around it."""
+    volumes: list[Manifest] = [{"name": "muster-config", "configMap": {"name": job.config_name}}]
+    mounts: list[Manifest] = [{"name": "muster-config", "mountPath": CONFIG_PATH, "readOnly": True}]
+    first: list[Mapping[str, t.Any]] = []
+    if job.files:
+        volumes.append({"name": "muster-files", "configMap": {"name": f"{job.name}-files"}})
+        mounts.append({"name": "muster-files", "mountPath": job.files_path, "readOnly": True})
+    if job.storage:
+        volumes.append({"name": "muster-storage", "persistentVolumeClaim": {"claimName": job.storage.claim_name}})
+        mounts.append({"name": "muster-storage", "mountPath": job.storage.mount_path})
+    if job.script.startswith(REMOTE):
+        volumes.append({"name": "muster-script", "emptyDir": {}})
+        mounts.append({"name": "muster-script", "mountPath": FETCHED_PATH})
+        first.append(_fetch(job, [mounts[0], mounts[-1]]))
+    return dataclasses.replace(
+        job.pod,
+        command=("python3", "-u", f"{CONFIG_PATH}/launch.py", job.script_path),
+        volumes=(*job.pod.volumes, *volumes),
+        volume_mounts=(*job.pod.volume_mounts, *mounts),
+        init_containers=(*first, *job.pod.init_containers),
+        ports=({"name": "c10d", "container_port": C10D_PORT}, *job.pod.ports),
+    )
+
+
+def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
+    """The step that brings the script from its bucket, with the pod's own credentials and the image's own client."""
+    security = RESTRICTED_CONTAINER if job.pod.security_context is None else dict(job.pod.security_context)
+    return compact(
+        {
+            "name": "fetch-script",
+            "image": job.pod.image,
+            "imagePullPolicy": job.pod.image_pull_policy,
+            "command": ["sh", f"{CONFIG_PATH}/fetch.sh", job.script, job.script_path],
+            "env": merge_env(job.pod.env),
+            "volumeMounts": list(mounts),
+            "securityContext": security,
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+        }
+    )
+
+
+def _job(job: ElasticJob, config_hash: str) -> Manifest:
+    template = pod_template(
+        _pod(job),
+        container=GROUP,
+        labels=job.labels,
+        selector=job.selector,
+        env=torchrun_env(job),
+        annotations={ANNOTATION_CONFIG_HASH: config_hash},
+    )
+    template["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
+    rules = [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        # Asked to end, by a scale-down or by whoever deleted the pod.
+        _on_exit("Ignore", 143),
+        _on_exit("FailJob", EXIT_SCRIPT_FAILED),
+        _on_exit("FailJob", EXIT_MISCONFIGURED),
+    ]
+    spec = compact(
+        {
+            "completionMode": "Indexed",
+            "completions": job.replicas,
+            "parallelism": job.replicas,
+            "backoffLimit": job.backoff_limit,
+            "ttlSecondsAfterFinished": job.ttl_seconds_after_finished,
+            "activeDeadlineSeconds": job.active_deadline_seconds,
+            "podFailurePolicy": {"rules": rules},
+            # Agents end together, and a pod that came too late for that must not keep the job from ending.
+            "successPolicy": {"rules": [{"succeededIndexes": "0"}]},
+            "template": template,
+        }
+    )
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(job, job.name), "spec": spec}
+
+
+def _on_exit(action: str, code: int) -> Manifest:
+    return {"action": action, "onExitCodes": {"containerName": GROUP, "operator": "In", "values": [code]}}
