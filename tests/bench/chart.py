@@ -21,18 +21,22 @@ def draw(rows: list[dict[str, t.Any]], path: pathlib.Path) -> None:
     """Write the chart; the bars at each point go from the fastest to the slowest repeat."""
     phases = list(dict.fromkeys(row["phase"] for row in rows))
     latencies = sorted({row["latency_ms"] for row in rows})
+    counts = sorted({row["objects"] for row in rows})
     tools = list(dict.fromkeys(row["tool"] for row in rows))
     size = (4.2 * len(phases), 3.6 * len(latencies))
-    figure, panels = plt.subplots(len(latencies), len(phases), figsize=size, squeeze=False, sharex=True, sharey=True)
+    figure, panels = plt.subplots(len(latencies), len(phases), figsize=size, squeeze=False)
     for line, latency in enumerate(latencies):
         for column, phase in enumerate(phases):
             panel = panels[line][column]
+            panel.set(xscale="log", yscale="log", title=f"{phase}, {latency} ms", xlabel="objects", ylabel="seconds")
             for tool in tools:
                 _line(
                     panel, tool, [r for r in rows if (r["tool"], r["phase"], r["latency_ms"]) == (tool, phase, latency)]
                 )
-            panel.set(xscale="log", yscale="log", title=f"{phase}, {latency} ms", xlabel="objects", ylabel="seconds")
-            panel.grid(visible=True, which="both", alpha=0.2)
+            panel.set_xlim(0.6 * counts[0], 1.7 * counts[-1])
+            panel.set_xticks(counts, [f"{count:,}" for count in counts], minor=False)
+            panel.set_xticks([], minor=True)
+            panel.grid(visible=True, alpha=0.3)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize="small")
     figure.tight_layout(rect=(0, 0.06, 1, 1))
