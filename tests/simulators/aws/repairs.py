@@ -28,7 +28,20 @@ def apply() -> None:
     _refuse_while(EC2Backend, "delete_subnet", _interfaces_in_subnet)
     _refuse_while(EC2Backend, "delete_security_group", _users_of_group)
     _refuse_while(EC2Backend, "delete_vpc", _left_in_vpc)
+    EC2Backend.delete_nat_gateway = _with_interface(EC2Backend.delete_nat_gateway)
     FakeBucket.get_permission = _over_tls(FakeBucket.get_permission)
+
+
+def _with_interface(delete: Callable[..., Any]) -> Callable[..., Any]:
+    """A NAT gateway takes its network interface along (VPC user guide, "Delete a NAT gateway"); moto leaves it in the subnet."""
+
+    def thorough(self: Any, nat_gateway_id: str) -> Any:
+        gateway = self.nat_gateways.get(nat_gateway_id)
+        if gateway is not None:
+            self.enis.pop(gateway._eni.id, None)
+        return delete(self, nat_gateway_id)
+
+    return thorough
 
 
 def _over_tls(judge: Callable[..., Any]) -> Callable[..., Any]:
