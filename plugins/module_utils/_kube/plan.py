@@ -117,7 +117,7 @@ def _scopes(cluster: Cluster, objects: list[Manifest], wish: Wish) -> dict[tuple
     return {**promised, **found}
 
 
-Group = tuple[str, str, str | None]
+Group: t.TypeAlias = "tuple[str, str, str | None]"
 
 
 def _groups(refs: t.Iterable[Ref]) -> dict[Group, list[Ref]]:
