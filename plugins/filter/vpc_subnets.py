@@ -45,7 +45,9 @@ _value:
   elements: dict
 """
 
-LARGEST, SMALLEST, MOST_ZONES = 16, 20, 8
+LARGEST = 16
+SMALLEST = 20
+MOST_ZONES = 8
 
 
 def vpc_subnets(cidr: str, zones: list[str]) -> list[dict[str, t.Any]]:

@@ -158,7 +158,7 @@ def _check_endpoint(job: ElasticJob) -> None:
         if job.rdzv_endpoint:
             raise InvalidSpec("rdzv_endpoint: with c10d the pods meet at pod 0.", "Leave it out.")
         return
-    host, _, port = (job.rdzv_endpoint or "").rpartition(":")
+    host, _colon, port = (job.rdzv_endpoint or "").rpartition(":")
     if not host or not port.isdigit():
         raise InvalidSpec(
             f"rdzv_endpoint: '{job.rdzv_endpoint or ''}' is not HOST:PORT, which etcd-v2 needs.", "Example: etcd:2379"

@@ -87,12 +87,17 @@ def open_at(url: str, offset: int) -> Answer:
     raise Permanent(f"{shown(url)}: only https, http, s3 and gs are understood")
 
 
+def _opener() -> urllib.request.OpenerDirector:
+    """The standard library's: in a pod there is no Ansible with its own."""
+    return urllib.request.build_opener()
+
+
 def _open_http(url: str, offset: int, authorization: str | None) -> Answer:
     headers = {"Accept-Encoding": "identity", **({"Authorization": authorization} if authorization else {})}
     if offset:
         headers["Range"] = f"bytes={offset}-"
     try:
-        answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60)  # noqa: S310 - schemes: open_at
+        answer = _opener().open(urllib.request.Request(url, headers=headers), timeout=60)  # noqa: S310 - schemes: open_at
     except urllib.error.HTTPError as exc:
         exc.close()
         if exc.code == 416:
@@ -124,7 +129,7 @@ def _google_authorization() -> str | None:
     """The token of the pod's own account (Workload Identity); none for public objects elsewhere."""
     request = urllib.request.Request(_METADATA, headers={"Metadata-Flavor": "Google"})
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310 - a fixed address
+        with _opener().open(request, timeout=5) as answer:
             return f"Bearer {json.load(answer)['access_token']}"
     except (OSError, KeyError, ValueError):
         return None
@@ -342,10 +347,14 @@ def fetch(
     return note
 
 
+def _stop(*_signal: object) -> t.NoReturn:
+    raise SystemExit(EXIT_TEMPORARY)
+
+
 def main() -> int:
     """Fetch what the environment names; the last word goes where Kubernetes shows it."""
     # As the first process of a pod it would otherwise go on until it is killed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TEMPORARY))
+    signal.signal(signal.SIGTERM, _stop)
     env = os.environ
     size = env.get("DATASET_SIZE")
     try:
@@ -365,4 +374,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -96,7 +96,7 @@ def address(server: Server, name: str = "data.tar.gz") -> str:
 
 def test_fetched_unpacked_marked_and_only_once(server: Server, tmp_path: Path) -> None:
     server.content = archive("train/a", "train/b")
-    for _ in range(2):
+    for _turn in range(2):
         note = program.fetch(tmp_path, address(server), sha(server.content), "vision/tiny")
     assert note["files"] == 2
     assert (tmp_path / "vision/tiny/train/a").read_text() == "train/a"
