@@ -4,6 +4,11 @@
 """playbooks/eks.yml with the roles eks_network, eks_cluster, eks_nodegroups, efs_filesystem and s3_artifacts: one account's life.
 
 The tests stand on each other, in order: plan, a node group that fails, the run that mends it, again, changes, teardown.
+
+Not collected by make test yet, because it does not hold to its end: up to the closed doors it does; after new tags and other NAT gateways
+a further run still associates route tables (roles/eks_network looks its tables up by all of their tags). Teardown comes after that.
+
+    .venv/bin/pytest tests/simulators/aws/account_life.py
 """
 
 from __future__ import annotations
