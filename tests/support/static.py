@@ -156,5 +156,5 @@ CHECKS = [
     Check("ansible-lint", ansible_lint),
     Check("package", package),
     Check("sanity", sanity, timeout_s=1800),
-    *(Check(f"simulator-{name}", partial(simulator, name), timeout_s=1500) for name in simulators()),
+    *(Check(f"simulator-{name}", partial(simulator, name), timeout_s=2400) for name in simulators()),
 ]
