@@ -191,7 +191,7 @@ def test_doors_are_closed(aws: Simulator) -> None:
 
 
 def test_no_output_showed_a_secret(play: Play) -> None:
-    assert len(play.outputs) >= 8
+    assert play.outputs
     for output in play.outputs:
         assert SECRET not in output
         assert TOKEN not in output
