@@ -11,7 +11,8 @@ short_description: How a training is doing, rank by rank
 version_added: 0.1.0
 description:
   - Tells the state of a training and why it is in it, in words, and the same for each of its groups and ranks.
-  - Knows trainings of M(muster.ml.persia_job) on both backends, and groups of M(muster.ml.training_statefulset).
+  - Knows trainings of M(muster.ml.persia_job) on both backends, those of M(muster.ml.elastic_job) with their world size and step, and
+    groups of M(muster.ml.training_statefulset).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -26,9 +27,9 @@ options:
     description: Its namespace. Without it that of the kubeconfig's context.
     type: str
   kind:
-    description: The module that made it.
+    description: The module that made it. V(persia_job) finds trainings of M(muster.ml.elastic_job), too.
     type: str
-    choices: [persia_job, training_statefulset]
+    choices: [elastic_job, persia_job, training_statefulset]
     default: persia_job
 """
 
@@ -66,6 +67,42 @@ backend:
   returned: success
   type: str
   sample: native
+world:
+  description:
+    - What the pods of an elastic job say in their logs; nothing for other trainings, and each of it V(null) until somebody says it.
+    - Epoch, step, accuracy and C(world_size) come from the script, see M(muster.ml.elastic_job).
+  returned: success
+  type: dict
+  sample: {nodes: 3, world_size: 3, round: 2, epoch: 7, step: 181, accuracy: 0.95, reason: ""}
+  contains:
+    nodes:
+      description: Number of pods in the newest rendezvous.
+      type: int
+      returned: for elastic jobs
+    world_size:
+      description: Number of processes that train together.
+      type: int
+      returned: for elastic jobs
+    round:
+      description: How often the pods had met before; each change of membership is one more.
+      type: int
+      returned: for elastic jobs
+    epoch:
+      description: The epoch it is in, from 0.
+      type: int
+      returned: for elastic jobs
+    step:
+      description: The newest step.
+      type: int
+      returned: for elastic jobs
+    accuracy:
+      description: The newest accuracy.
+      type: float
+      returned: for elastic jobs
+    reason:
+      description: What keeps the pods from meeting, as one of them says it.
+      type: str
+      returned: for elastic jobs
 groups:
   description: The groups.
   returned: success
@@ -77,7 +114,7 @@ groups:
       type: str
       returned: always
     role:
-      description: What its processes are to PERSIA.
+      description: What its processes are to PERSIA, or V(worker).
       type: str
       returned: always
     kind:
@@ -162,13 +199,13 @@ groups:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._module import groups, training
+from ansible_collections.muster.ml.plugins.module_utils._module import elastic, groups, training
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
-    "kind": {"type": "str", "choices": ["persia_job", "training_statefulset"], "default": "persia_job"},
+    "kind": {"type": "str", "choices": ["elastic_job", "persia_job", "training_statefulset"], "default": "persia_job"},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
@@ -177,7 +214,8 @@ CONSTRAINTS: dict[str, t.Any] = {}
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the state."""
     status = training.read(ctx.cluster, groups.namespace_of(ctx), ctx.params["name"], ctx.params["kind"])
-    return {"changed": False, "exists": status.exists, **status.result()}
+    told = elastic.heard(ctx.cluster, status).result() if elastic.is_elastic(status) else {}
+    return {"changed": False, "exists": status.exists, **status.result(), "world": told}
 
 
 def main() -> None:

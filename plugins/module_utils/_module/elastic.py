@@ -17,7 +17,7 @@ from .._kube.engine import apply_objects, delete_objects
 from .._kube.errors import Conflict, Immutable, MusterError, WaitTimeout
 from .._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, ref_of
 from .._kube.report import Change, Report
-from .._manifests.elastic_job import ElasticJob, manifests
+from .._manifests.elastic_job import GROUP, ElasticJob, manifests
 from .._manifests.elastic_world import World, world
 from .._manifests.meta import ANNOTATION_SPEC_PARTS
 from .._manifests.status import JobStatus
@@ -37,9 +37,19 @@ def job_ref(namespace: str, name: str) -> Ref:
 def look(cluster: Cluster, namespace: str, name: str) -> tuple[JobStatus, World]:
     """The state of the pods, and what their logs say."""
     status = training.read(cluster, namespace, name)
+    return status, heard(cluster, status)
+
+
+def is_elastic(status: JobStatus) -> bool:
+    """Whether a training was made by elastic_job."""
+    return any(group.role == GROUP for group in status.groups)
+
+
+def heard(cluster: Cluster, status: JobStatus) -> World:
+    """What the logs of the pods say."""
     ranks = [(g.name, r) for g in status.groups for r in g.ranks if r.phase in ("Running", "Succeeded", "Failed")]
-    read = training.logs(cluster, namespace, ranks, tail_lines=300)
-    return status, world(text for _group, _rank, text in read)
+    read = training.logs(cluster, status.namespace, ranks, tail_lines=300)
+    return world(text for _group, _rank, text in read)
 
 
 def present(ctx: Context, job: ElasticJob) -> tuple[Report, JobStatus, World]:

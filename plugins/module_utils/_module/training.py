@@ -25,7 +25,7 @@ if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
 
 T = t.TypeVar("T")
-Kind = t.Literal["persia_job", "training_statefulset"]
+Kind = t.Literal["elastic_job", "persia_job", "training_statefulset"]
 Progress = Callable[[str], None]
 
 # Seconds between two looks where no pod says anything: conditions of Jobs change a moment after their pods.
@@ -66,7 +66,7 @@ def _native(cluster: Cluster, namespace: str, name: str, kind: Kind, workloads: 
         group_status(workload, by_group.get((workload["metadata"].get("labels") or {}).get(LABEL_GROUP, ""), []))
         for workload in sorted(workloads, key=lambda item: str(item["metadata"]["name"]))
     ]
-    return job_status(name, namespace, groups, backend="native" if kind == "persia_job" else "")
+    return job_status(name, namespace, groups, backend="native" if kind != "training_statefulset" else "")
 
 
 def _operator(cluster: Cluster, namespace: str, name: str, resource: Manifest) -> JobStatus:
