@@ -96,7 +96,9 @@ options:
     type: int
     default: 3
   monitor_interval:
-    description: Seconds between two looks of each agent at its processes and at the rendezvous.
+    description:
+      - Seconds between two looks of each agent at its processes and at the rendezvous. How fast a change is seen; with hundreds of pods
+        a few seconds keep the rendezvous from being busy with answers.
     type: float
     default: 0.5
   max_restarts:

@@ -27,7 +27,7 @@ options:
     description: Its namespace. Without it that of the kubeconfig's context.
     type: str
   kind:
-    description: The module that made it. V(persia_job) finds trainings of M(muster.ml.elastic_job), too.
+    description: The module that made it.
     type: str
     choices: [elastic_job, persia_job, training_statefulset]
     default: persia_job
@@ -213,8 +213,9 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the state."""
-    status = training.read(ctx.cluster, groups.namespace_of(ctx), ctx.params["name"], ctx.params["kind"])
-    told = elastic.heard(ctx.cluster, status).result() if elastic.is_elastic(status) else {}
+    params = ctx.params
+    status = training.read(ctx.cluster, groups.namespace_of(ctx), params["name"], params["kind"])
+    told = elastic.heard(ctx.cluster, status).result() if params["kind"] == "elastic_job" else {}
     return {"changed": False, "exists": status.exists, **status.result(), "world": told}
 
 

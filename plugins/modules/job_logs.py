@@ -11,7 +11,8 @@ short_description: Logs of all ranks of a training
 version_added: 0.1.0
 description:
   - Returns the logs of all ranks of a training, each line with the rank in front of it, and on request what a pattern finds in them.
-  - Knows trainings of M(muster.ml.persia_job) on both backends, and groups of M(muster.ml.training_statefulset).
+  - Knows trainings of M(muster.ml.persia_job) on both backends and of M(muster.ml.elastic_job), and groups of
+    M(muster.ml.training_statefulset).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -28,7 +29,7 @@ options:
   kind:
     description: The module that made it.
     type: str
-    choices: [persia_job, training_statefulset]
+    choices: [elastic_job, persia_job, training_statefulset]
     default: persia_job
   groups:
     description: Only these groups, such as V(trainer). Without any, all.
@@ -116,7 +117,7 @@ from ansible_collections.muster.ml.plugins.module_utils._module.run import Conte
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
-    "kind": {"type": "str", "choices": ["persia_job", "training_statefulset"], "default": "persia_job"},
+    "kind": {"type": "str", "choices": ["elastic_job", "persia_job", "training_statefulset"], "default": "persia_job"},
     "groups": {"type": "list", "elements": "str", "default": []},
     "tail_lines": {"type": "int", "default": 100},
     "previous": {"type": "bool", "default": False},

@@ -98,7 +98,7 @@ owners:
       elements: str
       returned: always
 trainings:
-  description: Names of the trainings that M(muster.ml.persia_job) made, for M(muster.ml.job_info).
+  description: The trainings that M(muster.ml.persia_job) and M(muster.ml.elastic_job) made, for M(muster.ml.job_info).
   returned: always
   type: list
   elements: dict
@@ -109,6 +109,10 @@ trainings:
       returned: always
     namespace:
       description: Its namespace.
+      type: str
+      returned: always
+    kind:
+      description: The module that made it.
       type: str
       returned: always
 others:
@@ -148,7 +152,9 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         "managed": [item.result() for item in found],
         "names": [str(item.ref) for item in found],
         "owners": list(_owners(found)),
-        "trainings": [{"name": name, "namespace": space} for space, name in managed.trainings(found)],
+        "trainings": [
+            {"name": name, "namespace": space, "kind": kind} for space, name, kind in managed.trainings(found)
+        ],
     }
     if ctx.params["others"]:
         result["others"] = [str(ref) for ref in managed.others(ctx.cluster, namespace)]

@@ -22,8 +22,8 @@ if t.TYPE_CHECKING:
 # Kubernetes puts these into every namespace by itself.
 _OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 _THREADS = 8
-# On every object of a training; its value is the training's name.
-_LABEL_JOB = "muster.ml/job"
+# On every object of a training; its value is the training's name, and the module that made it is the kind for job_info.
+_LABELS_JOB = {"muster.ml/job": "persia_job", "muster.ml/elastic-job": "elastic_job"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Managed:
     state: State
     going: bool
     training: str = ""
+    training_kind: str = ""
 
     def result(self) -> dict[str, t.Any]:
         """As the module returns it."""
@@ -88,13 +89,13 @@ def _managed(item: Manifest) -> Managed:
         # A Job that still works, or is held back, is as it should be; only the one who waits for its end sees that otherwise.
         state = READY
     labels = labels_of(item)
-    training = labels.get(_LABEL_JOB, "")
-    return Managed(labels.get(LABEL_OWNER, ""), ref, state, bool(item["metadata"].get("deletionTimestamp")), training)
+    of = next(((labels[label], kind) for label, kind in _LABELS_JOB.items() if labels.get(label)), ("", ""))
+    return Managed(labels.get(LABEL_OWNER, ""), ref, state, bool(item["metadata"].get("deletionTimestamp")), *of)
 
 
-def trainings(found: t.Iterable[Managed]) -> list[tuple[str, str]]:
-    """Namespace and name of the trainings that the objects belong to."""
-    return sorted({(item.ref.namespace or "", item.training) for item in found if item.training})
+def trainings(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:
+    """Namespace, name and kind of the trainings that the objects belong to."""
+    return sorted({(item.ref.namespace or "", item.training, item.training_kind) for item in found if item.training})
 
 
 def others(cluster: Cluster, namespace: str) -> list[Ref]:

@@ -20,8 +20,8 @@ from .merge import apply_overrides
 from .meta import (
     ANNOTATION_CONFIG_HASH,
     ANNOTATION_SPEC_PARTS,
+    LABEL_ELASTIC_JOB,
     LABEL_GROUP,
-    LABEL_JOB,
     LABEL_ROLE,
     InvalidSpec,
     Manifest,
@@ -78,7 +78,7 @@ class ElasticJob:
     @property
     def selector(self) -> dict[str, str]:
         """What tells the job's pods from all others."""
-        return {LABEL_JOB: self.name, LABEL_GROUP: GROUP}
+        return {LABEL_ELASTIC_JOB: self.name, LABEL_GROUP: GROUP}
 
     @property
     def labels(self) -> dict[str, str]:
@@ -89,7 +89,12 @@ class ElasticJob:
     @property
     def config_name(self) -> str:
         """ConfigMap of the launcher."""
-        return f"{self.name}-config"
+        return f"{self.name}-elastic"
+
+    @property
+    def files_name(self) -> str:
+        """ConfigMap of the user's files."""
+        return f"{self.name}-elastic-files"
 
     @property
     def endpoint(self) -> str:
@@ -189,7 +194,7 @@ def manifests(job: ElasticJob) -> list[Manifest]:
     data = [{"launch.py": LAUNCHER, "fetch.sh": FETCH_SCRIPT}, dict(job.files)]
     config = _config_map(job, job.config_name, data[0])
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.spec_parts, sort_keys=True)}
-    files = [_config_map(job, f"{job.name}-files", data[1])] if job.files else []
+    files = [_config_map(job, job.files_name, data[1])] if job.files else []
     return [config, *files, *_claim(job), _service(job), apply_overrides(_job(job, fingerprint(data)), job.overrides)]
 
 
@@ -262,7 +267,7 @@ def _pod(job: ElasticJob) -> PodSettings:
     mounts: list[Manifest] = [{"name": "muster-config", "mountPath": CONFIG_PATH, "readOnly": True}]
     first: list[Mapping[str, t.Any]] = []
     if job.files:
-        volumes.append({"name": "muster-files", "configMap": {"name": f"{job.name}-files"}})
+        volumes.append({"name": "muster-files", "configMap": {"name": job.files_name}})
         mounts.append({"name": "muster-files", "mountPath": job.files_path, "readOnly": True})
     if job.storage:
         volumes.append({"name": "muster-storage", "persistentVolumeClaim": {"claimName": job.storage.claim_name}})
@@ -321,6 +326,9 @@ def _job(job: ElasticJob, config_hash: str) -> Manifest:
             "completions": job.replicas,
             "parallelism": job.replicas,
             "backoffLimit": job.backoff_limit,
+            # Counted by index, too, because Kubernetes then delays only that index' next pod, and not that of all others:
+            # 10 seconds, twice as long after each loss, up to ten minutes.
+            "backoffLimitPerIndex": job.backoff_limit,
             "ttlSecondsAfterFinished": job.ttl_seconds_after_finished,
             "activeDeadlineSeconds": job.active_deadline_seconds,
             "podFailurePolicy": {"rules": rules},

@@ -37,6 +37,9 @@ CONF = os.environ.get("PET_RDZV_CONF", "")
 JOIN_TIMEOUT = int(dict(part.split("=", 1) for part in CONF.split(",") if part).get("join_timeout", "600"))
 HOSTS_STORE = BACKEND == "c10d" and INDEX == 0
 TRIES = 20
+# Seconds between two looks at the rendezvous while waiting for it; torch itself takes one.
+POLL = min(1.0, float(os.environ.get("PET_MONITOR_INTERVAL", "1")))
+REPEAT = 15
 
 
 def say(event, **fields):
@@ -63,7 +66,7 @@ def wait_for_endpoint():
             if HOSTS_STORE:
                 socket.getaddrinfo(HOST, int(PORT))
             else:
-                socket.create_connection((HOST, int(PORT)), timeout=5).close()
+                socket.create_connection((HOST, int(PORT)), timeout=2).close()
             return
         except OSError as error:
             if time.monotonic() > deadline:
@@ -96,8 +99,14 @@ def install():
             result = super().next_rendezvous()
             rank, nodes = result[1:] if isinstance(result, tuple) else (result.rank, result.world_size)
             self.formed = (self._state_holder.state.round, nodes)
-            say("rendezvous", round=self.formed[0], group_rank=rank, nodes=nodes)
+            self.world = {"round": self.formed[0], "group_rank": rank, "nodes": nodes, "formed": round(time.time(), 3)}
+            self.tell()
             return result
+
+        def tell(self):
+            """Whoever reads only the end of a log finds the round there, too."""
+            self.told = time.monotonic()
+            say("rendezvous", **self.world)
 
         def num_nodes_waiting(self):
             try:
@@ -120,6 +129,8 @@ def install():
             ):
                 say("membership", round=turn, nodes=nodes, left=max(1, nodes - len(state.participants)))
                 return 1
+            if self.world["group_rank"] == 0 and time.monotonic() > self.told + REPEAT:
+                self.tell()
             return waiting
 
         def shutdown(self):
@@ -195,7 +206,7 @@ def install():
             keep_alive_max_attempt=params.get_as_int("keep_alive_max_attempt", 3),
         )
         node = Handler._node_desc_generator.generate()
-        holder = dynamic._BackendRendezvousStateHolder(backend, settings)
+        holder = dynamic._BackendRendezvousStateHolder(backend, settings, POLL)
         return Handler(node, settings, backend.name, store, holder)
 
     # Since Python 3.11 an enumeration leaves out its zero, and torch before 2.0 then finds nothing for "no redirection".
@@ -203,6 +214,8 @@ def install():
     processes.Std.from_str = staticmethod(lambda text: from_str(text) or processes.Std.NONE)
     rendezvous.rendezvous_handler_registry.register("muster-" + BACKEND, create)
     launcher.LocalElasticAgent = Agent
+    delay = dynamic._delay
+    dynamic._delay = lambda seconds: delay(seconds if isinstance(seconds, tuple) else min(seconds, POLL))
     signal.signal(signal.SIGTERM, processes._terminate_process_handler)
 
 

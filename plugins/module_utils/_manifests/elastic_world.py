@@ -61,16 +61,24 @@ def events(logs: Iterable[str]) -> list[dict[str, t.Any]]:
 def world(logs: Iterable[str]) -> World:
     """The state that the logs tell."""
     seen: dict[str, t.Any] = {}
+    lost = False
     for event in events(logs):
         kind, when = event.get("event"), float(event["time"])
         if kind == "rendezvous":
-            # Agents say it one after the other; the first of a round is when it was formed.
-            if seen.get("round") != event.get("round") or seen.get("nodes") != event.get("nodes"):
-                seen |= {"formed": when, "world_size": None}
-            seen |= {"nodes": event.get("nodes"), "round": event.get("round"), "reason": ""}
+            # Agents say it one after the other; the first of a round is when it was formed. The first rank's repeats it.
+            formed = float(event.get("formed", when))
+            if formed < seen.get("formed", 0.0):
+                continue
+            met = {"nodes": event.get("nodes"), "round": event.get("round")}
+            # Where the rendezvous itself was lost, rounds begin again.
+            if lost or met != {key: seen.get(key) for key in met}:
+                seen |= {"formed": formed, "world_size": None}
+            lost = False
+            seen |= {**met, "reason": ""}
         elif kind in ("step", "epoch", "result") and "world_size" in event:
             seen |= {"stepped": when, "world_size": event["world_size"]}
         elif kind in _REASONS:
             seen["reason"] = f"pod {event.get('index')}: {event.get('reason') or kind}"
+            lost = lost or kind == "rendezvous_lost"
         seen |= {key: event[key] for key in ("epoch", "step", "accuracy") if key in event}
     return World(**seen)

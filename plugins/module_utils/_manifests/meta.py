@@ -20,6 +20,8 @@ from decimal import Decimal
 Manifest = dict[str, t.Any]
 
 LABEL_JOB = "muster.ml/job"
+# Of elastic_job: a training of persia_job may have the same name.
+LABEL_ELASTIC_JOB = "muster.ml/elastic-job"
 LABEL_GROUP = "muster.ml/group"
 LABEL_ROLE = "muster.ml/role"
 ANNOTATION_SPEC_PARTS = "muster.ml/spec-parts"

@@ -9,24 +9,29 @@ Private to the collection.
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import json
 import typing as t
 
 from .._kube.engine import apply_objects, delete_objects
-from .._kube.errors import Conflict, Immutable, MusterError, WaitTimeout
+from .._kube.errors import Conflict, Forbidden, Immutable, MusterError, WaitTimeout
 from .._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, ref_of
 from .._kube.report import Change, Report
-from .._manifests.elastic_job import GROUP, ElasticJob, manifests
+from .._manifests.elastic_job import ElasticJob, manifests
 from .._manifests.elastic_world import World, world
 from .._manifests.meta import ANNOTATION_SPEC_PARTS
-from .._manifests.status import JobStatus
+from .._manifests.status import JobStatus, Rank
 from . import training
 from .groups import owner_of, understood
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
     from .run import Context
+
+
+# Lines of a log: more than anybody says between two repetitions of the round, see the launcher.
+_TAIL = 300
 
 
 def job_ref(namespace: str, name: str) -> Ref:
@@ -36,20 +41,45 @@ def job_ref(namespace: str, name: str) -> Ref:
 
 def look(cluster: Cluster, namespace: str, name: str) -> tuple[JobStatus, World]:
     """The state of the pods, and what their logs say."""
-    status = training.read(cluster, namespace, name)
+    status = training.read(cluster, namespace, name, "elastic_job")
     return status, heard(cluster, status)
 
 
-def is_elastic(status: JobStatus) -> bool:
-    """Whether a training was made by elastic_job."""
-    return any(group.role == GROUP for group in status.groups)
-
-
 def heard(cluster: Cluster, status: JobStatus) -> World:
-    """What the logs of the pods say."""
-    ranks = [(g.name, r) for g in status.groups for r in g.ranks if r.phase in ("Running", "Succeeded", "Failed")]
-    read = training.logs(cluster, status.namespace, ranks, tail_lines=300)
-    return world(text for _group, _rank, text in read)
+    """What the logs of a few pods say, however many there are."""
+    ranks = _witnesses(status)
+    texts = _said(cluster, status.namespace, ranks, tail_lines=_TAIL)
+    found = world(texts)
+    if found.nodes is None and any(text.count("\n") >= _TAIL for text in texts):
+        # The script talks so much that the round is further up.
+        return world(_said(cluster, status.namespace, ranks[:1]))
+    return found
+
+
+def _witnesses(status: JobStatus) -> list[Rank]:
+    """All agents see the same rendezvous. Its first rank tells the steps, the youngest pods what keeps them out."""
+    spoke = [
+        rank for group in status.groups for rank in group.ranks if rank.phase in ("Running", "Succeeded", "Failed")
+    ]
+    # The rendezvous ranks pods by their host names: digits-1.digits, digits-10.digits, digits-2.digits.
+    first = sorted(spoke, key=lambda rank: (rank.phase == "Failed", f"{rank.rank}."))[:3]
+    youngest = sorted(spoke, key=lambda rank: (rank.created, rank.rank))[-2:]
+    return first + [rank for rank in youngest if rank not in first]
+
+
+def _said(cluster: Cluster, namespace: str, ranks: list[Rank], **options: t.Any) -> list[str]:
+    """The logs of these pods. That of one whose node is lost, or simulated, cannot be read, and others know the same."""
+
+    def one(rank: Rank) -> str:
+        try:
+            return cluster.logs(namespace, rank.pod, **options)
+        except Forbidden:
+            raise
+        except MusterError:
+            return ""
+
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        return list(pool.map(one, ranks))
 
 
 def present(ctx: Context, job: ElasticJob) -> tuple[Report, JobStatus, World]:
@@ -144,7 +174,7 @@ def _scaled(ctx: Context, job: ElasticJob, before: int, seen: World) -> None:
         return None, None
 
     goal = f"Elastic job {job.namespace}/{job.name} has no world of {job.replicas} pods"
-    selector = training.selector_of("persia_job", job.name, "native")
+    selector = training.selector_of("elastic_job", job.name, "native")
     try:
         training.follow(ctx.cluster, job.namespace, selector, ask, goal=goal, timeout=timeout, progress=ctx.progress)
     except WaitTimeout as exc:
@@ -184,7 +214,7 @@ def _settled(ctx: Context, job: ElasticJob, status: JobStatus, seen: World) -> t
         return (now, met), said + _because(now, met)
 
     title = f"Elastic job {job.namespace}/{job.name} is not {goal}"
-    selector = training.selector_of("persia_job", job.name, "native")
+    selector = training.selector_of("elastic_job", job.name, "native")
     timeout = float(ctx.params["wait_timeout"])
     return training.follow(
         ctx.cluster, job.namespace, selector, ask, goal=title, timeout=timeout, progress=ctx.progress

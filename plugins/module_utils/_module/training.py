@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from .._kube.errors import Failed, Forbidden, Gone, MusterError, NotFound, ServerError, Unreachable, WaitTimeout
 from .._kube.objects import Manifest, Ref
 from .._kube.pace import SYSTEM_CLOCK, Clock
-from .._manifests.meta import LABEL_GROUP, LABEL_JOB
+from .._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP, LABEL_JOB
 from .._manifests.persia_job import DEFAULT_GROUP_NAMES, LAUNCHER_WORDS
 from .._manifests.persia_operator import API_VERSION, JOB_LABEL, KIND, POD_WORDS, SECTIONS
 from .._manifests.status import JobStatus, Rank, group_status, job_status, last_words, operator_groups
@@ -37,6 +37,8 @@ def selector_of(kind: Kind, name: str, backend: str) -> str:
     """The label selector of the training's pods."""
     if kind == "training_statefulset":
         return f"{LABEL_GROUP}={name}"
+    if kind == "elastic_job":
+        return f"{LABEL_ELASTIC_JOB}={name}"
     return f"{JOB_LABEL if backend == 'operator' else LABEL_JOB}={name}"
 
 
@@ -45,6 +47,8 @@ def read(cluster: Cluster, namespace: str, name: str, kind: Kind = "persia_job")
     if kind == "training_statefulset":
         found = cluster.get(Ref("apps/v1", "StatefulSet", name, namespace))
         workloads = [found] if found else []
+    elif kind == "elastic_job":
+        workloads = cluster.list("batch/v1", "Job", namespace, selector_of(kind, name, "native"))
     else:
         selector = selector_of(kind, name, "native")
         workloads = [
@@ -95,6 +99,7 @@ def follow(
     complaint: str | None = "was not seen yet"
     said = None
     while True:
+        began = clock.monotonic()
         try:
             answer, complaint = look()
             if complaint is None:
@@ -105,7 +110,7 @@ def follow(
             left = deadline - clock.monotonic()
             if left > 0:
                 watch = cluster.watch("v1", "Pod", namespace, label_selector=selector, timeout=min(_SLICE, left))
-                _first_change(watch, clock)
+                _first_change(watch, clock, max(0.2, clock.monotonic() - began))
         except Gone:
             continue
         except (Forbidden, Unreachable, ServerError) as exc:
@@ -118,11 +123,11 @@ def follow(
             raise WaitTimeout(f"{goal}: not after {timeout:g} s. {complaint}.", last_seen=[str(complaint)], hint=hint)
 
 
-def _first_change(events: t.Iterator[t.Any], clock: Clock) -> None:
-    """Return at the first event that is news: a watch begins by telling what there is."""
+def _first_change(events: t.Iterator[t.Any], clock: Clock, pause: float) -> None:
+    """Return at the first event that is news: a watch begins by telling what there is. A costly look comes less often."""
     began = clock.monotonic()
     for event in events:
-        if event.type != "BOOKMARK" and clock.monotonic() - began > 0.2:
+        if event.type != "BOOKMARK" and clock.monotonic() - began > pause:
             return
 
 

@@ -7,16 +7,18 @@
 from __future__ import annotations
 
 import copy
+import json
 import typing as t
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Immutable, InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Immutable, InvalidInput, ServerError
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
 from ansible_collections.muster.ml.plugins.modules import elastic_job
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.pods import pod
 
 JOB: dict[str, t.Any] = {
     "name": "digits",
@@ -97,3 +99,40 @@ def test_bad_input_asks_nobody(cluster: FakeCluster) -> None:
     with pytest.raises(InvalidInput, match="replicas: 9"):
         run(cluster, replicas=9)
     assert cluster.requests == []
+
+
+def with_pods(cluster: FakeCluster, count: int) -> None:
+    """A job of that many pods that run and have met."""
+    run(cluster, replicas=count, max_replicas=count)
+    for index in range(count):
+        labels = {
+            "muster.ml/elastic-job": "digits",
+            "muster.ml/group": "worker",
+            "batch.kubernetes.io/job-completion-index": str(index),
+        }
+        cluster.add(pod(f"digits-{index}", labels=labels))
+        said = {"event": "rendezvous", "time": 5.0, "round": 0, "nodes": count}
+        cluster.log_lines["default", f"digits-{index}"] = f"muster.ml/elastic {json.dumps(said)}\n"
+
+
+def test_a_look_reads_few_logs_however_many_pods_there_are(cluster: FakeCluster) -> None:
+    with_pods(cluster, 200)
+    cluster.requests.clear()
+    seen = run(cluster, replicas=200, max_replicas=200, wait="running")
+    assert seen["world"]["nodes"] == 200
+    read = [request.ref.name for request in cluster.requests if request.verb == "logs"]
+    # First ranks by host name, and the youngest pods.
+    assert set(read) == {"digits-0", "digits-1", "digits-10", "digits-198", "digits-199"}
+
+
+def test_a_round_beyond_the_end_of_a_talkative_log_is_found(cluster: FakeCluster) -> None:
+    with_pods(cluster, 2)
+    for index in (0, 1):
+        cluster.log_lines["default", f"digits-{index}"] += "batch done\n" * 400
+    assert run(cluster, max_replicas=2, wait="running")["world"]["nodes"] == 2
+
+
+def test_a_log_that_cannot_be_read_does_not_matter(cluster: FakeCluster) -> None:
+    with_pods(cluster, 3)
+    cluster.fail("logs", "digits-1", ServerError("the node of this pod does not answer"))
+    assert run(cluster, replicas=3, wait="running")["world"]["nodes"] == 3

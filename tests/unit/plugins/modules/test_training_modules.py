@@ -23,7 +23,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP, LABEL_JOB
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._module import nats as nats_edge
 from ansible_collections.muster.ml.plugins.module_utils._module import training
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
@@ -374,19 +374,18 @@ def said(event: str, **fields: t.Any) -> str:
     return f"muster.ml/elastic {json.dumps({'event': event, **fields})}\n"
 
 
-@pytest.mark.parametrize("kind", ["elastic_job", "persia_job"])
-def test_info_tells_the_world_of_an_elastic_job(cluster: FakeCluster, kind: str) -> None:
-    mine = {"name": "digits", "namespace": "default"}
+def test_info_tells_the_world_of_an_elastic_job(cluster: FakeCluster) -> None:
+    mine = {"name": "digits", "namespace": "default", "kind": "elastic_job"}
     options = {"image": "example/torch:1", "replicas": 2, "min_replicas": 1, "script": "/train.py", "wait": "none"}
-    run(elastic_job, cluster, {**mine, **options})
-    belongs = {LABEL_JOB: "digits", LABEL_GROUP: "worker"}
+    run(elastic_job, cluster, {"name": "digits", "namespace": "default", **options})
+    belongs = {LABEL_ELASTIC_JOB: "digits", LABEL_GROUP: "worker"}
     for index in (0, 1):
         cluster.add(pod(f"digits-{index}", labels={**belongs, "apps.kubernetes.io/pod-index": str(index)}))
-    assert run(job_info, cluster, {**mine, "kind": kind})["world"]["step"] is None
+    assert run(job_info, cluster, mine)["world"]["step"] is None
     met = said("rendezvous", time=1.0, round=0, nodes=2)
     cluster.log_lines["default", "digits-0"] = met + said("step", time=2.0, world_size=2, epoch=3, step=41)
     cluster.log_lines["default", "digits-1"] = met
-    info = run(job_info, cluster, {**mine, "kind": kind})
+    info = run(job_info, cluster, mine)
     assert (info["state"], info["backend"]) == ("Running", "native")
     assert {key: info["world"][key] for key in ("nodes", "world_size", "epoch", "step", "accuracy")} == {
         "nodes": 2, "world_size": 2, "epoch": 3, "step": 41, "accuracy": None,

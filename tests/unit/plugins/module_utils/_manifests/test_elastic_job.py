@@ -108,6 +108,27 @@ def test_the_newest_rendezvous_and_the_steps_after_it_count() -> None:
     assert (going.nodes, going.formed, going.moves) == (3, 3, True)
 
 
+def test_the_first_rank_repeats_the_round() -> None:
+    told = [line("rendezvous", 90, round=4, nodes=3, formed=7.5), line("step", 91, world_size=3, step=99)]
+    assert (world(told).nodes, world(told).formed, world(told).moves) == (3, 7.5, True)
+    old = [line("rendezvous", 8, round=5, nodes=2), line("rendezvous", 9, round=4, nodes=3, formed=7.5)]
+    assert world(old).nodes == 2
+
+
+def test_a_lost_rendezvous_counts_its_rounds_from_the_start() -> None:
+    first = [line("rendezvous", 1, round=0, nodes=2), line("step", 2, world_size=2, step=5)]
+    again = [*first, line("rendezvous_lost", 3, index=1), line("rendezvous", 9, round=0, nodes=2)]
+    assert (world(again).formed, world(again).moves) == (9, False)
+
+
+def test_a_persia_job_may_have_the_same_name() -> None:
+    names = {(item["kind"], item["metadata"]["name"]) for item in manifests(job())}
+    assert names == {
+        ("ConfigMap", "digits-elastic"), ("ConfigMap", "digits-elastic-files"), ("Service", "digits"), ("Job", "digits"),
+    }  # fmt: skip
+    assert all("muster.ml/job" not in item["metadata"]["labels"] for item in manifests(job()))
+
+
 def test_a_reason_stays_until_the_pods_have_met() -> None:
     lost = [line("rendezvous_lost", 1, index=1, reason="no route")]
     assert world(lost).reason == "pod 1: no route"
