@@ -55,12 +55,18 @@ def digits(path: str) -> tuple[Dataset[Any], Dataset[Any], int, int]:
 
 
 class ImageFolder(Dataset[Any]):
-    """Images in <folder>/<class>/, or <folder>/<class>/images/ as tiny-imagenet has them."""
+    """Images in <folder>/<class>/ or below, or as the file val_annotations.txt of tiny-imagenet tells."""
 
-    def __init__(self, folder: Path, side: int) -> None:
-        self.classes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
-        found = ((path, label) for label, name in enumerate(self.classes) for path in (folder / name).rglob("*"))
+    def __init__(self, folder: Path, classes: list[str], side: int) -> None:
+        told = folder / "val_annotations.txt"
+        if told.is_file():
+            rows = (line.split("\t") for line in told.read_text(encoding="utf-8").splitlines())
+            found = [(folder / "images" / row[0], classes.index(row[1])) for row in rows]
+        else:
+            found = [(path, label) for label, name in enumerate(classes) for path in (folder / name).rglob("*")]
         self.images = sorted((p, label) for p, label in found if p.suffix.lower() in (".jpeg", ".jpg", ".png"))
+        if not self.images:
+            sys.exit(f"{folder} holds no images in folders of classes")
         self.side = side
 
     def __len__(self) -> int:
@@ -80,9 +86,12 @@ def load(options: argparse.Namespace) -> tuple[Dataset[Any], Dataset[Any], int, 
     if options.data == "digits":
         return digits(options.data_file)
     folder = Path(options.data)
-    train, test = ImageFolder(folder / "train", options.side), folder / "val"
-    measured = ImageFolder(test, options.side) if test.is_dir() else train
-    return train, measured, 3 * options.side**2, len(train.classes)
+    if not (folder / "train").is_dir():
+        sys.exit(f"--data {folder} has no folder train")
+    classes = sorted(entry.name for entry in (folder / "train").iterdir() if entry.is_dir())
+    train = ImageFolder(folder / "train", classes, options.side)
+    measured = ImageFolder(folder / "val", classes, options.side) if (folder / "val").is_dir() else train
+    return train, measured, 3 * options.side**2, len(classes)
 
 
 class ResumableSampler(DistributedSampler[Any]):

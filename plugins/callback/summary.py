@@ -37,7 +37,7 @@ options:
     description: File names of the playbooks whose runs are worth a summary.
     type: list
     elements: str
-    default: [site.yml, persia.yml]
+    default: [site.yml, persia.yml, elastic.yml]
     env:
       - name: MUSTER_SUMMARY_PLAYBOOKS
     ini:
