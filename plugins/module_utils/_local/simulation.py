@@ -20,6 +20,7 @@ import typing as t
 Stage = dict[str, t.Any]
 CAPACITY_ANNOTATION = "muster.ml/simulated-capacity"
 TAINTS_ANNOTATION = "muster.ml/simulated-taints"
+ENDLESS_ANNOTATION = "muster.ml/simulated-endless"
 
 NODE_TAINTS = """
 taints: {{ index .metadata.annotations "muster.ml/simulated-taints" }}
@@ -87,7 +88,7 @@ containerStatuses:
 
 
 def stages() -> list[Stage]:
-    """A node is tainted and Ready at once; a pod runs at once, for ever unless a Job owns it, and ends at once."""
+    """A node is tainted and Ready at once; a pod runs at once, and one of a Job ends unless an annotation says that it does not."""
     alive = _match(".metadata.deletionTimestamp", "DoesNotExist")
     taints = {"patches": [{"root": "spec", "type": "merge", "template": NODE_TAINTS}]}
     return [
@@ -104,6 +105,7 @@ def stages() -> list[Stage]:
                 alive,
                 _match(".status.phase", "In", "Running"),
                 _match(".metadata.ownerReferences.[].kind", "In", "Job"),
+                _match(f'.metadata.annotations["{ENDLESS_ANNOTATION}"]', "DoesNotExist"),
             ],
             {"statusTemplate": POD_COMPLETED},
         ),

@@ -87,6 +87,26 @@ def install():
     from torch.distributed.elastic.rendezvous import dynamic_rendezvous as dynamic
     from torch.distributed.launcher import api as launcher
 
+    class Holder(dynamic._BackendRendezvousStateHolder):
+        """Nobody is lost only because nobody could send a heartbeat."""
+
+        was_away = False
+        patient_until = 0.0
+
+        def sync(self):
+            try:
+                return super().sync()
+            except rendezvous.RendezvousConnectionError:
+                self.was_away = True
+                raise
+
+        def _sanitize(self):
+            if self.was_away:
+                window = self._settings.keep_alive_interval * self._settings.keep_alive_max_attempt
+                self.was_away, self.patient_until = False, time.monotonic() + window.total_seconds()
+            if time.monotonic() >= self.patient_until:
+                super()._sanitize()
+
     class Handler(dynamic.DynamicRendezvousHandler):
         formed = None
         keep_open = False
@@ -206,7 +226,7 @@ def install():
             keep_alive_max_attempt=params.get_as_int("keep_alive_max_attempt", 3),
         )
         node = Handler._node_desc_generator.generate()
-        holder = dynamic._BackendRendezvousStateHolder(backend, settings, POLL)
+        holder = Holder(backend, settings, POLL)
         return Handler(node, settings, backend.name, store, holder)
 
     # Since Python 3.11 an enumeration leaves out its zero, and torch before 2.0 then finds nothing for "no redirection".

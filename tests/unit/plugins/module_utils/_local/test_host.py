@@ -261,4 +261,10 @@ def test_simulated_nodes_are_tainted_before_they_are_ready() -> None:
     assert simulation.stages_id() in CLUSTER_WITH_KWOK.settings().extra_programs[0][1]
 
 
+def test_a_simulated_pod_of_a_job_ends_unless_it_is_endless() -> None:
+    (completed,) = [stage for stage in simulation.stages() if stage["metadata"]["name"] == "pod-completed"]
+    endless = {"key": '.metadata.annotations["muster.ml/simulated-endless"]', "operator": "DoesNotExist"}
+    assert endless in completed["spec"]["selector"]["matchExpressions"]
+
+
 CLUSTER_WITH_KWOK = LocalCluster.of({**OPTIONS, "simulated_nodes": True})
