@@ -29,7 +29,12 @@ options:
     description: Namespace, which must exist. Without it that of the kubeconfig's context.
     type: str
   url:
-    description: Address, with V(https://), V(http://), V(s3://) (needs boto3 in O(image)) or V(gs://).
+    description: Address, with V(https://), V(http://), V(s3://) or V(gs://).
+    type: str
+  endpoint_url:
+    description:
+      - Server of V(s3://) and V(gs://) addresses, where it is not the cloud's own, such as C(https://minio.example:9000).
+      - With V(s3://), C(https://storage.googleapis.com) and an HMAC key of Google in O(credentials_secret), a bucket of Google is read.
     type: str
   url_secret:
     description: Secret that holds the address, for signed ones.
@@ -74,7 +79,9 @@ options:
   credentials_secret:
     description:
       - Secret whose keys become environment variables of the pod, such as C(AWS_ACCESS_KEY_ID).
-      - The key C(AUTHORIZATION) is sent as that header with https.
+      - The key C(AUTHORIZATION) is sent as that header with V(https://) and V(gs://), and to no server that redirects elsewhere.
+      - Without it the account of O(service_account_name) is asked for credentials (IRSA, Pod Identity, Workload Identity), and where it has
+        none the object has to be public. The role of the node is never used.
     type: str
   image:
     description: Image with C(python3), 3.9 or newer.
@@ -200,6 +207,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
     "url": {"type": "str"},
+    "endpoint_url": {"type": "str"},
     "url_secret": {
         "type": "dict",
         "no_log": False,  # names, not secrets
@@ -236,6 +244,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 _PLAIN = (
     "name",
     "url",
+    "endpoint_url",
     "url_secret",
     "sha256",
     "size",
@@ -271,6 +280,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return ctx.result(delete_objects(ctx.cluster, owner, check=ctx.check, namespace=namespace, **options))
     data = wanted(params, namespace)
     objects = manifests(data)
+    dataset.check_storage(ctx, data)
     if params["retry"]:
         dataset.drop_failed(ctx, objects[-1])
     options = {key: params[key] for key in ("force_conflicts", "recreate")}

@@ -32,6 +32,7 @@ class Dataset:
     script: str
     url: str | None = None
     url_secret: Mapping[str, str] | None = None
+    endpoint_url: str | None = None
     path: str | None = None
     unpack: str = "auto"
     size: int | None = None
@@ -82,6 +83,10 @@ def check(dataset: Dataset) -> None:
         raise InvalidSpec("Give either url or url_secret.")
     if dataset.url is not None:
         _check_url(dataset.url)
+    if dataset.endpoint_url is not None and not re.match(r"https?://[^/@]+", dataset.endpoint_url):
+        raise InvalidSpec(
+            f"endpoint_url: '{dataset.endpoint_url}' is no server.", "Such as https://minio.example:9000."
+        )
 
 
 def _check_url(url: str) -> None:
@@ -119,6 +124,7 @@ def config_map(dataset: Dataset) -> Manifest:
 def _environment(dataset: Dataset) -> list[Manifest]:
     fixed = {
         "DATASET_URL": dataset.url,
+        "DATASET_ENDPOINT_URL": dataset.endpoint_url,
         "DATASET_SHA256": dataset.sha256,
         "DATASET_PATH": dataset.folder,
         "DATASET_UNPACK": dataset.unpack,

@@ -18,7 +18,7 @@ from .._kube.objects import Manifest, Ref, ref_of
 from .._kube.ready import job as job_state
 from .._manifests.dataset import Dataset
 from .._manifests.status import Rank, rank_of
-from . import dataset_fetch, training
+from . import dataset_fetch, storage, training
 
 if t.TYPE_CHECKING:
     from .run import Context
@@ -35,6 +35,22 @@ def program() -> str:
 def _newest(pods: t.Sequence[Manifest]) -> Rank | None:
     ordered = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
     return rank_of(ordered[-1]) if ordered else None
+
+
+def _claim(data: Dataset) -> Ref:
+    return Ref("v1", "PersistentVolumeClaim", data.claim_name, data.namespace)
+
+
+def check_storage(ctx: Context, data: Dataset) -> None:
+    """A claim that cannot be. In a plan, what comes before may make it, or its class."""
+    if not ctx.check:
+        storage.check_claim(
+            ctx.cluster,
+            _claim(data),
+            size=data.storage_size,
+            storage_class=data.storage_class_name,
+            modes=data.access_modes,
+        )
 
 
 def drop_failed(ctx: Context, job: Manifest) -> None:
@@ -63,6 +79,8 @@ def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
         return "", _line(pod) or state.reason
 
     def _line(pod: Rank | None) -> str:
+        if pod and pod.phase == "Pending":
+            return storage.unbound(cluster, _claim(data)) or pod.complaint
         if pod is None or pod.reason:
             return pod.complaint if pod else ""
         with contextlib.suppress(MusterError):

@@ -4,7 +4,7 @@
 
 """The program that fetches a data set inside a pod. Its source goes into a ConfigMap, so it imports nothing of ours.
 
-Python 3.9 or newer and its standard library are enough for https and gs (on Google Cloud); s3 needs boto3 in the image.
+Python 3.9 or newer and its standard library are enough: an image with the SDK of every cloud would be one more thing to keep.
 
 Exit status: 0 done; 65 trying again does not help; 75 it may help.
 """
@@ -12,11 +12,14 @@ Exit status: 0 done; 65 trying again does not help; 75 it may help.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
+import hmac
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -36,7 +39,12 @@ MARKER = ".muster-dataset.json"
 _CHUNK = 1 << 18
 _ATTEMPTS = 8
 _SPEAK_EVERY = 5.0
-_METADATA = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
+_METADATA = "/computeMetadata/v1/instance/service-accounts/default/token"
+_FULL = "no space left on the claim. Make it larger, or room on it."
+_NO_RANGES = (
+    "The server serves no ranges, so that every attempt begins again: put the file where a download can be resumed."
+)
+_EMPTY = hashlib.sha256(b"").hexdigest()
 
 
 class Permanent(Exception):
@@ -81,9 +89,9 @@ def open_at(url: str, offset: int) -> Answer:
     if scheme == "s3":
         return _open_s3(url, offset)
     if scheme == "gs":
-        return _open_http(_gs_address(url), offset, _google_authorization())
+        return _open_http(url, offset, _gs_address(url), _google_headers())
     if scheme in ("http", "https"):
-        return _open_http(url, offset, os.environ.get("AUTHORIZATION"))
+        return _open_http(url, offset, url, _given_headers())
     raise Permanent(f"{shown(url)}: only https, http, s3 and gs are understood")
 
 
@@ -92,18 +100,31 @@ def _opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener()
 
 
-def _open_http(url: str, offset: int, authorization: str | None) -> Answer:
-    headers = {"Accept-Encoding": "identity", **({"Authorization": authorization} if authorization else {})}
+def _request(address: str, headers: dict[str, str], data: bytes | None = None) -> urllib.request.Request:
+    request = urllib.request.Request(address, data)  # noqa: S310 - schemes: open_at
+    for name, value in {"Accept-Encoding": "identity", **headers}.items():
+        # Where a server sends us elsewhere, credentials are not for that place.
+        request.add_unredirected_header(name, value)
+    return request
+
+
+def _given_headers() -> dict[str, str]:
+    given = os.environ.get("AUTHORIZATION")
+    return {"Authorization": given} if given else {}
+
+
+def _open_http(url: str, offset: int, address: str, headers: dict[str, str]) -> Answer:
+    request = _request(address, headers)
     if offset:
-        headers["Range"] = f"bytes={offset}-"
+        request.add_header("Range", f"bytes={offset}-")
     try:
-        answer = _opener().open(urllib.request.Request(url, headers=headers), timeout=60)  # noqa: S310 - schemes: open_at
+        answer = _opener().open(request, timeout=60)
     except urllib.error.HTTPError as exc:
-        exc.close()
-        if exc.code == 416:
-            # What is there is as long as the object, or longer: begin again, the checksum decides.
-            return _open_http(url, 0, authorization) if offset else _refuse(url, exc)
-        return _refuse(url, exc)
+        with exc:
+            if exc.code == 416 and offset:
+                # What is there is as long as the object, or longer: begin again, the checksum decides.
+                return _open_http(url, 0, address, headers)
+            raise _refusal(url, exc) from exc
     length = answer.headers.get("Content-Length")
     if answer.status == 206:
         total = answer.headers.get("Content-Range", "").rpartition("/")[2]
@@ -111,49 +132,150 @@ def _open_http(url: str, offset: int, authorization: str | None) -> Answer:
     return Answer(answer, 0, int(length) if length else None)
 
 
-def _refuse(url: str, exc: urllib.error.HTTPError) -> t.NoReturn:
-    told = f"{shown(url)}: the server answers {exc.code} {exc.reason}"
+def _refusal(url: str, exc: urllib.error.HTTPError) -> Exception:
+    # Of S3's answer the code only: the rest may repeat what was signed.
+    code = re.search(rb"<Code>(\w+)</Code>", exc.read(4096))
+    told = f"{shown(url)}: the server answers {exc.code} {exc.reason}" + (f" ({code[1].decode()})" if code else "")
     if exc.code in (408, 425, 429) or exc.code >= 500:
-        raise Temporary(told)
+        return Temporary(told)
     hint = {401: "Give credentials.", 403: "May these credentials read it? A signed address may have run out."}
-    raise Permanent(f"{told}. {hint.get(exc.code, 'Is the address right?')}")
+    return Permanent(f"{told}. {hint.get(exc.code, 'Is the address right?')}")
+
+
+def _endpoint(*names: str) -> str | None:
+    """Another server than the cloud's own: what was asked for, or what its clients go by."""
+    for name in ("DATASET_ENDPOINT_URL", *names):
+        if given := os.environ.get(name):
+            return (given if "://" in given else f"http://{given}").rstrip("/")
+    return None
+
+
+# Google Cloud Storage: with the pod's own account (Workload Identity), or what the Secret has
 
 
 def _gs_address(url: str) -> str:
     parts = urllib.parse.urlsplit(url)
     name = urllib.parse.quote(parts.path.lstrip("/"), safe="")
-    return f"https://storage.googleapis.com/storage/v1/b/{parts.netloc}/o/{name}?alt=media"
+    server = _endpoint("STORAGE_EMULATOR_HOST") or "https://storage.googleapis.com"
+    return f"{server}/storage/v1/b/{parts.netloc}/o/{name}?alt=media"
 
 
-def _google_authorization() -> str | None:
-    """The token of the pod's own account (Workload Identity); none for public objects elsewhere."""
-    request = urllib.request.Request(_METADATA, headers={"Metadata-Flavor": "Google"})
-    try:
+def _google_headers() -> dict[str, str]:
+    """The token of the pod's account; nothing where there is none, which is enough for public objects."""
+    if given := _given_headers():
+        return given
+    host = os.environ.get("GCE_METADATA_HOST", "metadata.google.internal")
+    with contextlib.suppress(OSError, KeyError, ValueError):
+        request = _request(f"http://{host}{_METADATA}", {"Metadata-Flavor": "Google"})
         with _opener().open(request, timeout=5) as answer:
-            return f"Bearer {json.load(answer)['access_token']}"
-    except (OSError, KeyError, ValueError):
-        return None
+            return {"Authorization": f"Bearer {json.load(answer)['access_token']}"}
+    return {}
+
+
+# Amazon S3 and what speaks like it. The node's own role is never asked for.
+
+
+class Keys(t.NamedTuple):
+    """What requests are signed with."""
+
+    access: str
+    secret: str
+    token: str | None
+
+
+def _s3_keys() -> Keys | None:
+    """Those of the Secret, of the pod's account by IRSA, or by Pod Identity; without any, for public objects."""
+    env = os.environ
+    if env.get("AWS_ACCESS_KEY_ID"):
+        return Keys(env["AWS_ACCESS_KEY_ID"], env.get("AWS_SECRET_ACCESS_KEY", ""), env.get("AWS_SESSION_TOKEN"))
+    try:
+        if env.get("AWS_WEB_IDENTITY_TOKEN_FILE"):
+            return _web_identity(Path(env["AWS_WEB_IDENTITY_TOKEN_FILE"]).read_text(encoding="utf-8"), env)
+        if env.get("AWS_CONTAINER_CREDENTIALS_FULL_URI"):
+            token = Path(env["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"]).read_text(encoding="utf-8")
+            return _pod_identity(token.strip(), env["AWS_CONTAINER_CREDENTIALS_FULL_URI"])
+    except urllib.error.HTTPError as exc:
+        with exc:
+            raise _refusal("credentials of the ServiceAccount", exc) from exc
+    except (KeyError, TypeError) as exc:
+        raise Permanent(f"credentials of the ServiceAccount: {exc} is missing") from exc
+    return None
+
+
+def _web_identity(token: str, env: t.Mapping[str, str]) -> Keys:
+    form = {
+        "Action": "AssumeRoleWithWebIdentity",
+        "Version": "2011-06-15",
+        "RoleArn": env["AWS_ROLE_ARN"],
+        "RoleSessionName": env.get("AWS_ROLE_SESSION_NAME", "muster-dataset"),
+        "WebIdentityToken": token,
+    }
+    server = env.get("AWS_ENDPOINT_URL_STS") or f"https://sts.{_region()}.{_domain(_region())}"
+    with _opener().open(_request(server, {}, urllib.parse.urlencode(form).encode()), timeout=30) as answer:
+        text = answer.read().decode()
+    names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+    return Keys(*(t.cast("re.Match[str]", re.search(f"<{name}>([^<]+)</{name}>", text))[1] for name in names))
+
+
+def _pod_identity(token: str, address: str) -> Keys:
+    with _opener().open(_request(address, {"Authorization": token}), timeout=30) as answer:
+        found = json.load(answer)
+    return Keys(found["AccessKeyId"], found["SecretAccessKey"], found["Token"])
+
+
+def _region() -> str:
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+
+
+def _domain(region: str) -> str:
+    return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+
+
+def _s3_address(url: str, region: str) -> str:
+    parts = urllib.parse.urlsplit(url)
+    path = urllib.parse.quote(parts.path.lstrip("/"), safe="/-_.~")
+    if server := _endpoint("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        return f"{server}/{parts.netloc}/{path}"
+    server = f"s3.{region}.{_domain(region)}"
+    # A dot in the bucket's name would not fit the server's certificate.
+    dotted = "." in parts.netloc
+    return f"https://{server}/{parts.netloc}/{path}" if dotted else f"https://{parts.netloc}.{server}/{path}"
+
+
+def signed(address: str, keys: Keys, region: str, moment: str) -> dict[str, str]:
+    """Headers of a GET by AWS's Signature Version 4, at MOMENT (20261121T160000Z)."""
+    parts = urllib.parse.urlsplit(address)
+    headers = {"host": parts.netloc, "x-amz-content-sha256": _EMPTY, "x-amz-date": moment}
+    if keys.token:
+        headers["x-amz-security-token"] = keys.token
+    names = ";".join(sorted(headers))
+    lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
+    asked = f"GET\n{parts.path}\n{parts.query}\n{lines}\n{names}\n{_EMPTY}"
+    scope = f"{moment[:8]}/{region}/s3/aws4_request"
+    key = f"AWS4{keys.secret}".encode()
+    for part in scope.split("/"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    text = f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{hashlib.sha256(asked.encode()).hexdigest()}"
+    signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+    del headers["host"]
+    credential = f"AWS4-HMAC-SHA256 Credential={keys.access}/{scope}"
+    return {**headers, "Authorization": f"{credential}, SignedHeaders={names}, Signature={signature}"}
 
 
 def _open_s3(url: str, offset: int) -> Answer:
-    try:
-        import boto3
-        from botocore.exceptions import BotoCoreError, ClientError
-    except ImportError as exc:
-        raise Permanent("s3:// needs boto3 in dataset_image; or give a presigned https address") from exc
-    parts = urllib.parse.urlsplit(url)
-    more = {"Range": f"bytes={offset}-"} if offset else {}
-    try:
-        found = boto3.client("s3").get_object(Bucket=parts.netloc, Key=parts.path.lstrip("/"), **more)
-    except ClientError as exc:
-        status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
-        if status == 416 and offset:
-            return _open_s3(url, 0)
-        told = f"{shown(url)}: {exc}"
-        raise (Temporary if status >= 500 or status == 429 else Permanent)(told) from exc
-    except BotoCoreError as exc:
-        raise Temporary(f"{shown(url)}: {exc}") from exc
-    return Answer(found["Body"], offset, offset + int(found["ContentLength"]))
+    keys, region = _s3_keys(), _region()
+    for attempt in (region, None):
+        address = _s3_address(url, region)
+        headers = signed(address, keys, region, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())) if keys else {}
+        try:
+            return _open_http(url, offset, address, headers)
+        except (Permanent, Temporary) as exc:
+            cause = exc.__cause__
+            elsewhere = cause.headers.get("x-amz-bucket-region") if isinstance(cause, urllib.error.HTTPError) else None
+            if attempt is None or elsewhere in (None, region):
+                raise
+            region = elsewhere  # the bucket's own, which every answer about it tells
+    raise AssertionError
 
 
 # Download
@@ -170,39 +292,51 @@ def check_space(where: Path, needed: int, what: str) -> None:
 
 def download(url: str, part: Path, size: int | None) -> None:
     """Complete PART, from where an earlier attempt left it."""
+    if size is not None:
+        check_space(part.parent, size - _length(part), shown(url))
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return _download_once(url, part, size)
         except (Temporary, OSError, http.client.HTTPException) as exc:
-            if isinstance(exc, OSError) and exc.errno == 28:
-                raise Permanent(f"{shown(url)}: no space left on the claim. Make it larger.") from exc
+            if isinstance(exc, OSError) and exc.errno == errno.ENOSPC:
+                raise Permanent(f"{shown(url)}: {_FULL}") from exc
+            told = str(exc)
+            if isinstance(exc, OSError):
+                told = f"{shown(url)}: no answer: {getattr(exc, 'reason', exc)}. Can pods of this cluster reach it?"
             if attempt == _ATTEMPTS:
-                raise Temporary(f"{shown(url)}: {exc} (after {attempt} attempts)") from exc
-            say(f"attempt {attempt} of {_ATTEMPTS} ended: {exc}")
+                raise Temporary(f"{told} (after {attempt} attempts)") from exc
+            say(f"attempt {attempt} of {_ATTEMPTS} ended: {told}")
             time.sleep(min(30, 2**attempt))
     return None
 
 
+def _length(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def _download_once(url: str, part: Path, size: int | None) -> None:
-    have = part.stat().st_size if part.exists() else 0
+    have = _length(part)
     answer = open_at(url, have)
     with contextlib.closing(answer.stream):
         if size is not None and answer.total is not None and answer.total != size:
             raise Permanent(f"{shown(url)} has {answer.total} bytes, not {size}. Correct dataset_size, or the address.")
         if answer.total is not None:
-            check_space(part.parent, answer.total - answer.offset, shown(url))
-        say(f"resumes at byte {answer.offset}" if answer.offset else "begins")
+            check_space(part.parent, answer.total - have, shown(url))
+        again = have and not answer.offset
+        say(f"resumes at byte {answer.offset}" if answer.offset else f"begins{' again' if again else ''}")
         _copy(answer, part)
-    have = part.stat().st_size
+    have = _length(part)
     if answer.total is not None and have < answer.total:
-        raise Temporary(f"the connection ended at byte {have} of {answer.total}")
+        told = f"{shown(url)}: the connection ended at byte {have} of {answer.total}"
+        raise Temporary(told + (f". {_NO_RANGES}" if again else ""))
 
 
 def _copy(answer: Answer, part: Path) -> None:
     done, told = answer.offset, time.monotonic()
     with part.open("r+b" if answer.offset else "wb") as out:
-        out.seek(answer.offset)
-        out.truncate()
+        if answer.offset:
+            out.seek(answer.offset)
+            out.truncate()
         while chunk := answer.stream.read(_CHUNK):
             out.write(chunk)
             done += len(chunk)
@@ -366,7 +500,8 @@ def main() -> int:
     except Permanent as exc:
         word, status = str(exc), EXIT_PERMANENT
     except (Temporary, OSError) as exc:
-        word, status = str(exc), EXIT_TEMPORARY
+        full = isinstance(exc, OSError) and exc.errno == errno.ENOSPC
+        word, status = (_FULL, EXIT_PERMANENT) if full else (str(exc), EXIT_TEMPORARY)
     say(word)
     with contextlib.suppress(OSError):
         Path("/dev/termination-log").write_text(word, encoding="utf-8")

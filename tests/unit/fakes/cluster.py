@@ -45,6 +45,7 @@ KINDS: dict[tuple[str, str], Resource] = {
     ("apps/v1", "StatefulSet"): Resource("statefulsets", True),
     ("batch/v1", "Job"): Resource("jobs", True),
     ("policy/v1", "PodDisruptionBudget"): Resource("poddisruptionbudgets", True),
+    ("storage.k8s.io/v1", "StorageClass"): Resource("storageclasses", False),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"): Resource("clusterroles", False),
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): Resource("clusterrolebindings", False),
     ("rbac.authorization.k8s.io/v1", "Role"): Resource("roles", True),

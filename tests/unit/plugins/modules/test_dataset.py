@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import hashlib
 import http.server
 import io
 import json
+import os
 import re
 import tarfile
 import threading
@@ -19,12 +21,17 @@ import typing as t
 import zipfile
 from pathlib import Path
 
+import botocore.auth
+import botocore.awsrequest
+import botocore.credentials
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, MusterError
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._module import dataset as edge
 from ansible_collections.muster.ml.plugins.module_utils._module import dataset_fetch as program
+from ansible_collections.muster.ml.plugins.module_utils._module import storage
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
 from ansible_collections.muster.ml.plugins.modules import dataset
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -51,7 +58,11 @@ def sha(content: bytes) -> str:
 class Server(http.server.ThreadingHTTPServer):
     content = b""
     cut_at: int | None = None
+    ranges = True
+    # By path: status, headers and body of an answer that is no part of the content.
+    others: t.ClassVar[dict[str, tuple[int, dict[str, str], str]]] = {}
     asked: t.ClassVar[list[str]] = []
+    seen: t.ClassVar[list[tuple[str, dict[str, str]]]] = []
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -60,9 +71,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_args: t.Any) -> None:
         """Quiet."""
 
+    def do_POST(self) -> None:
+        self.do_GET()
+
     def do_GET(self) -> None:
-        asked = self.headers.get("Range", "")
-        self.server.asked.append(asked)
+        path = self.path.split("?")[0]
+        self.server.seen.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        if path in self.server.others:
+            status, headers, body = self.server.others[path]
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body.encode())
+            return
+        asked = self.headers.get("Range", "") if self.server.ranges else ""
+        self.server.asked.append(self.headers.get("Range", ""))
         content = self.server.content
         if self.path.startswith("/no"):
             self.send_error(403)
@@ -81,7 +105,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def server(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Server]:
     monkeypatch.setattr(program.time, "sleep", lambda _seconds: None)
     found = Server(("127.0.0.1", 0), Handler)
-    found.asked.clear()
+    for noted in (found.asked, found.seen, found.others):
+        noted.clear()
     thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield found
@@ -181,7 +206,165 @@ def test_a_refusal_names_the_address_without_its_secret(server: Server, tmp_path
     assert "geheim" not in str(told.value)
 
 
+def test_no_space_in_the_middle_ends_it(server: Server, tmp_path: Path) -> None:
+    """The device that is always full stands in for a claim that others fill meanwhile."""
+    server.content = bytes(1 << 20)
+    full = tmp_path / "x.part"
+    full.symlink_to("/dev/full")
+    with pytest.raises(program.Permanent, match="no space left on the claim"):
+        program.download(address(server, "blob.bin"), full, None)
+
+
+def test_a_server_without_ranges_is_told_as_such(server: Server, tmp_path: Path, capsys: t.Any) -> None:
+    server.content, server.ranges, server.cut_at = bytes(range(256)) * 400, False, 1000
+    program.fetch(tmp_path, address(server, "blob.bin"), sha(server.content), "blob")
+    assert (tmp_path / "blob/blob.bin").read_bytes() == server.content
+    assert "begins again" in capsys.readouterr().out
+    part = tmp_path / "p"
+    part.write_bytes(b"before")
+    server.cut_at = 500
+    with pytest.raises(program.Temporary, match=r"ended at byte 500 of 102400. The server serves no ranges"):
+        program._download_once(address(server, "blob.bin"), part, None)
+
+
+def test_a_host_that_does_not_answer(server: Server, tmp_path: Path) -> None:
+    server.server_close()
+    with pytest.raises(program.Temporary, match=r"no answer: .*refused.*Can pods of this cluster reach it") as told:
+        program.download(f"http://127.0.0.1:{server.server_port}/x?sig=geheim", tmp_path / "x", None)
+    assert "geheim" not in str(told.value)
+    assert "after 8 attempts" in str(told.value)
+
+
+def test_credentials_stay_where_they_were_meant_for(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUTHORIZATION", "Bearer geheim")
+    server.content = b"x"
+    server.others["/from.bin"] = (302, {"Location": address(server, "to.bin")}, "")
+    program.fetch(tmp_path, address(server, "from.bin"), sha(b"x"), "x")
+    assert [headers.get("authorization") for _path, headers in server.seen] == ["Bearer geheim", None]
+
+
+# Clouds
+
+
+@pytest.fixture
+def s3(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    for name in [n for n in os.environ if n.startswith(("AWS_", "DATASET_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("DATASET_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    server.content = b"content"
+    return server
+
+
+@pytest.mark.parametrize("token", [None, "session/token=="])
+def test_signed_as_amazons_own_library_does(token: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, keys = "https://b.s3.eu-central-1.amazonaws.com/a%20b/c~d+e.tar", program.Keys("AKIA", "geheim/+", token)
+    ours = program.signed(url, keys, "eu-central-1", "20261121T160000Z")
+    monkeypatch.setattr(
+        botocore.auth, "get_current_datetime", lambda: dt.datetime(2026, 11, 21, 16, tzinfo=dt.UTC).replace(tzinfo=None)
+    )
+    request = botocore.awsrequest.AWSRequest("GET", url)
+    given = botocore.credentials.Credentials(keys.access, keys.secret, keys.token)
+    botocore.auth.S3SigV4Auth(given, "s3", "eu-central-1").add_auth(request)
+    assert request.headers["X-Amz-Date"] == "20261121T160000Z"
+    assert request.headers["Authorization"] == ours["Authorization"]
+
+
+def test_an_object_of_s3_with_the_keys_of_the_secret(
+    s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "geheim")
+    s3.cut_at = 3
+    program.fetch(tmp_path, "s3://bucket/some key/x.bin", sha(s3.content), "x")
+    assert [path for path, _headers in s3.seen] == ["/bucket/some%20key/x.bin"] * 2
+    assert s3.asked == ["", "bytes=3-"]
+    scope = "AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/"
+    assert all(h["authorization"].startswith(scope) and "/eu-central-1/s3/" in h["authorization"] for _p, h in s3.seen)
+
+
+def test_without_keys_it_is_public(s3: Server, tmp_path: Path) -> None:
+    program.fetch(tmp_path, "s3://bucket/x.bin", sha(s3.content), "x")
+    assert "authorization" not in s3.seen[0][1]
+
+
+def test_the_accounts_role_by_irsa(s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "<AccessKeyId>ASIA1</AccessKeyId><SecretAccessKey>geheim</SecretAccessKey><SessionToken>tok</SessionToken>"
+    s3.others["/sts"] = (200, {}, f"<Credentials>{said}</Credentials>")
+    (tmp_path / "token").write_text("jwt")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/reads")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{s3.server_port}/sts")
+    program.fetch(tmp_path, "s3://bucket/x.bin", sha(s3.content), "x")
+    assert s3.seen[1][1]["x-amz-security-token"] == "tok"
+    assert "Credential=ASIA1/" in s3.seen[1][1]["authorization"]
+    s3.others["/sts"] = (403, {}, "<Error><Code>AccessDenied</Code><Message>geheim</Message></Error>")
+    with pytest.raises(program.Permanent, match=r"credentials of the ServiceAccount.* 403 .*\(AccessDenied\)") as told:
+        program.fetch(tmp_path, "s3://bucket/y.bin", sha(s3.content), "y")
+    assert "geheim" not in str(told.value)
+
+
+def test_the_accounts_role_by_pod_identity(s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    s3.others["/v1/credentials"] = (
+        200, {}, json.dumps({"AccessKeyId": "ASIA2", "SecretAccessKey": "geheim", "Token": "tok2"}),
+    )  # fmt: skip
+    (tmp_path / "token").write_text("jwt\n")
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{s3.server_port}/v1/credentials")
+    program.fetch(tmp_path, "s3://bucket/x.bin", sha(s3.content), "x")
+    assert s3.seen[0][1]["authorization"] == "jwt"
+    assert s3.seen[1][1]["x-amz-security-token"] == "tok2"
+
+
+def test_a_bucket_elsewhere_is_asked_in_its_region(s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+    s3.others["/bucket/x.bin"] = (400, {"x-amz-bucket-region": "us-west-2"}, "")
+    with pytest.raises(program.Permanent):
+        program.fetch(tmp_path, "s3://bucket/x.bin", sha(s3.content), "x")
+    assert ["/us-west-2/s3/" in headers["authorization"] for _path, headers in s3.seen] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("bucket", "region", "address"),
+    [
+        ("b", "eu-west-1", "https://b.s3.eu-west-1.amazonaws.com/k/x"),
+        ("b.c", "eu-west-1", "https://s3.eu-west-1.amazonaws.com/b.c/k/x"),
+        ("b", "cn-north-1", "https://b.s3.cn-north-1.amazonaws.com.cn/k/x"),
+    ],
+)
+def test_addresses_of_amazon(
+    s3: Server, monkeypatch: pytest.MonkeyPatch, bucket: str, region: str, address: str
+) -> None:
+    monkeypatch.delenv("DATASET_ENDPOINT_URL")
+    assert program._s3_address(f"s3://{bucket}/k/x", region) == address
+
+
+def test_an_object_of_google_with_the_accounts_token(
+    s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GCE_METADATA_HOST", f"127.0.0.1:{s3.server_port}")
+    s3.others["/computeMetadata/v1/instance/service-accounts/default/token"] = (200, {}, '{"access_token": "ya29"}')
+    program.fetch(tmp_path, "gs://bucket/a/x.bin", sha(s3.content), "x")
+    (_path, metadata), (path, headers) = s3.seen
+    assert (metadata["metadata-flavor"], headers["authorization"]) == ("Google", "Bearer ya29")
+    assert path == "/storage/v1/b/bucket/o/a%2Fx.bin?alt=media"
+
+
 # The Job
+
+
+def storage_class(name: str, provisioner: str, *, default: bool = False) -> dict[str, t.Any]:
+    annotations = {"storageclass.kubernetes.io/is-default-class": str(default).lower()}
+    metadata = {"name": name, "annotations": annotations}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata, "provisioner": provisioner}
+
+
+def ready() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.add(storage_class("shared", "efs.csi.aws.com", default=True))
+    return cluster
 
 
 def run(cluster: FakeCluster, **params: t.Any) -> dict[str, t.Any]:
@@ -202,6 +385,7 @@ def run(cluster: FakeCluster, **params: t.Any) -> dict[str, t.Any]:
         ({"url": "https://e.org/x?X-Amz-Signature=1"}, "url_secret"),
         ({"url": "https://me:word@e.org/x"}, "url_secret"),
         ({"storage_size": "5 GB"}, "not a quantity"),
+        ({"endpoint_url": "minio:9000"}, "is no server"),
     ],
 )
 def test_nonsense_is_refused(params: dict[str, t.Any], told: str) -> None:
@@ -225,7 +409,7 @@ def test_the_loader_of_collections_gives_bytes(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_second_run_changes_nothing_and_another_order_is_another_job() -> None:
-    cluster = FakeCluster()
+    cluster = ready()
     run(cluster, storage_size="1Gi")
     again = run(cluster, storage_size="1Gi")
     assert {entry["action"] for entry in again["objects"]} == {"unchanged"}
@@ -233,3 +417,44 @@ def test_a_second_run_changes_nothing_and_another_order_is_another_job() -> None
     jobs = sorted(entry["action"] for entry in other["objects"] if entry["kind"] == "Job")
     assert jobs == ["created", "deleted"]
     assert not [e for e in other["objects"] if e["kind"] == "PersistentVolumeClaim" and e["action"] == "deleted"]
+
+
+@pytest.mark.parametrize(
+    ("classes", "params", "told"),
+    [
+        ([], {}, "PersistentVolumeClaim default/c does not exist. Correct claim_name; or give storage_size"),
+        ([], {"storage_size": "1Gi"}, "has no default StorageClass. Name one in storage_class_name. There are: none"),
+        ([("a", "x.io", False)], {"storage_size": "1Gi"}, "no default StorageClass. .* There are: a"),
+        ([("a", "x.io", True)], {"storage_size": "1Gi", "storage_class_name": "b"}, "no StorageClass b. There are: a"),
+        ([("gp3", "ebs.csi.aws.com", True)], {"storage_size": "1Gi"}, "gp3 makes volumes of EBS, .*ReadWriteMany.*EFS"),
+    ],
+)
+def test_a_claim_that_would_never_be_bound(classes: list[t.Any], params: dict[str, t.Any], told: str) -> None:
+    cluster = FakeCluster()
+    cluster.add(*(storage_class(name, provisioner, default=default) for name, provisioner, default in classes))
+    with pytest.raises(MusterError, match=told):
+        run(cluster, **params)
+    assert cluster.writes == []
+
+
+def test_a_disk_is_enough_for_one_node() -> None:
+    cluster = FakeCluster()
+    cluster.add(storage_class("gp3", "ebs.csi.aws.com", default=True))
+    assert run(cluster, storage_size="1Gi", access_modes=["ReadWriteOnce"])["changed"]
+
+
+def test_why_a_claim_is_not_bound() -> None:
+    cluster = FakeCluster()
+    claim = Ref("v1", "PersistentVolumeClaim", "c", "default")
+    assert storage.unbound(cluster, claim) == "PersistentVolumeClaim default/c does not exist"
+    spec = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
+    cluster.add({**spec, "status": {"phase": "Pending"}})
+    assert storage.unbound(cluster, claim).endswith("nobody says why")
+    about = {"name": "c", "kind": "PersistentVolumeClaim"}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"}}
+    cluster.add(
+        {**event, "involvedObject": about, "message": "no access point", "lastTimestamp": "2026-11-21T16:00:00Z"}
+    )
+    assert storage.unbound(cluster, claim).endswith("is not bound: no access point")
+    cluster.set_status(claim, {"phase": "Bound"})
+    assert storage.unbound(cluster, claim) == ""
