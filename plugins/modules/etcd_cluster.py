@@ -257,6 +257,8 @@ def _present(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]
     if live:
         with groups.understood():
             check_live(cluster, live)
+    elif not ctx.check:
+        etcd.check_storage(ctx.cluster, cluster)
     deadline = time.monotonic() + params["wait_timeout"]
     report = apply_objects(
         ctx.cluster,

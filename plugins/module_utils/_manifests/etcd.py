@@ -332,18 +332,18 @@ def member_view(pod: str, healthy: bool, metrics: str) -> MemberView:
     return MemberView(pod, healthy=healthy, version=version, leads=leads, has_leader=led, peers=peers)
 
 
-def problems(cluster: EtcdCluster, views: list[MemberView]) -> list[str]:
+def problems(size: int, views: list[MemberView]) -> list[str]:
     """Why the cluster is not as wanted, one line per member at fault; empty when every member agrees that it is."""
     found = []
-    if len(views) != cluster.size:
-        found.append(f"{len(views)} of {cluster.size} members have a pod")
+    if len(views) != size:
+        found.append(f"{len(views)} of {size} members have a pod")
     for view in views:
         if view.error or not view.healthy:
             found.append(f"{view.pod}: {view.error or 'says that it is not healthy'}")
         elif not view.has_leader:
             found.append(f"{view.pod}: has no leader")
-        elif view.peers != cluster.size - 1:
-            found.append(f"{view.pod}: is connected to {view.peers} of {cluster.size - 1} other members")
+        elif view.peers != size - 1:
+            found.append(f"{view.pod}: is connected to {view.peers} of {size - 1} other members")
     if not found and sum(view.leads for view in views) != 1:
         found.append("the members do not agree on a leader")
     return found

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Certificates that live in Secrets and nowhere else: made once, kept on every later run, renewed before they end.
+"""Certificates that live in Secrets, or in files for members outside of Kubernetes, and nowhere else: made once, kept on every
+later run, renewed before they end.
 
 Private to the collection.
 """
@@ -13,9 +14,12 @@ import base64
 import dataclasses
 import datetime as dt
 import ipaddress
+import os
 import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+from .._kube.errors import Failed
 from .._kube.objects import ANNOTATION_GENERATED, Manifest, Ref
 
 if t.TYPE_CHECKING:
@@ -31,7 +35,7 @@ _RENEW_DAYS = 60
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """A certificate that is wanted: its Secret, its name, and the hosts it is good for (none: a client's)."""
+    """A certificate that is wanted: its Secret or file, its name, and the hosts it is good for (none: a client's)."""
 
     secret: str
     common_name: str
@@ -47,26 +51,85 @@ class _Pair:
         """As a Secret of type kubernetes.io/tls holds it."""
         from cryptography.hazmat.primitives import serialization as s
 
-        key = self.key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption())
-        parts = {"tls.crt": self.certificate.public_bytes(s.Encoding.PEM), "tls.key": key}
+        certificate, key = self.pem()
+        parts = {"tls.crt": certificate, "tls.key": key}
         if authority is not None:
             parts["ca.crt"] = authority.public_bytes(s.Encoding.PEM)
         return {name: base64.b64encode(value).decode() for name, value in parts.items()}
+
+    def pem(self) -> tuple[bytes, bytes]:
+        """Certificate and key as files hold them."""
+        from cryptography.hazmat.primitives import serialization as s
+
+        key = self.key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption())
+        return self.certificate.public_bytes(s.Encoding.PEM), key
 
 
 def secrets(
     cluster: Cluster, namespace: str, authority: str, leaves: Sequence[Leaf], labels: Mapping[str, str]
 ) -> list[Manifest]:
     """Secrets with an authority of its own and the certificates it signed; those that are there and good stay."""
-    root = _there(cluster, namespace, authority)
-    own = root or _issue(f"{authority} of {namespace}", (), None, _AUTHORITY_DAYS)
-    found = [_secret(namespace, authority, own.data(), labels)]
+
+    def there(name: str) -> _Pair | None:
+        data = (cluster.get(Ref("v1", "Secret", name, namespace)) or {}).get("data") or {}
+        return _pair(*(base64.b64decode(data.get(part, "")) for part in ("tls.crt", "tls.key")))
+
+    own, pairs = _pairs(there, authority, f"{authority} of {namespace}", leaves)
+    made = [_secret(namespace, name, pair.data(own.certificate), labels) for name, pair in pairs.items()]
+    return [_secret(namespace, authority, own.data(), labels), *made]
+
+
+def files(folder: Path, authority: str, subject: str, leaves: Sequence[Leaf], *, check: bool) -> list[str]:
+    """The same as <name>.crt and <name>.key below FOLDER; the names of those that were made or renewed."""
+
+    def there(name: str) -> _Pair | None:
+        try:
+            pair = _pair((folder / f"{name}.crt").read_bytes(), (folder / f"{name}.key").read_bytes())
+        except FileNotFoundError:
+            return None
+        if pair is None and name == authority:
+            # A new one would lock out everybody who trusts this one.
+            raise Failed(f"{folder}: {name}.crt and {name}.key are damaged.", hint="Put back a copy of them.")
+        return pair
+
+    own, pairs = _pairs(there, authority, subject, leaves)
+    wanted = {authority: own, **pairs}
+    found = {name: there(name) for name in wanted}
+    fresh = [name for name, pair in wanted.items() if _certificate(found[name]) != pair.certificate]
+    for name in [] if check else fresh:
+        certificate, key = wanted[name].pem()
+        _write(folder / f"{name}.key", key, 0o600)
+        _write(folder / f"{name}.crt", certificate, 0o644)
+    return fresh
+
+
+def _certificate(pair: _Pair | None) -> x509.Certificate | None:
+    return pair.certificate if pair else None
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Whole or not at all, and for nobody else to read from the first moment on."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+    fresh.replace(path)
+
+
+def _pairs(
+    there: Callable[[str], _Pair | None], authority: str, subject: str, leaves: Sequence[Leaf]
+) -> tuple[_Pair, dict[str, _Pair]]:
+    """The authority and what it signed: what is there and good, the rest new."""
+    root = there(authority)
+    own = root or _issue(subject, (), None, _AUTHORITY_DAYS)
+    pairs = {}
     for leaf in leaves:
-        pair = _there(cluster, namespace, leaf.secret) if root else None
+        pair = there(leaf.secret) if root else None
         if pair is None or not _good(pair.certificate, leaf, own.certificate):
             pair = _issue(leaf.common_name, leaf.hosts, own, _LEAF_DAYS)
-        found.append(_secret(namespace, leaf.secret, pair.data(own.certificate), labels))
-    return found
+        pairs[leaf.secret] = pair
+    return own, pairs
 
 
 def _secret(namespace: str, name: str, data: dict[str, str], labels: Mapping[str, str]) -> Manifest:
@@ -79,16 +142,15 @@ def _secret(namespace: str, name: str, data: dict[str, str], labels: Mapping[str
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/tls", "data": data}
 
 
-def _there(cluster: Cluster, namespace: str, name: str) -> _Pair | None:
-    """The pair of a Secret, None where it is missing or of no use."""
+def _pair(crt: bytes, pem: bytes) -> _Pair | None:
+    """A certificate and its key, None where they are missing or of no use."""
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization as s
 
-    data = (cluster.get(Ref("v1", "Secret", name, namespace)) or {}).get("data") or {}
     try:
-        key = s.load_pem_private_key(base64.b64decode(data["tls.key"]), None)
-        certificate = x509.load_pem_x509_certificate(base64.b64decode(data["tls.crt"]))
-    except (KeyError, ValueError):
+        key = s.load_pem_private_key(pem, None)
+        certificate = x509.load_pem_x509_certificate(crt)
+    except ValueError:
         return None
     return _Pair(certificate, t.cast("ec.EllipticCurvePrivateKey", key))
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import typing as t
 
 from .._kube.engine import delete_objects
-from .._kube.errors import MusterError
+from .._kube.errors import Failed, MusterError
 from .._kube.objects import Manifest, Ref
 from .._kube.report import Report
 from .._manifests.etcd import METRICS_PORT, EtcdCluster, MemberView, member_view, problems
 from .._manifests.status import rank_of
-from . import training
+from . import storage, training
 from .certificates import Leaf, secrets
 
 if t.TYPE_CHECKING:
@@ -25,6 +25,8 @@ if t.TYPE_CHECKING:
     from .run import Context
 
 _TIMEOUT = 5.0
+# What etcd says to a member that comes with no data under a name that was there before.
+_LOST = "has already been bootstrapped"
 
 
 def selector(labels: t.Mapping[str, str]) -> str:
@@ -43,9 +45,42 @@ def certificates(cluster: Cluster, etcd: EtcdCluster) -> list[Manifest]:
     return secrets(cluster, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels) if leaves else []
 
 
-def _view(cluster: Cluster, pod: Manifest) -> MemberView:
+def check_storage(cluster: Cluster, etcd: EtcdCluster) -> None:
+    """Refuse what could never be bound."""
+    if etcd.storage_size is not None:
+        claim = Ref("v1", "PersistentVolumeClaim", f"data-{etcd.name}-0", etcd.namespace)
+        storage.check_claim(
+            cluster, claim, size=etcd.storage_size, storage_class=etcd.storage_class_name, modes=["ReadWriteOnce"]
+        )
+
+
+def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
+    """A member whose volume is a new one ends at once, again and again: waiting brings nothing."""
+    claim = Ref("v1", "PersistentVolumeClaim", f"data-{pod}", etcd.namespace)
+    for previous in (False, True):
+        try:
+            log = cluster.logs(etcd.namespace, pod, tail_lines=50, previous=previous)
+        except MusterError:
+            continue
+        if _LOST in log:
+            raise Failed(
+                f"etcd {etcd.namespace}/{etcd.name}: member {pod} has lost its data, {claim} is new and empty. The other members "
+                "know it and do not let it in as a new one.",
+                ref=Ref("v1", "Pod", pod, etcd.namespace),
+                hint="Where the data are worth nothing after a training, remove the cluster with its data (state: absent, "
+                "delete_data: true) and make it again; else restore the claim, or take the member out and add it with etcdctl.",
+            )
+
+
+def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     rank = rank_of(pod)
+    if rank.restarts and not rank.ready:
+        _refuse_lost(cluster, etcd, name)
+    if rank.phase == "Pending":
+        claim = Ref("v1", "PersistentVolumeClaim", f"data-{name}", namespace)
+        unbound = storage.unbound(cluster, claim) if etcd.storage_size else ""
+        return MemberView(name, error=unbound or rank.reason or rank.phase)
     if rank.phase != "Running" or rank.reason:
         return MemberView(name, error=rank.reason or rank.phase)
     try:
@@ -66,8 +101,8 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
         pods = [
             p for p in cluster.list("v1", "Pod", etcd.namespace, labels) if not p["metadata"].get("deletionTimestamp")
         ]
-        views = [_view(cluster, pod) for pod in pods]
-        return views, "; ".join(problems(etcd, views)[:4]) or None
+        views = [_view(cluster, etcd, pod) for pod in pods]
+        return views, "; ".join(problems(etcd.size, views)[:4]) or None
 
     goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
     return training.follow(cluster, etcd.namespace, labels, look, goal=goal, timeout=timeout, progress=ctx.progress)

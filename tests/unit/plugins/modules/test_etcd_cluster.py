@@ -15,11 +15,11 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.etcd import EtcdCluster, member_view, problems
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._module import certificates
+from ansible_collections.muster.ml.plugins.module_utils._module import certificates, etcd
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
 from ansible_collections.muster.ml.plugins.modules import etcd_cluster
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -38,6 +38,9 @@ def run(cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> dict[s
         copy.deepcopy({"namespace": "default", **params})
     )
     assert not given.error_messages
+    metadata = {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
+    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "ebs.csi.aws.com"}
+    cluster.add({**kind, "metadata": metadata})
     context = Context(params=given.validated_parameters, check=check, connect=lambda: cluster)
     return t.cast("dict[str, t.Any]", etcd_cluster.execute(context))
 
@@ -146,10 +149,26 @@ def test_members_are_taken_once() -> None:
 def test_members_judge_themselves() -> None:
     cluster = EtcdCluster(name="e", namespace="n", size=3, pod=PodSettings(image="etcd:v3.5.35"))
     good = [member_view(f"e-{i}", True, METRICS.format(leads=int(i == 0), other=1)) for i in range(3)]
-    assert problems(cluster, good) == []
+    assert problems(cluster.size, good) == []
     assert {view.version for view in good} == {"3.5.35"}
     lonely = member_view("e-2", True, METRICS.format(leads=0, other=0))
-    assert problems(cluster, [*good[:2], lonely]) == ["e-2: is connected to 1 of 2 other members"]
+    assert problems(cluster.size, [*good[:2], lonely]) == ["e-2: is connected to 1 of 2 other members"]
     ill = member_view("e-2", False, "")
-    assert problems(cluster, [*good[:2], ill]) == ["e-2: says that it is not healthy"]
-    assert problems(cluster, good[1:]) == ["2 of 3 members have a pod"]
+    assert problems(cluster.size, [*good[:2], ill]) == ["e-2: says that it is not healthy"]
+    assert problems(cluster.size, good[1:]) == ["2 of 3 members have a pod"]
+
+
+def test_a_member_that_lost_its_data_is_told_at_once() -> None:
+    cluster = FakeCluster()
+    etcd_cluster_of = EtcdCluster(name="etcd", namespace="default", size=3, pod=PodSettings(image="etcd:v3.5.35"))
+    crashed = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 2, "ready": False}
+    for number in range(3):
+        status = {"phase": "Running", "containerStatuses": [crashed]} if number == 1 else {"phase": "Running"}
+        metadata = {"name": f"etcd-{number}", "namespace": "default", "labels": etcd_cluster_of.labels}
+        cluster.add({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}, "status": status})
+    cluster.log_lines["default", "etcd-1"] = '{"msg":"member 8211f1d0f64f3269 has already been bootstrapped"}'
+    context = Context(params={}, check=False, connect=lambda: cluster)
+    with pytest.raises(
+        Failed, match=r"member etcd-1 has lost its data.*data-etcd-1 is new and empty.*delete_data: true"
+    ):
+        etcd.wait(context, etcd_cluster_of, timeout=1)

@@ -1,0 +1,114 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcd_certificates
+short_description: Certificates of an etcd outside of Kubernetes
+version_added: 0.2.0
+description:
+  - Makes an authority, a certificate for each member's peers, one for its clients, and one for a client, in a folder that only its owner
+    may enter. They are made once, stay as they are on every later run, and are renewed when fewer than 60 of their 397 days are left.
+  - Members on Kubernetes get theirs from M(muster.ml.etcd_cluster).
+author:
+  - Muster contributors (!UNKNOWN)
+options:
+  name:
+    description: Name of the cluster.
+    type: str
+    default: etcd
+  directory:
+    description:
+      - Folder of the files. C(ca.crt) and C(ca.key), C(client.crt) and C(client.key), and for each member
+        C(<member>/peer.crt), C(<member>/peer.key), C(<member>/server.crt) and C(<member>/server.key).
+    type: path
+    required: true
+  members:
+    description: Name of each member with the address that clients and other members use.
+    type: dict
+    required: true
+attributes:
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    support: none
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+requirements:
+  - cryptography (ansible-core brings it)
+"""
+
+EXAMPLES = r"""
+- name: Certificates of three members
+  muster.ml.etcd_certificates:
+    directory: ~/.config/muster/etcd/etcd
+    members:
+      etcd-a: 10.0.0.4
+      etcd-b: 10.0.0.5
+      etcd-c: 10.0.0.6
+"""
+
+RETURN = r"""
+fresh:
+  description: What was made or renewed, or would be.
+  returned: success
+  type: list
+  elements: str
+  sample: [etcd-b/peer]
+fingerprints:
+  description: For each member, something that changes whenever one of its certificates does.
+  returned: success
+  type: dict
+"""
+
+import hashlib
+import typing as t
+from pathlib import Path
+
+from ansible_collections.muster.ml.plugins.module_utils._module.certificates import Leaf, files
+from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "name": {"type": "str", "default": "etcd"},
+    "directory": {"type": "path", "required": True},
+    "members": {"type": "dict", "required": True},
+}
+CONSTRAINTS: dict[str, t.Any] = {}
+
+
+def leaves(name: str, members: dict[str, str]) -> list[Leaf]:
+    """All that are wanted. The common name of peers tells members from clients."""
+    wanted = [Leaf("client", f"{name}-client")]
+    for member, address in members.items():
+        hosts = tuple(dict.fromkeys((address, member, "localhost", "127.0.0.1")))
+        wanted += [Leaf(f"{member}/peer", f"{name}-peers", hosts), Leaf(f"{member}/server", name, hosts)]
+    return wanted
+
+
+def fingerprint(folder: Path) -> str:
+    """Of a member's certificates; in check mode on a new machine there are none."""
+    found = sorted((*folder.glob("*.crt"), folder.parent / "ca.crt"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in found if path.is_file())).hexdigest()[:16]
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    """Make what is missing, renew what ends soon."""
+    params, folder = ctx.params, Path(ctx.params["directory"])
+    wanted = leaves(params["name"], params["members"])
+    fresh = files(folder, "ca", f"{params['name']}-ca", wanted, check=ctx.check)
+    prints = {member: fingerprint(folder / member) for member in params["members"]}
+    return {"changed": bool(fresh), "fresh": fresh, "fingerprints": prints}
+
+
+def main() -> None:
+    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()
