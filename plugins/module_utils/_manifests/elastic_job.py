@@ -67,6 +67,7 @@ class ElasticJob:
     keep_alive_max_attempt: int = 3
     monitor_interval: float = 0.5
     max_restarts: int = 3
+    warm_start: bool = True
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     files_path: str = "/workspace/scripts"
     storage: Storage | None = None
@@ -250,6 +251,7 @@ def torchrun_env(job: ElasticJob) -> list[Manifest]:
         "PET_MAX_RESTARTS": str(job.max_restarts),
         "PET_MONITOR_INTERVAL": f"{job.monitor_interval:g}",
         "MUSTER_SERVICE": job.name,
+        "MUSTER_WARM_START": str(int(job.warm_start)),
         "PYTHONUNBUFFERED": "1",
     }
     if job.storage:

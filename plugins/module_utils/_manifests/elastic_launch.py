@@ -7,7 +7,7 @@
 torchrun alone learns of a lost pod when collectives fail, which costs every other pod one of its restarts, and keeps
 the place of one that was asked to leave until its heartbeats run out. The agent here leaves the rendezvous when it is
 asked to end, takes a shrunk round for the change of membership that it is, stays through a short outage of etcd, and
-begins again in place where the rendezvous itself was lost.
+begins again in place where the rendezvous itself was lost. While pods meet, the processes to come import torch already.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ anything else: start me again.
 """
 import json
 import os
+import runpy
 import signal
 import socket
+import subprocess
 import sys
 import time
 import traceback
@@ -40,6 +42,8 @@ TRIES = 20
 # Seconds between two looks at the rendezvous while waiting for it; torch itself takes one.
 POLL = min(1.0, float(os.environ.get("PET_MONITOR_INTERVAL", "1")))
 REPEAT = 15
+WARM_START = os.environ.get("MUSTER_WARM_START") == "1"
+STANDBY = "--standby"
 
 
 def say(event, **fields):
@@ -75,6 +79,51 @@ def wait_for_endpoint():
                 say("waiting", reason=f"{HOST}:{PORT}: {error}")
                 told = True
             time.sleep(0.5)
+
+
+def stand_by():
+    """A process that has torch imported and waits to be told which script it is."""
+    # Threads that torch starts must not get the signals that are for the script.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    import torch.distributed
+
+    order = sys.stdin.readline()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    if not order:
+        return
+    order = json.loads(order)
+    os.environ.clear()
+    os.environ.update(order["env"])
+    sys.argv = order["argv"]
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+    with open("/proc/self/comm", "w") as name:
+        name.write(os.path.basename(sys.argv[0])[:15])
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+class Reserve:
+    """Processes that stand by."""
+
+    def __init__(self):
+        self.processes = []
+
+    def prepare(self, count):
+        self.processes = [process for process in self.processes if process.poll() is None]
+        command = [sys.executable, "-u", os.path.abspath(__file__), STANDBY]
+        while WARM_START and len(self.processes) < count:
+            self.processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True))
+
+    def start(self, args, env):
+        """One of them becomes the script, None where it has to be started anew."""
+        if not self.processes or list(args[:2]) != [sys.executable, "-u"] or not args[2].endswith(".py"):
+            return None
+        process = self.processes.pop()
+        try:
+            process.stdin.write(json.dumps({"argv": list(args[2:]), "env": env}).encode() + b"\n")
+            process.stdin.close()
+        except OSError:
+            return None
+        return process
 
 
 def install():
@@ -179,7 +228,13 @@ def install():
                     return
                 time.sleep(0.02)
 
+    reserve = Reserve()
+
     class Agent(LocalElasticAgent):
+        def _rendezvous(self, worker_group):
+            reserve.prepare(worker_group.spec.local_world_size)
+            return super()._rendezvous(worker_group)
+
         @property
         def handler(self):
             return self._worker_group.spec.rdzv_handler
@@ -234,6 +289,13 @@ def install():
     processes.Std.from_str = staticmethod(lambda text: from_str(text) or processes.Std.NONE)
     rendezvous.rendezvous_handler_registry.register("muster-" + BACKEND, create)
     launcher.LocalElasticAgent = Agent
+    processes_popen = processes.SubprocessHandler._popen
+
+    def popen(self, args, env):
+        ready = None if self._stdout or self._stderr else reserve.start(args, env)
+        return ready or processes_popen(self, args, env)
+
+    processes.SubprocessHandler._popen = popen
     delay = dynamic._delay
     dynamic._delay = lambda seconds: delay(seconds if isinstance(seconds, tuple) else min(seconds, POLL))
     signal.signal(signal.SIGTERM, processes._terminate_process_handler)
@@ -285,6 +347,8 @@ def wait_for_peers(service, seconds):
 
 
 def main():
+    if sys.argv[1] == STANDBY:
+        return stand_by()
     signal.signal(signal.SIGTERM, lambda *_signal: os._exit(143))
     if not os.access(sys.argv[1], os.R_OK):
         leave(78, f"the script {sys.argv[1]} cannot be read in this pod")
