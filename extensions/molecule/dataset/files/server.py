@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A web server in a pod of the scenario: one archive of real files, whole or in ranges, /slow/ at 512 KiB a second."""
+"""A web server in a pod of the scenario: one archive of real files, whole or in ranges, /slow/ at 512 KiB a second; and /huge.tar,
+which is larger than any claim."""
 
 from __future__ import annotations
 
@@ -28,6 +29,11 @@ def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        if self.path == "/huge.tar":
+            self.send_response(200)
+            self.send_header("Content-Length", str(10**15))
+            self.end_headers()
+            return
         if not self.path.endswith("/data.tar"):
             self.send_error(404)
             return

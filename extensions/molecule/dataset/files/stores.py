@@ -1,0 +1,212 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Object stores on this machine, at its address on the cluster's bridge: S3 (moto, which checks signatures and policies) and
+Google Cloud Storage (gcp-storage-emulator). Each has the same archive, and a second port where it comes at 512 KiB a second.
+
+    stores.py start STATE NODE_ADDRESS NAMESPACE     says as JSON where and what they are
+    stores.py stop STATE
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+BUCKET, KEY = "sets", "vision/data.tar"
+ROLE = "reads-sets"
+ACCOUNT = "system:serviceaccount:{namespace}:reader"
+SLOW = 512 << 10
+READS = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{BUCKET}/*"}
+
+
+def archive() -> bytes:
+    """Real files, the same bytes each time."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+            member = tarfile.TarInfo(path.name)
+            member.size = path.stat().st_size
+            tar.addfile(member, io.BytesIO(path.read_bytes()))
+    return buffer.getvalue()
+
+
+def listen(host: str) -> socket.socket:
+    found = socket.create_server((host, 0))
+    found.listen()
+    return found
+
+
+def slowly(host: str, port: int) -> int:
+    """A port that passes on what PORT answers, at a pace."""
+    door = listen(host)
+
+    def serve(client: socket.socket) -> None:
+        with client, socket.create_connection((host, port)) as server:
+            threading.Thread(target=forward, args=(client, server, 0), daemon=True).start()
+            forward(server, client, SLOW)
+
+    def forward(source: socket.socket, sink: socket.socket, pace: int) -> None:
+        try:
+            while chunk := source.recv(1 << 14):
+                sink.sendall(chunk)
+                if pace:
+                    time.sleep(len(chunk) / pace)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            return  # one of the two has gone: a pod was lost
+
+    def accept() -> None:
+        while True:
+            client, _address = door.accept()
+            threading.Thread(target=serve, args=(client,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return int(door.getsockname()[1])
+
+
+class OnlyForTheAccount:
+    """What moto leaves out: who may take the role is told by the token that the API server signed for the pod."""
+
+    def __init__(self, moto: Callable[..., Iterable[bytes]], subject: str) -> None:
+        self.moto, self.subject = moto, subject
+
+    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        from moto.core.authorization import ActionAuthenticatorMixin
+
+        if environ["REQUEST_METHOD"] == "POST":
+            body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            environ["wsgi.input"] = io.BytesIO(body)
+            token = urllib.parse.parse_qs(body.decode(errors="replace")).get("WebIdentityToken")
+            if token:
+                claims = json.loads(base64.urlsafe_b64decode(token[0].split(".")[1] + "=="))
+                if (claims["sub"], claims["aud"]) != (self.subject, ["sts.amazonaws.com"]):
+                    start("403 Forbidden", [("Content-Type", "text/xml")])
+                    return [b"<Error><Code>AccessDenied</Code></Error>"]
+                # This one request has a token instead of a signature.
+                ActionAuthenticatorMixin.request_count = -1
+        return self.moto(environ, start)
+
+
+def s3(host: str, content: bytes, subject: str) -> dict[str, Any]:
+    """moto with a bucket, a user who may read it and a role that may; from then on it checks."""
+    import boto3
+    from moto import settings
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
+
+    server = make_server(
+        host, 0, OnlyForTheAccount(DomainDispatcherApplication(create_backend_app), subject), threaded=True
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://{host}:{server.server_port}"
+    anybody = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1", "endpoint_url": url}
+    bucket, iam = boto3.client("s3", **anybody), boto3.client("iam", **anybody)
+    bucket.create_bucket(Bucket=BUCKET)
+    bucket.put_object(Bucket=BUCKET, Key=KEY, Body=content)
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [READS]})
+    iam.create_user(UserName="reader")
+    iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=policy)
+    key = iam.create_access_key(UserName="reader")["AccessKey"]
+    role = iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument=policy)["Role"]["Arn"]
+    iam.put_role_policy(RoleName=ROLE, PolicyName="read", PolicyDocument=policy)
+    settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
+    return {
+        "url": url,
+        "slow_url": f"http://{host}:{slowly(host, server.server_port)}",
+        "access_key": key["AccessKeyId"],
+        "secret_key": key["SecretAccessKey"],
+        "role_arn": role,
+    }
+
+
+def gs(host: str, content: bytes) -> dict[str, Any]:
+    """Google's, with a public bucket."""
+    from gcp_storage_emulator.server import create_server
+
+    with listen(host) as free:
+        port = int(free.getsockname()[1])
+    create_server(host, port, in_memory=True, default_bucket=BUCKET).start()
+    url = f"http://{host}:{port}"
+    name = urllib.parse.quote(KEY, safe="")
+    request = urllib.request.Request(f"{url}/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name={name}", content)  # noqa: S310
+    request.add_header("Content-Type", "application/x-tar")
+    urllib.request.urlopen(request).close()  # noqa: S310
+    return {"url": url, "slow_url": f"http://{host}:{slowly(host, port)}"}
+
+
+def host_near(node: str) -> str:
+    """This machine's own address on the way to a node."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((node, 9))
+        return str(probe.getsockname()[0])
+
+
+def serve(node: str, namespace: str) -> None:
+    host, content = host_near(node), archive()
+    found = {
+        "pid": os.getpid(),
+        "object": f"{BUCKET}/{KEY}",
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "bytes": len(content),
+        "s3": s3(host, content, ACCOUNT.format(namespace=namespace)),
+        "gs": gs(host, content),
+    }
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    signal.pause()
+
+
+def start(state: Path, node: str, namespace: str) -> None:
+    stop(state)
+    log = state.with_suffix(".log").open("w")
+    process = subprocess.Popen(
+        [sys.executable, __file__, "serve", node, namespace],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+    )  # fmt: skip
+    line = process.stdout.readline() if process.stdout else b""
+    if not line:
+        raise SystemExit(state.with_suffix(".log").read_text())
+    state.touch(mode=0o600)
+    state.write_bytes(line)
+    sys.stdout.write(line.decode())
+
+
+def stop(state: Path) -> None:
+    if state.exists():
+        pid = json.loads(state.read_text())["pid"]
+        command = Path(f"/proc/{pid}/cmdline")
+        if command.exists() and Path(__file__).name in command.read_text():
+            os.kill(pid, signal.SIGTERM)
+        state.unlink()
+
+
+def main() -> None:
+    verb, *rest = sys.argv[1:]
+    if verb == "serve":
+        serve(*rest)
+    elif verb == "start":
+        start(Path(rest[0]), *rest[1:])
+    else:
+        stop(Path(rest[0]))
+
+
+if __name__ == "__main__":
+    main()
