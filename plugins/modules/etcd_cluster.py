@@ -183,7 +183,6 @@ members:
       returned: always
 """
 
-import time
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
@@ -259,18 +258,17 @@ def _present(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]
             check_live(cluster, live)
     elif not ctx.check:
         etcd.check_storage(ctx.cluster, cluster)
-    deadline = time.monotonic() + params["wait_timeout"]
     report = apply_objects(
         ctx.cluster,
         [*etcd.certificates(ctx.cluster, cluster), *manifests(cluster)],
         owner=owner,
         check=ctx.check,
         on_progress=ctx.progress,
-        **{key: params[key] for key in ("force_conflicts", "recreate", "wait", "wait_timeout")},
+        **{key: params[key] for key in ("force_conflicts", "recreate")},
     )
     result = {"url": cluster.url}
     if params["wait"] and not ctx.check:
-        views = etcd.wait(ctx, cluster, timeout=max(5.0, deadline - time.monotonic()))
+        views = etcd.wait(ctx, cluster, timeout=params["wait_timeout"])
         rows = [{"pod": v.pod, "version": v.version, "leads": v.leads, "peers": v.peers} for v in views]
         return ctx.result(report, members=rows, **result)
     return ctx.result(report, **result)

@@ -14,6 +14,7 @@ import typing as t
 from .._kube.engine import delete_objects
 from .._kube.errors import Failed, MusterError
 from .._kube.objects import Manifest, Ref
+from .._kube.ready import stateful_set
 from .._kube.report import Report
 from .._manifests.etcd import METRICS_PORT, EtcdCluster, MemberView, member_view, problems
 from .._manifests.status import rank_of
@@ -96,13 +97,15 @@ def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
 def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]:
     """Until every member is healthy, connected to every other one, and one of them leads."""
     cluster, labels = ctx.cluster, selector(etcd.labels)
+    members = Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace)
 
     def look() -> tuple[list[MemberView], str | None]:
         pods = [
             p for p in cluster.list("v1", "Pod", etcd.namespace, labels) if not p["metadata"].get("deletionTimestamp")
         ]
         views = [_view(cluster, etcd, pod) for pod in pods]
-        return views, "; ".join(problems(etcd.size, views)[:4]) or None
+        # Healthy members of the set as it was are not enough: those with a change have to have come.
+        return views, "; ".join(problems(etcd.size, views)[:4]) or stateful_set(cluster.get(members)).reason or None
 
     goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
     return training.follow(cluster, etcd.namespace, labels, look, goal=goal, timeout=timeout, progress=ctx.progress)
