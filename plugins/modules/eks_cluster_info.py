@@ -22,6 +22,11 @@ options:
     description: Name of the cluster.
     type: str
     required: true
+  roles:
+    description: Names of IAM roles to look for as well, such as those that the cluster or its nodes are to use.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
@@ -55,6 +60,11 @@ addons:
   returned: success
   type: list
   elements: dict
+roles:
+  description: Those of the roles asked for that exist, each with its name, ARN and tags.
+  returned: success
+  type: list
+  elements: dict
 """
 
 import typing as t
@@ -62,12 +72,15 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_info import survey
 from ansible_collections.muster.ml.plugins.module_utils._module.aws import info_main
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {"name": {"type": "str", "required": True}}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "required": True},
+    "roles": {"type": "list", "elements": "str", "default": []},
+}
 
 
 def main() -> None:
     """Run as a module."""
-    info_main(ARGUMENT_SPEC, lambda api, params: survey(api, params["name"]))
+    info_main(ARGUMENT_SPEC, lambda api, params: survey(api, params["name"], params["roles"]))
 
 
 if __name__ == "__main__":

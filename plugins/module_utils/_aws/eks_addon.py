@@ -42,6 +42,11 @@ class EksAddon:
     def _named(self) -> Body:
         return {"clusterName": self.cluster_name, "addonName": self.name}
 
+    @property
+    def _wanted_identities(self) -> list[Body] | None:
+        """One way to roles at a time: where the service account has one by IRSA, those by Pod Identity go."""
+        return [] if self.service_account_role_arn else self.pod_identity_associations
+
     def read(self, api: Api) -> Body | None:
         """The add-on, with the roles of its pod identities and the versions that its cluster could have."""
         found = api.read(self.label, "eks", "describe_addon", **self._named)
@@ -51,7 +56,7 @@ class EksAddon:
         return None
 
     def _identities(self, api: Api, arns: list[str]) -> list[Body]:
-        if self.pod_identity_associations is None:
+        if self._wanted_identities is None:
             return []
         rows = []
         for arn in arns:
@@ -113,9 +118,9 @@ class EksAddon:
         ):
             request["configurationValues"] = as_text(self.configuration_values or {})
         identities = by_account(live.get("_identities", []))
-        wanted = None if self.pod_identity_associations is None else by_account(self.pod_identity_associations)
+        wanted = None if self._wanted_identities is None else by_account(self._wanted_identities)
         if compare.differs("pod_identity_associations", identities, wanted):
-            request["podIdentityAssociations"] = self.pod_identity_associations
+            request["podIdentityAssociations"] = self._wanted_identities
         if not request and live["status"] != "UPDATE_FAILED":
             return []
         if self.resolve_conflicts:

@@ -9,8 +9,10 @@ Private to the collection.
 
 from __future__ import annotations
 
+import typing as t
+
 from .api import Api
-from .plan import Body
+from .plan import Body, tag_dict
 
 # What belongs to a cluster: key of the answer, operation that lists, key of its list, operation that describes, its parameter and key.
 PARTS = (
@@ -19,13 +21,28 @@ PARTS = (
 )
 
 
-def survey(api: Api, name: str) -> Body:
-    """Everything that is known about a cluster; it need not exist."""
+def survey(api: Api, name: str, roles: t.Iterable[str] = ()) -> Body:
+    """Everything that is known about a cluster, and IAM roles around it; none of them need exist."""
     label = f"EKS cluster {name}"
     account = (api.read(label, "sts", "get_caller_identity") or {})["Account"]
     found = api.read(label, "eks", "describe_cluster", name=name)
     parts = {part[0]: _part(api, label, name, *part) if found else [] for part in PARTS}
-    return {"exists": bool(found), "account": account, "cluster": found["cluster"] if found else {}, **parts}
+    known = [role for role in (_role(api, label, role) for role in roles) if role]
+    return {
+        "exists": bool(found),
+        "account": account,
+        "cluster": found["cluster"] if found else {},
+        "roles": known,
+        **parts,
+    }
+
+
+def _role(api: Api, label: str, name: str) -> Body | None:
+    found = api.read(label, "iam", "get_role", RoleName=name)
+    if not found:
+        return None
+    role = found["Role"]
+    return {"RoleName": role["RoleName"], "Arn": role["Arn"], "tags": tag_dict(role.get("Tags"))}
 
 
 def _part(

@@ -22,7 +22,19 @@ TESTS = Path(__file__).resolve().parents[2]
 SECRET = "canary/aws/secret/access/key"
 
 
-class Simulator:
+class Account:
+    """An account where somebody else started the server."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def client(self, service: str) -> Any:
+        """boto3, which shares no code with the collection's modules: the second opinion."""
+        session = boto3.session.Session("AKIAIOSFODNN7EXAMPLE", SECRET, region_name=REGION)
+        return session.client(service, endpoint_url=self.url)
+
+
+class Simulator(Account):
     """A server of its own on a free port, ended by :meth:`stop`."""
 
     def __init__(self, log: Path, *arguments: str) -> None:
@@ -32,7 +44,7 @@ class Simulator:
                 [sys.executable, "-m", "simulators.aws.server", "--port", "0", *arguments],
                 cwd=TESTS, stdout=out, stderr=subprocess.STDOUT, env=bare_environment(),
             )  # fmt: skip
-        self.url = self._address()
+        super().__init__(self._address())
 
     def _address(self) -> str:
         """Where it listens: it says so once it does."""
@@ -60,11 +72,6 @@ class Simulator:
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         }
-
-    def client(self, service: str) -> Any:
-        """boto3, which shares no code with the collection's modules: the second opinion."""
-        session = boto3.session.Session("AKIAIOSFODNN7EXAMPLE", SECRET, region_name=REGION)
-        return session.client(service, endpoint_url=self.url)
 
     def ask(self, name: str, body: Any = None) -> Any:
         """Use the side door."""
@@ -98,5 +105,11 @@ class Simulator:
 
 
 def bare_environment() -> dict[str, str]:
-    """This process's environment without anything that could lead to a real account."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "BOTO_"))}
+    """This process's environment without anything that could lead to a real account.
+
+    Compiled Python is kept, even where whoever runs the tests forbids it: every task of a playbook is a process of its own, and
+    compiling the AWS library anew for each would take most of the time.
+    """
+    forbidden = ("AWS_", "BOTO_", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(forbidden)}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(TESTS.parent / "build" / "pycache")}

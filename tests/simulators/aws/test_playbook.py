@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """playbooks/eks.yml with the roles eks_network, eks_cluster, eks_nodegroups, efs_filesystem and s3_artifacts: one account's life.
 
-The tests stand on each other, in order: plan, a node group that fails, the run that mends it, again.
+The tests stand on each other, in order: plan, a node group that fails, the run that mends it, again, later changes, what is not
+ours in the way, a cluster that somebody else made, teardown. What somebody else has in the account is there from the beginning.
 """
 
 from __future__ import annotations
@@ -22,10 +23,21 @@ import pytest
 
 from simulators.aws.apiserver import ApiServer
 from simulators.aws.client import REGION, SECRET, Simulator
+from simulators.aws.holdings import holdings
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "k8s-aws-v1.canary-token-of-the-cluster"
-OWNER = {"Key": "muster.ml/owner", "Value": "muster"}
+VIEWER = {
+    "principal_arn": "arn:aws:iam::123456789012:role/viewer",
+    "policies": [
+        {
+            "policy_arn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy",
+            "access_scope": {"type": "cluster"},
+        }
+    ],
+}
+NAMES = ("muster", "theirs")
+DATA_TOO = {"efs_filesystem_remove_data": True, "s3_artifacts_remove_data": True}
 SYSTEM = {"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 2, "max_size": 4}}
 GPU = {
     "name": "gpu",
@@ -86,7 +98,7 @@ def api_server(folder: Path) -> Iterator[ApiServer]:
 @pytest.fixture(scope="module")
 def aws(folder: Path, api_server: ApiServer) -> Iterator[Simulator]:
     simulator = Simulator(
-        folder / "server.log", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca)
+        folder / "server.log", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca), "--polls", "1"
     )
     yield simulator
     simulator.stop()
@@ -102,9 +114,9 @@ def play(aws: Simulator, folder: Path) -> Play:
         "kind": "ExecCredential",
         "status": {"token": TOKEN},
     }
-    wanted = f"--region {REGION} eks get-token --cluster-name muster --output json"
+    wanted = " | ".join(f'"--region {REGION} eks get-token --cluster-name {name} --output json"' for name in NAMES)
     command.write_text(
-        f'#!/bin/sh\n[ "$*" = "{wanted}" ] || exit 64\necho \'{json.dumps(credential)}\'\n', encoding="utf-8"
+        f"#!/bin/sh\ncase \"$*\" in {wanted}) echo '{json.dumps(credential)}' ;; *) exit 64 ;; esac\n", encoding="utf-8"
     )
     command.chmod(0o755)
     script = folder / "train.py"
@@ -113,14 +125,61 @@ def play(aws: Simulator, folder: Path) -> Play:
         "muster_kubeconfig": str(folder / "kubeconfig"),
         "eks_cluster_public_access_cidrs": ["203.0.113.0/24"],
         "eks_nodegroups_groups": [SYSTEM, GPU],
+        "eks_network_zones": [f"{REGION}a", f"{REGION}b"],
+        "eks_network_nat": "per_zone",
         "eks_network_delete_delay": 1,
+        "efs_filesystem_delete_delay": 1,
         "s3_artifacts_uploads": [{"src": str(script), "object": "elastic/train.py"}],
     }
     return Play(aws, folder, settings)
 
 
-def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(play: Play, aws: Simulator) -> None:
-    done = play("eks", "--check")
+def made_by_boto3(aws: Simulator) -> None:
+    """A network, roles, a cluster with nodes and an add-on, a bucket and a file system, as somebody else would have them."""
+    ec2, iam, eks, s3, efs = (aws.client(service) for service in ("ec2", "iam", "eks", "s3", "efs"))
+    vpc = ec2.create_vpc(CidrBlock="10.99.0.0/16")["Vpc"]["VpcId"]
+    subnets = [
+        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.99.{n}.0/24", AvailabilityZone=f"{REGION}{'ab'[n]}")["Subnet"][
+            "SubnetId"
+        ]
+        for n in range(2)
+    ]
+    roles = {}
+    for who, policy in (("eks", "AmazonEKSClusterPolicy"), ("ec2", "AmazonEKSWorkerNodePolicy")):
+        trust = {"Effect": "Allow", "Principal": {"Service": f"{who}.amazonaws.com"}, "Action": "sts:AssumeRole"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+        roles[who] = iam.create_role(RoleName=f"theirs-{who}", AssumeRolePolicyDocument=document)["Role"]["Arn"]
+        iam.attach_role_policy(RoleName=f"theirs-{who}", PolicyArn=f"arn:aws:iam::aws:policy/{policy}")
+    eks.create_cluster(
+        name="theirs",
+        version="1.34",
+        roleArn=roles["eks"],
+        resourcesVpcConfig={"subnetIds": subnets},
+        accessConfig={"authenticationMode": "API"},
+    )
+    while eks.describe_cluster(name="theirs")["cluster"]["status"] != "ACTIVE":
+        """The simulator goes on with each look."""
+    eks.create_nodegroup(clusterName="theirs", nodegroupName="theirs", nodeRole=roles["ec2"], subnets=subnets)
+    eks.create_addon(clusterName="theirs", addonName="coredns")
+    s3.create_bucket(Bucket="theirs", CreateBucketConfiguration={"LocationConstraint": REGION})
+    s3.put_object(Bucket="theirs", Key="train.py", Body=b"print(1)")
+    efs.create_file_system(CreationToken="somebody-elses")
+    for _ in range(3):
+        holdings(aws)
+
+
+@pytest.fixture(scope="module")
+def before(aws: Simulator) -> dict[str, Any]:
+    """What somebody else has in the account, before Muster comes."""
+    made_by_boto3(aws)
+    return holdings(aws)
+
+
+def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(
+    before: dict[str, Any], play: Play, aws: Simulator
+) -> None:
+    aws.clear()
+    done = play("eks", "--check", eks_network_zones=[])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
     assert aws.attempts() == []
     assert recap(done)["changed"] >= 20
@@ -130,19 +189,23 @@ def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(play: P
         "Cluster",
         "Node groups",
         "File system",
+        "Role of the driver",
         "Bucket",
         "Role that reads the bucket",
     ):
         assert f": {name}]" in done.stdout
     assert not Path(play.settings["muster_kubeconfig"]).exists()
+    assert holdings(aws) == before
 
 
 def test_nodes_that_cannot_start_end_the_run_with_their_reason(play: Play, aws: Simulator) -> None:
+    """Throttling and roles that are not seen yet do not: they are ridden out."""
     issue = {"code": "InsufficientFreeAddresses", "message": "no addresses in us-west-2a", "resourceIds": ["subnet-1"]}
     aws.fault("create_failed", "CreateNodegroup", **issue)
-    aws.fault("role_not_visible", "CreateCluster", times=2)
-    aws.fault("throttle", "CreateSubnet", times=2)
-    aws.fault("throttle", "CreateAddon", times=2)
+    for operation in ("CreateCluster", "CreateNodegroup"):
+        aws.fault("role_not_visible", operation, times=2)
+    for operation in ("DescribeVpcs", "CreateSubnet", "CreateRole", "CreateAddon"):
+        aws.fault("throttle", operation, times=2)
     done = play("eks")
     assert done.returncode != 0
     assert recap(done)["failed"] == 1
@@ -154,8 +217,12 @@ def test_nodes_that_cannot_start_end_the_run_with_their_reason(play: Play, aws: 
 
 
 def test_the_next_run_mends_it(play: Play, aws: Simulator) -> None:
+    aws.fault("role_not_visible", "CreatePodIdentityAssociation", times=2)
+    aws.fault("throttle", "CreateMountTarget", times=2)
+    aws.fault("throttle", "PutPublicAccessBlock")
     done = play("eks")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
+    assert aws.ask("faults") == []
     eks = aws.client("eks")
     groups = {n: eks.describe_nodegroup(clusterName="muster", nodegroupName=n)["nodegroup"] for n in ("system", "gpu")}
     assert {group["status"] for group in groups.values()} == {"ACTIVE"}
@@ -184,14 +251,169 @@ def test_doors_are_closed(aws: Simulator) -> None:
     attached = iam.list_attached_role_policies(RoleName="muster-eks-node")["AttachedPolicies"]
     assert not [p["PolicyName"] for p in attached if "S3" in p["PolicyName"]]
     assert iam.list_role_policies(RoleName="muster-eks-node")["PolicyNames"] == []
-    bucket = aws.client("s3").list_buckets()["Buckets"][0]["Name"]
+    bucket = next(b["Name"] for b in aws.client("s3").list_buckets()["Buckets"] if b["Name"].startswith("muster-"))
     assert all(aws.client("s3").get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"].values())
     allowed = iam.get_role_policy(RoleName="muster-artifacts-read", PolicyName="read")["PolicyDocument"]["Statement"]
     assert sorted(action for row in allowed for action in row["Action"]) == ["s3:GetObject", "s3:ListBucket"]
 
 
+def ways_out(aws: Simulator) -> list[tuple[str, str]]:
+    """The zone of each of our subnets, and where its way out is: the zone of a NAT gateway, or the internet itself."""
+    ec2 = aws.client("ec2")
+    ours = [{"Name": "tag:muster.ml/owner", "Values": ["muster"]}]
+    tables = ec2.describe_route_tables(Filters=ours)["RouteTables"]
+    ways = {
+        row["SubnetId"]: next(r for r in table["Routes"] if r.get("DestinationCidrBlock") == "0.0.0.0/0")
+        for table in tables
+        for row in table["Associations"]
+    }
+    subnets = {row["SubnetId"]: row for row in ec2.describe_subnets(Filters=ours)["Subnets"]}
+    assert (len(tables), ways.keys()) == (3, subnets.keys())
+    state = [{"Name": "state", "Values": ["available"]}]
+    gateways = {row["NatGatewayId"]: row["SubnetId"] for row in ec2.describe_nat_gateways(Filters=state)["NatGateways"]}
+    places = {name: subnets[subnet]["AvailabilityZone"] for name, subnet in gateways.items()}
+    zones = {name: subnet["AvailabilityZone"] for name, subnet in subnets.items()}
+    return sorted((zones[name], places.get(way.get("NatGatewayId"), "internet")) for name, way in ways.items())
+
+
+def test_every_private_subnet_has_the_way_out_of_its_zone(aws: Simulator) -> None:
+    assert ways_out(aws) == [(f"{REGION}{zone}", way) for zone in "ab" for way in ("internet", f"{REGION}{zone}")]
+
+
+def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
+    """Version, labels, taints, tags, sizes, policies, NAT, throughput, a mount target less, and IRSA for Pod Identity."""
+    eks, efs, ec2, iam = aws.client("eks"), aws.client("efs"), aws.client("ec2"), aws.client("iam")
+    subnets = eks.describe_cluster(name="muster")["cluster"]["resourcesVpcConfig"]["subnetIds"]
+    gpu = {**GPU, "scaling_config": {"min_size": 0, "max_size": 8}, "labels": {"pool": "big"}, "taints": []}
+    shell = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+    play.settings |= {
+        "muster_eks_version": "1.35",
+        "muster_aws_tags": {"team": "ml"},
+        "muster_eks_identity": "irsa",
+        "eks_nodegroups_groups": [SYSTEM, gpu],
+        "eks_nodegroups_role_policies": [shell],
+        "eks_cluster_access_entries": [VIEWER],
+        "eks_network_nat": "single",
+        "efs_filesystem_throughput_mode": "bursting",
+        "efs_filesystem_subnet_ids": subnets[:1],
+    }
+    done = play("eks")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
+    cluster = eks.describe_cluster(name="muster")["cluster"]
+    group = eks.describe_nodegroup(clusterName="muster", nodegroupName="gpu")["nodegroup"]
+    assert (cluster["version"], group["version"]) == ("1.35", "1.35")
+    assert cluster["tags"] == group["tags"] == {"muster.ml/owner": "muster", "team": "ml"}
+    assert (group["scalingConfig"]["maxSize"], group["labels"], group["taints"]) == (8, {"pool": "big"}, [])
+    found = eks.list_associated_access_policies(clusterName="muster", principalArn=VIEWER["principal_arn"])
+    assert [row["policyArn"] for row in found["associatedAccessPolicies"]] == [VIEWER["policies"][0]["policy_arn"]]
+    attached = iam.list_attached_role_policies(RoleName="muster-eks-node")["AttachedPolicies"]
+    assert shell in [row["PolicyArn"] for row in attached]
+    system = efs.describe_file_systems(CreationToken="muster")["FileSystems"][0]
+    targets = efs.describe_mount_targets(FileSystemId=system["FileSystemId"])["MountTargets"]
+    assert (system["ThroughputMode"], [row["SubnetId"] for row in targets]) == ("bursting", subnets[:1])
+    assert {way for _zone, way in ways_out(aws)} == {"internet", f"{REGION}a"}
+    assert (len(holdings(aws)["NAT gateway"]), len(ec2.describe_addresses()["Addresses"])) == (1, 1)
+    assert eks.list_pod_identity_associations(clusterName="muster")["associations"] == []
+    issuer = cluster["identity"]["oidc"]["issuer"].removeprefix("https://")
+    for role, who in (("artifacts-read", "ml:elastic"), ("efs-csi", "kube-system:efs-csi-controller-sa")):
+        trust = iam.get_role(RoleName=f"muster-{role}")["Role"]["AssumeRolePolicyDocument"]["Statement"]
+        assert [row["Action"] for row in trust] == ["sts:AssumeRoleWithWebIdentity"]
+        assert trust[0]["Condition"]["StringEquals"][f"{issuer}:sub"] == f"system:serviceaccount:{who}"
+
+
+def test_after_the_changes_nothing_is_changed(play: Play, aws: Simulator) -> None:
+    aws.clear()
+    again = play("eks")
+    assert (again.returncode, recap(again)["changed"], aws.attempts()) == (0, 0, []), again.stdout[-3000:]
+
+
+@pytest.mark.parametrize("kind", ["role", "add-on", "access entry"])
+def test_what_is_not_ours_is_refused_and_left_alone(play: Play, aws: Simulator, kind: str) -> None:
+    """One after the other loses its tag, as if somebody else had made it."""
+    iam, eks = aws.client("iam"), aws.client("eks")
+    role, tag = "muster-eks-node", {"muster.ml/owner": "muster"}
+    addon = eks.describe_addon(clusterName="muster", addonName="coredns")["addon"]["addonArn"]
+    entry = eks.describe_access_entry(clusterName="muster", principalArn=VIEWER["principal_arn"])["accessEntry"]
+    arn, part, message = {
+        "role": ("", "eks_nodegroups", f"There is an IAM role {role} that Muster did not make"),
+        "add-on": (addon, "eks_nodegroups", "EKS add-on coredns of cluster muster exists and does not carry the tag"),
+        "access entry": (entry["accessEntryArn"], "eks_cluster_configure", "somebody else made it"),
+    }[kind]
+    if arn:
+        eks.untag_resource(resourceArn=arn, tagKeys=list(tag))
+    else:
+        iam.untag_role(RoleName=role, TagKeys=list(tag))
+    aws.clear()
+    done = play("eks", "--tags", part)
+    assert (recap(done)["failed"], recap(done)["changed"], aws.attempts()) == (1, 0, []), done.stdout[-3000:]
+    assert message in " ".join(done.stdout.split())
+    if arn:
+        eks.tag_resource(resourceArn=arn, tags=tag)
+    else:
+        iam.tag_role(RoleName=role, Tags=[{"Key": key, "Value": value} for key, value in tag.items()])
+
+
+def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, aws: Simulator, folder: Path) -> None:
+    there = holdings(aws)
+    kubeconfig = folder / "theirs.kubeconfig"
+    adopted = {
+        "muster_eks_name": "theirs",
+        "muster_eks_version": "1.34",
+        "muster_kubeconfig": str(kubeconfig),
+        "eks_manage_cluster": False,
+        "eks_nodegroups_groups": [{**SYSTEM, "name": "ours"}],
+        "efs_filesystem_subnet_ids": [],
+    }
+    kubeconfig.write_text("somebody else's\n", encoding="utf-8")
+    aws.clear()
+    refused = play("eks", **adopted)
+    assert (recap(refused)["failed"], aws.attempts()) == (1, [])
+    assert "is not the kubeconfig that Muster writes for theirs" in " ".join(refused.stdout.split())
+    assert kubeconfig.read_text(encoding="utf-8") == "somebody else's\n"
+    kubeconfig.unlink()
+    done = play("eks", **adopted)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
+    now = holdings(aws)
+    for kind in ("VPC", "cluster", "add-on", "OpenID Connect provider"):
+        assert now[kind] == there[kind]
+    assert now["node group"].keys() - there["node group"].keys() == {"theirs/ours"}
+    targets = [row for name, row in now["mount target"].items() if name not in there["mount target"]]
+    assert sorted(row["SubnetId"] for row in targets) == sorted(
+        now["cluster"]["theirs"]["resourcesVpcConfig"]["subnetIds"]
+    )
+    gone = play("eks_teardown", **adopted, **DATA_TOO)
+    assert gone.returncode == 0, gone.stdout[-3000:] + gone.stderr[-500:]
+    assert holdings(aws) == there
+    assert kubeconfig.exists()
+
+
+def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, aws: Simulator, before: dict[str, Any]) -> None:
+    """Something in a subnet, the VPC and a security group lingers; each is tried again."""
+    for operation in ("DeleteSubnet", "DeleteSecurityGroup", "DetachInternetGateway", "DeleteVpc"):
+        aws.fault("dependency", operation)
+    done = play("eks_teardown")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
+    assert aws.ask("faults") == []
+    after = holdings(aws)
+    left = {kind: after[kind].keys() - before[kind].keys() for kind in after if after[kind] != before[kind]}
+    assert {kind: len(names) for kind, names in left.items()} == {"file system": 1, "bucket": 1}
+    assert not Path(play.settings["muster_kubeconfig"]).exists()
+
+
+def test_teardown_with_data_leaves_the_account_as_it_was(play: Play, aws: Simulator, before: dict[str, Any]) -> None:
+    done = play("eks_teardown", **DATA_TOO)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
+    assert holdings(aws) == before
+
+
+def test_where_nothing_is_left_teardown_does_nothing(play: Play, aws: Simulator) -> None:
+    aws.clear()
+    again = play("eks_teardown", **DATA_TOO)
+    assert (again.returncode, recap(again)["changed"], aws.attempts()) == (0, 0, [])
+
+
 def test_no_output_showed_a_secret(play: Play) -> None:
-    assert play.outputs
+    assert len(play.outputs) >= 14
     for output in play.outputs:
         assert SECRET not in output
         assert TOKEN not in output

@@ -105,6 +105,11 @@ def _associate(account: Account, cluster: Cluster, params: Body, addon: str) -> 
     return arns
 
 
+def _dissociate(cluster: Cluster, item: Item) -> None:
+    for arn in item.body["podIdentityAssociations"]:
+        cluster.associations.pop(arn.rsplit("/", 1)[-1], None)
+
+
 def describe(account: Account, params: Body) -> Body:
     cluster = account.cluster(params["clusterName"])
     _find(cluster, params["addonName"]).look()
@@ -125,6 +130,7 @@ def change(account: Account, params: Body) -> Body:
     after = {"addonVersion": version}
     after |= {k: params[k] for k in ("serviceAccountRoleArn", "configurationValues") if k in params}
     if "podIdentityAssociations" in params:
+        _dissociate(cluster, item)
         after["podIdentityAssociations"] = _associate(account, cluster, params, params["addonName"])
     return update(cluster, item, "AddonUpdate", lambda: item.body.update(after | {"status": "ACTIVE"}))
 
@@ -132,7 +138,7 @@ def change(account: Account, params: Body) -> Body:
 def delete(account: Account, params: Body) -> Body:
     cluster = account.cluster(params["clusterName"])
     item = _find(cluster, params["addonName"])
-    cluster.addons.remove_later(params["addonName"])
+    cluster.addons.remove_later(params["addonName"], lambda: _dissociate(cluster, item))
     return {"addon": show(item)}
 
 

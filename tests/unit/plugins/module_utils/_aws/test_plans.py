@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api, too_early
 from ansible_collections.muster.ml.plugins.module_utils._aws.converge import Patience, Wish, converge
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import as_value, check_version
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, as_value, check_version
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
 from ansible_collections.muster.ml.plugins.module_utils._aws.errors import (
@@ -132,6 +132,16 @@ def test_order_is_no_difference() -> None:
     assert same_members(["a", "b"], ["b", "a"]) is None
     assert same_members(["a"], ["b", "a"]) == ["b", "a"]
     assert same_members(None, []) is None
+
+
+def test_an_addon_has_one_way_to_its_role() -> None:
+    identities = [{"serviceAccount": "controller", "roleArn": "role"}]
+    live: Body = {"addonArn": "arn:a", "status": "ACTIVE", "addonVersion": "v1", "_identities": identities}
+    wanted = EksAddon("c", "a", service_account_role_arn="role")
+    request = {"addonName": "a", "podIdentityAssociations": [], "serviceAccountRoleArn": "role"}
+    assert steps(wanted.plan(live)) == [("update_addon", request)]
+    assert steps(wanted.plan({**live, "serviceAccountRoleArn": "role", "_identities": []})) == []
+    assert steps(EksAddon("c", "a").plan(live)) == []
 
 
 def test_addon_values_and_versions() -> None:
