@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import typing as t
 from collections.abc import Sequence
 
@@ -96,10 +97,9 @@ def unbound(cluster: Cluster, claim: Ref) -> str:
         return ""
     if found is None:
         return f"{claim} does not exist"
-    try:
+    events: Sequence[Manifest] = ()
+    with contextlib.suppress(Forbidden):
         events = cluster.list("v1", "Event", claim.namespace)
-    except Forbidden:
-        events = []
     told = [
         row
         for row in events

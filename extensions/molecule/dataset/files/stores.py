@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Object stores on this machine, at its address on the cluster's bridge: S3 (moto, which checks signatures and policies) and
-Google Cloud Storage (gcp-storage-emulator). Each has the same archive, and a second port where it comes at 512 KiB a second.
+Google Cloud Storage (gcp-storage-emulator). Each has the same archive, and a second port where it comes at 128 KiB a second.
 
     stores.py start STATE NODE_ADDRESS NAMESPACE     says as JSON where and what they are
     stores.py stop STATE
@@ -32,7 +32,7 @@ from typing import Any
 BUCKET, KEY = "sets", "vision/data.tar"
 ROLE = "reads-sets"
 ACCOUNT = "system:serviceaccount:{namespace}:reader"
-SLOW = 512 << 10
+SLOW = 128 << 10
 READS = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{BUCKET}/*"}
 
 
