@@ -175,7 +175,7 @@ class Training:
 
     def run(self) -> None:
         parallel = nn.parallel.DistributedDataParallel(self.model)
-        told = 0.0
+        told, began = 0.0, time.monotonic()
         while self.epoch < self.options.epochs:
             for inputs, labels in self.batches():
                 loss = nn.functional.cross_entropy(parallel(inputs.to(self.device)), labels.to(self.device))
@@ -190,6 +190,8 @@ class Training:
                     say(
                         "step", world_size=self.world_size, epoch=self.epoch, step=self.step, loss=round(loss.item(), 4)
                     )
+                time.sleep(max(0.0, began + self.options.step_time - time.monotonic()))
+                began = time.monotonic()
             self.end_epoch()
 
     def batches(self) -> DataLoader[Any]:
@@ -234,6 +236,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=60, help="of all workers together")
     parser.add_argument("--width", type=int, default=256, help="of the hidden layers: the work of a step")
+    parser.add_argument(
+        "--step-time", type=float, default=0.0, help="seconds that a step takes at least: a larger model's"
+    )
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--timeout", type=float, default=60, help="seconds without an answer of the other workers")
