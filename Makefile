@@ -23,6 +23,7 @@ run: ## the main job: a cluster on this machine, the systems on it, a model trai
 	@scripts/play site.yml -i $(INVENTORY) $(ARGS)
 
 prove: ## check every claim, faults included, on a local cluster made for it: make prove SYSTEMS=persia
+	@case ",$(SYSTEMS)," in *,eks,*) scripts/setup test ;; esac # the simulated account
 	@scripts/play playbooks/prove.yml -i inventories/local \
 		-e '{prove_systems: [$(SYSTEMS)], prove_faults: true, prove_remove_cluster: true}' \
 		-e local_cluster_name=prove -e local_cluster_audit_log=/var/log/muster/prove/audit.log $(ARGS)
