@@ -208,7 +208,10 @@ options:
         elements: str
         default: [ReadWriteMany]
   backoff_limit:
-    description: How many pods may fail before the job has failed. Pods that were evicted or asked to end do not count.
+    description:
+      - How many pods may fail before the job has failed. Pods that were evicted or asked to end do not count.
+      - Kubernetes waits 10 seconds before it makes the pod of an index again, twice as long after each loss of that index. It keeps a lost
+        pod until then, so delete a job that trains before its namespace, or the namespace waits for it.
     type: int
     default: 6
   ttl_seconds_after_finished:
