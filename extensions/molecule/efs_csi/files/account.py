@@ -32,16 +32,22 @@ def client(url: str, service: str) -> Any:
     return session.client(service, endpoint_url=url)
 
 
-def role(url: str, name: str, principal: str, policy: str) -> str:
+def role(url: str, name: str, service: str, policy: str) -> str:
+    """One that a service may take, and accounts of the cluster by its identity provider."""
     iam = client(url, "iam")
-    statement = {"Effect": "Allow", "Principal": {"Service": principal}, "Action": ["sts:AssumeRole", "sts:TagSession"]}
-    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    provider = {"Federated": "arn:aws:iam::123456789012:oidc-provider/of-the-cluster"}
+    statements = [
+        {"Effect": "Allow", "Principal": {"Service": service}, "Action": ["sts:AssumeRole", "sts:TagSession"]},
+        {"Effect": "Allow", "Principal": provider, "Action": "sts:AssumeRoleWithWebIdentity"},
+    ]
+    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
     made = iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)["Role"]["Arn"]
     iam.attach_role_policy(RoleName=name, PolicyArn=f"arn:aws:iam::aws:policy/{policy}")
     return str(made)
 
 
 def start(state: Path) -> dict[str, Any]:
+    stop(state)
     simulator = Simulator(state.with_suffix(".log"))
     url = simulator.url
     control = role(url, "control", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
