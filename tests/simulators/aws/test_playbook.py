@@ -164,7 +164,7 @@ def made_by_boto3(aws: Simulator) -> None:
     s3.create_bucket(Bucket="theirs", CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_object(Bucket="theirs", Key="train.py", Body=b"print(1)")
     efs.create_file_system(CreationToken="somebody-elses")
-    for _ in range(3):
+    for _look in range(3):
         holdings(aws)
 
 
