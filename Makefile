@@ -10,6 +10,10 @@ KUBECONFIG ?= $(HOME)/.kube/muster-muster.kubeconfig
 # More options for ansible-playbook: make run ARGS='--check --diff'
 ARGS ?=
 
+# Where the environment forbids it, too: every one of many short processes would compile Ansible anew, which doubles its start.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run prove test bench clean
 
