@@ -501,7 +501,8 @@ class HttpCluster:
         return self._checked(answer, verb=verb, ref=ref, what=str(ref))
 
     def _served(self, api_version: str, kind: str) -> Resource:
-        resource = self.resource(api_version, kind)
+        # Asked again before giving up: a definition may be established a moment before discovery knows of it.
+        resource = self.resource(api_version, kind) or self.resource(api_version, kind, refresh=True)
         if resource is None:
             raise NotFound(f"The cluster does not serve {kind} of {api_version}.")
         return resource

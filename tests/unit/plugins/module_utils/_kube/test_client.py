@@ -286,6 +286,18 @@ def test_unknown_kinds_are_looked_up_once_per_group_version(server: Server, kube
     assert kube.resource("x.io/v1", "Foo", refresh=True) is None
 
 
+def test_a_kind_that_discovery_did_not_know_yet_is_looked_up_again_for_a_write(
+    server: Server, kube: HttpCluster
+) -> None:
+    foo = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "a", "namespace": "ml"}}
+    listing = {"resources": [{"name": "foos", "kind": "Foo", "namespaced": True}]}
+    server.replies = [status(404), (200, {}, {}), (200, listing, {}), (200, foo, {})]
+    assert kube.resource("x.io/v1", "Foo") is None
+    with pytest.raises(NotFound, match=r"does not serve Foo of x.io/v1"):
+        kube.apply(foo, dry_run=False)
+    assert kube.apply(foo, dry_run=False) == foo
+
+
 def test_kinds_come_from_aggregated_discovery(server: Server, kube: HttpCluster) -> None:
     def resource(name: str, kind: str, *verbs: str) -> dict[str, t.Any]:
         return {"resource": name, "responseKind": {"kind": kind}, "scope": "Namespaced", "verbs": list(verbs)}
