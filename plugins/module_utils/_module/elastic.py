@@ -210,8 +210,9 @@ def _settled(ctx: Context, job: ElasticJob, status: JobStatus, seen: World) -> t
             raise training.failed(ctx.cluster, now)
         if now.state == "Succeeded" or (goal == "running" and met.nodes == job.replicas):
             return (now, met), None
-        said = f"{now.state}; {met.nodes or 0} of {job.replicas} pods have met; epoch {met.epoch}, step {met.step}"
-        return (now, met), said + _because(now, met)
+        said = f"{now.state}; {met.nodes or 0} of {job.replicas} pods have met"
+        trained = "" if met.step is None else f"; epoch {met.epoch}, step {met.step}"
+        return (now, met), said + trained + _because(now, met)
 
     title = f"Elastic job {job.namespace}/{job.name} is not {goal}"
     selector = training.selector_of("elastic_job", job.name, "native")
