@@ -289,13 +289,13 @@ def test_unknown_kinds_are_looked_up_once_per_group_version(server: Server, kube
 def test_a_kind_that_discovery_did_not_know_yet_is_looked_up_again_for_a_write(
     server: Server, kube: HttpCluster
 ) -> None:
-    foo = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "a", "namespace": "ml"}}
+    wanted = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "a", "namespace": "ml"}}
     listing = {"resources": [{"name": "foos", "kind": "Foo", "namespaced": True}]}
-    server.replies = [status(404), (200, {}, {}), (200, listing, {}), (200, foo, {})]
+    server.replies = [status(404), (200, {}, {}), (200, listing, {}), (200, wanted, {})]
     assert kube.resource("x.io/v1", "Foo") is None
     with pytest.raises(NotFound, match=r"does not serve Foo of x.io/v1"):
-        kube.apply(foo, dry_run=False)
-    assert kube.apply(foo, dry_run=False) == foo
+        kube.apply(wanted, dry_run=False)
+    assert kube.apply(wanted, dry_run=False) == foo
 
 
 def test_kinds_come_from_aggregated_discovery(server: Server, kube: HttpCluster) -> None:
