@@ -295,7 +295,7 @@ def test_a_kind_that_discovery_did_not_know_yet_is_looked_up_again_for_a_write(
     assert kube.resource("x.io/v1", "Foo") is None
     with pytest.raises(NotFound, match=r"does not serve Foo of x.io/v1"):
         kube.apply(wanted, dry_run=False)
-    assert kube.apply(wanted, dry_run=False) == foo
+    assert kube.apply(wanted, dry_run=False) == wanted
 
 
 def test_kinds_come_from_aggregated_discovery(server: Server, kube: HttpCluster) -> None:
