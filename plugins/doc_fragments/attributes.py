@@ -69,3 +69,18 @@ attributes:
   action:
     support: full
 """
+
+    # Modules that work on a host and need no cluster.
+    HOST = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+  diff_mode:
+    support: none
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+"""

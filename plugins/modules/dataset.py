@@ -20,6 +20,7 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod
 options:
   name:
     description: Name of the data set. At most 50 characters.
@@ -87,61 +88,24 @@ options:
     description: Image with C(python3), 3.9 or newer.
     type: str
     default: docker.io/library/python:3.12-slim-bookworm
-  image_pull_policy:
-    description: When the node fetches the image. Without it V(IfNotPresent).
-    type: str
-    choices: [Always, IfNotPresent, Never]
-  image_pull_secrets:
-    description: Names of Secrets with registry credentials.
-    type: list
-    elements: str
   env:
     description: Environment variables of the pod.
-    type: list
-    elements: dict
-    suboptions:
-      name:
-        description: Name of the variable.
-        type: str
-        required: true
-      value:
-        description: Its value.
-        type: str
-      value_from:
-        description: Where its value comes from, as in the Kubernetes API.
-        type: dict
   resources:
     description: C(requests) and C(limits) of the pod, as in the Kubernetes API.
-    type: dict
-  node_selector:
-    description: Labels that a node must have.
-    type: dict
   tolerations:
     description: Taints that the pod tolerates, as in the Kubernetes API.
-    type: list
-    elements: dict
-  affinity:
-    description: As in the Kubernetes API.
-    type: dict
   topology_spread_constraints:
     description: As in the Kubernetes API.
-    type: list
-    elements: dict
   priority_class_name:
     description: PriorityClass of the pod.
-    type: str
   service_account_name:
     description: ServiceAccount of the pod, for Workload Identity, IRSA or Pod Identity.
-    type: str
   termination_grace_period_seconds:
     description: Seconds that the pod has to end.
-    type: int
   pod_security_context:
     description: Security context of the pod, instead of the restricted default.
-    type: dict
   security_context:
     description: Security context of the container, instead of the restricted default.
-    type: dict
   backoff_limit:
     description: How often a pod may fail before the Job gives up. A wrong checksum ends it at once.
     type: int

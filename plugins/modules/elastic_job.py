@@ -25,6 +25,7 @@ extends_documentation_fragment:
   - muster.ml.apply
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod
 options:
   name:
     description: Name of the job, of its Service, and the beginning of its pods' names.
@@ -111,68 +112,10 @@ options:
       - V(false) for a script that has to set something up before torch is imported.
     type: bool
     default: true
-  image:
-    description: Image of the pods. Needed with O(state=present).
-    type: str
-  image_pull_policy:
-    description: When the node fetches the image. Without it V(IfNotPresent).
-    type: str
-    choices: [Always, IfNotPresent, Never]
-  image_pull_secrets:
-    description: Names of Secrets with registry credentials.
-    type: list
-    elements: str
   volumes:
     description: Volumes of the pods, as in the Kubernetes API.
     type: list
     elements: dict
-  env:
-    description: Environment variables of the pods.
-    type: list
-    elements: dict
-    suboptions:
-      name:
-        description: Name of the variable.
-        type: str
-        required: true
-      value:
-        description: Its value.
-        type: str
-      value_from:
-        description: Where its value comes from, as in the Kubernetes API.
-        type: dict
-  resources:
-    description: C(requests) and C(limits) as in the Kubernetes API. Extended resources need both to be equal; one of them is enough.
-    type: dict
-  node_selector:
-    description: Labels that a node must have.
-    type: dict
-  tolerations:
-    description: Taints that the pods tolerate, as in the Kubernetes API.
-    type: list
-    elements: dict
-  affinity:
-    description: As in the Kubernetes API.
-    type: dict
-  topology_spread_constraints:
-    description: As in the Kubernetes API. Without a C(labelSelector) a constraint is about the job's own pods.
-    type: list
-    elements: dict
-  priority_class_name:
-    description: PriorityClass of the pods.
-    type: str
-  service_account_name:
-    description: ServiceAccount of the pods. Without it they get no token for the API server.
-    type: str
-  termination_grace_period_seconds:
-    description: Seconds that a pod has to save its state when it is stopped.
-    type: int
-  pod_security_context:
-    description: Security context of the pods, instead of the restricted default with user 1000. V({}) for none.
-    type: dict
-  security_context:
-    description: Security context of the container, instead of the restricted default. V({}) for none.
-    type: dict
   volume_mounts:
     description: Mounts of the volumes, as in the Kubernetes API.
     type: list

@@ -15,6 +15,8 @@ description:
   - Members on Kubernetes get theirs from M(muster.ml.etcd_cluster).
 author:
   - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.attributes.host
 options:
   name:
     description: Name of the cluster.
@@ -30,16 +32,6 @@ options:
     description: Name of each member with the address that clients and other members use.
     type: dict
     required: true
-attributes:
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
-  idempotent:
-    support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 requirements:
   - cryptography (ansible-core brings it)
 """

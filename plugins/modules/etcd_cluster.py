@@ -21,6 +21,7 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod
 options:
   name:
     description: Name of the cluster and of its client Service.
@@ -60,61 +61,26 @@ options:
     description: Image of the members, with a version or digest.
     type: str
     default: quay.io/coreos/etcd:v3.5.35
-  image_pull_policy:
-    description: When the node fetches the image. Without it V(IfNotPresent).
-    type: str
-    choices: [Always, IfNotPresent, Never]
-  image_pull_secrets:
-    description: Names of Secrets with registry credentials.
-    type: list
-    elements: str
   env:
     description: Environment variables of the members.
-    type: list
-    elements: dict
-    suboptions:
-      name:
-        description: Name of the variable.
-        type: str
-        required: true
-      value:
-        description: Its value.
-        type: str
-      value_from:
-        description: Where its value comes from, as in the Kubernetes API.
-        type: dict
   resources:
     description: C(requests) and C(limits) of a member, as in the Kubernetes API.
-    type: dict
-  node_selector:
-    description: Labels that a node must have.
-    type: dict
   tolerations:
     description: Taints that the members tolerate, as in the Kubernetes API.
-    type: list
-    elements: dict
   affinity:
     description: As in the Kubernetes API, instead of the default, which prefers a node of its own for each member.
-    type: dict
   topology_spread_constraints:
     description: As in the Kubernetes API.
-    type: list
-    elements: dict
   priority_class_name:
     description: PriorityClass of the members.
-    type: str
   service_account_name:
     description: ServiceAccount of the members.
-    type: str
   termination_grace_period_seconds:
     description: Seconds that a member has to end.
-    type: int
   pod_security_context:
     description: Security context of the pods, instead of the restricted default.
-    type: dict
   security_context:
     description: Security context of the container, instead of the restricted default.
-    type: dict
   overrides:
     description: Merged into the StatefulSet last, by the strategic merge rules of Kubernetes.
     type: dict

@@ -14,21 +14,10 @@ description:
   - With O(wait=true) until each is healthy, connected to every other one, and one of them leads.
 author:
   - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.etcd
+  - muster.ml.attributes.host
 options:
-  endpoints:
-    description: Addresses of all members, such as C(https://10.0.0.4:2379).
-    type: list
-    elements: str
-    required: true
-  ca_cert:
-    description: File with the authority of the members' certificates.
-    type: path
-  client_cert:
-    description: File with the client's certificate.
-    type: path
-  client_key:
-    description: File with its key.
-    type: path
   wait:
     description: Wait until every member is healthy, and fail with the reason where that does not come about.
     type: bool
@@ -37,16 +26,6 @@ options:
     description: Seconds to wait.
     type: int
     default: 120
-attributes:
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
-  idempotent:
-    support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 """
 
 EXAMPLES = r"""

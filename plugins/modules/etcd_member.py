@@ -14,6 +14,9 @@ description:
   - It starts and stops nothing. A member that lost its data has to be taken out and added again before it can come back.
 author:
   - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.etcd
+  - muster.ml.attributes.host
 options:
   name:
     description: Name of the member. One that is added has no name until it is started, and is known by O(peer_url).
@@ -30,28 +33,8 @@ options:
     default: present
   endpoints:
     description: Addresses of members that are healthy, such as C(https://10.0.0.4:2379).
-    type: list
-    elements: str
-    required: true
-  ca_cert:
-    description: File with the authority of the members' certificates.
-    type: path
-  client_cert:
-    description: File with the client's certificate.
-    type: path
-  client_key:
-    description: File with its key.
-    type: path
 attributes:
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
   idempotent:
-    support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
     details:
       - A member that was added and not yet started stays as it is, with O(state=replaced) too.
 """

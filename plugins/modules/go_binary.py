@@ -15,6 +15,8 @@ description:
   - Go fetches the modules itself, as C(go env GOPROXY) says, and checks them against C(go.sum).
 author:
   - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.attributes.host
 options:
   name:
     description: Name of the program.
@@ -47,16 +49,6 @@ options:
     default: ''
 requirements:
   - Go, of the version that C(go.mod) asks for, or 1.21 and later where it may fetch a newer toolchain itself
-attributes:
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
-  idempotent:
-    support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 """
 
 EXAMPLES = r"""

@@ -18,21 +18,12 @@ author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.local_cluster
+  - muster.ml.attributes.host
 options:
   delete_data:
     description: Delete volumes that have data in them. Without this such a cluster is left as it is.
     type: bool
     default: false
-attributes:
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
-  idempotent:
-    support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 """
 
 EXAMPLES = r"""

@@ -16,6 +16,8 @@ description:
   - A node gets the image only where it does not have it yet.
 author:
   - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.attributes.host
 options:
   name:
     description: Whole name of the image, such as V(muster.local/nats:2.15.2).
@@ -199,16 +201,6 @@ requirements:
   - Go, for umoci and for programs
   - mmdebstrap and debian-archive-keyring, for images with Debian packages
   - pip, for images with wheels
-attributes:
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
-  idempotent:
-    support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 """
 
 EXAMPLES = r"""

@@ -18,22 +18,13 @@ author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.local_cluster
+  - muster.ml.attributes.host
 options:
   state:
     description: Whether the network is there. Removal waits for no node; stop them first.
     type: str
     choices: [present, absent]
     default: present
-attributes:
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
-  idempotent:
-    support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 """
 
 EXAMPLES = r"""

@@ -22,6 +22,7 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod
 options:
   name:
     description: Name of the cluster and of its client Service. At most 47 characters.
@@ -50,12 +51,8 @@ options:
     default: nats:2.14.2
   image_pull_policy:
     description: When the node fetches the image. nats-operator does not know it. Without it V(IfNotPresent).
-    type: str
-    choices: [Always, IfNotPresent, Never]
   image_pull_secrets:
     description: Names of Secrets with registry credentials. Only O(backend=statefulset).
-    type: list
-    elements: str
   max_payload:
     description: Largest message in bytes. Over 67108864 (64 MiB) the server would not start, so it is refused.
     type: int
@@ -75,22 +72,8 @@ options:
       - C(requests) and C(limits) of a server, as in the Kubernetes API.
       - They go to C(spec.pod.resources) of a NatsCluster; at C(spec.resources), where PERSIA's documents put them, the operator ignores
         them.
-    type: dict
   env:
     description: Environment variables of the servers.
-    type: list
-    elements: dict
-    suboptions:
-      name:
-        description: Name of the variable.
-        type: str
-        required: true
-      value:
-        description: Its value.
-        type: str
-      value_from:
-        description: Where its value comes from, as in the Kubernetes API.
-        type: dict
   anti_affinity:
     description: Never put two servers on one node. Otherwise they are spread as evenly as the nodes allow (only O(backend=statefulset)).
     type: bool
@@ -99,35 +82,22 @@ options:
     description: Let node drains take one server at a time. Only O(backend=statefulset).
     type: bool
     default: true
-  node_selector:
-    description: Labels that a node must have.
-    type: dict
   tolerations:
     description: Taints that the servers tolerate, as in the Kubernetes API.
-    type: list
-    elements: dict
   affinity:
     description: As in the Kubernetes API, instead of O(anti_affinity). Only O(backend=statefulset).
-    type: dict
   topology_spread_constraints:
     description: As in the Kubernetes API, instead of the default. Only O(backend=statefulset).
-    type: list
-    elements: dict
   priority_class_name:
     description: PriorityClass of the servers. Only O(backend=statefulset).
-    type: str
   service_account_name:
     description: ServiceAccount of the servers. Only O(backend=statefulset).
-    type: str
   termination_grace_period_seconds:
     description: Seconds that a server has to end. Only O(backend=statefulset).
-    type: int
   pod_security_context:
     description: Security context of the pods, instead of the restricted default. Only O(backend=statefulset).
-    type: dict
   security_context:
     description: Security context of the container, instead of the restricted default. Only O(backend=statefulset).
-    type: dict
   overrides:
     description: Merged into the StatefulSet or NatsCluster last, by the strategic merge rules of Kubernetes.
     type: dict

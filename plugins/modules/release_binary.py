@@ -14,6 +14,8 @@ description:
   - A file without a pinned checksum is refused.
 author:
   - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.attributes.host
 options:
   name:
     description: Name of the program.
@@ -39,16 +41,6 @@ options:
     description: Shown while it downloads, such as V(3 of 12).
     type: str
     default: ''
-attributes:
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
-  idempotent:
-    support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 """
 
 EXAMPLES = r"""

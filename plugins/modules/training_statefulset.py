@@ -25,6 +25,7 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod
 options:
   name:
     description: Name of the group, its StatefulSet and its Service. At most 52 characters.
@@ -46,15 +47,6 @@ options:
     default: 29500
   image:
     description: Container image. Needed with O(state=present).
-    type: str
-  image_pull_policy:
-    description: When the node fetches the image. Without it V(IfNotPresent).
-    type: str
-    choices: [Always, IfNotPresent, Never]
-  image_pull_secrets:
-    description: Names of Secrets with registry credentials.
-    type: list
-    elements: str
   command:
     description: Command, instead of the image's entrypoint.
     type: list
@@ -100,7 +92,6 @@ options:
     description:
       - C(requests) and C(limits) as in the Kubernetes API. A quantity such as C(12 GB) is refused.
       - Extended resources such as C(nvidia.com/gpu) need both to be equal; one of them is enough.
-    type: dict
   volumes:
     description: Volumes of the pods, as in the Kubernetes API.
     type: list
@@ -129,35 +120,14 @@ options:
   startup_probe:
     description: As in the Kubernetes API.
     type: dict
-  node_selector:
-    description: Labels that a node must have.
-    type: dict
-  tolerations:
-    description: Taints that the pods tolerate, as in the Kubernetes API.
-    type: list
-    elements: dict
-  affinity:
-    description: As in the Kubernetes API.
-    type: dict
   topology_spread_constraints:
     description: As in the Kubernetes API. Without a C(labelSelector) a constraint is about this group's own pods.
-    type: list
-    elements: dict
-  priority_class_name:
-    description: PriorityClass of the pods.
-    type: str
-  service_account_name:
-    description: ServiceAccount of the pods. Without it they get no token for the API server.
-    type: str
   termination_grace_period_seconds:
     description: Seconds that a rank has to save its state when it is stopped.
-    type: int
   pod_security_context:
     description: Security context of the pods, instead of the default. V({}) for none.
-    type: dict
   security_context:
     description: Security context of the container, instead of the default. V({}) for none.
-    type: dict
   pod_disruption_budget:
     description: How many ranks a node drain may take at a time.
     type: dict

@@ -152,13 +152,22 @@ def attributes(path: Path) -> list[ast.Attribute]:
     return [node for node in ast.walk(parse(path)) if isinstance(node, ast.Attribute)]
 
 
-@pytest.mark.parametrize(("fragment", "parts"), [("auth", ["AUTH"]), ("wait", ["WAIT"]), ("apply", ["STATE", "APPLY"])])
-def test_fragments_and_options_are_twins(fragment: str, parts: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("fragment", "where", "parts"),
+    [
+        ("auth", "options", ["AUTH"]),
+        ("wait", "options", ["WAIT"]),
+        ("apply", "options", ["STATE", "APPLY"]),
+        ("pod", "groups", ["POD"]),
+        ("etcd", "etcd_hosts", ["CONNECTION"]),
+    ],
+)
+def test_fragments_and_options_are_twins(fragment: str, where: str, parts: list[str]) -> None:
     package = "ansible_collections.muster.ml.plugins"
     documented = yaml.safe_load(
         importlib.import_module(f"{package}.doc_fragments.{fragment}").ModuleDocFragment.DOCUMENTATION
     )["options"]
-    options = importlib.import_module(f"{package}.module_utils._module.options")
+    options = importlib.import_module(f"{package}.module_utils._module.{where}")
     spec = {name: option for part in parts for name, option in getattr(options, part).items()}
     compared = ("type", "elements", "default", "choices", "required", "aliases")
     assert {o: {k: v[k] for k in compared if k in v} for o, v in documented.items()} == {

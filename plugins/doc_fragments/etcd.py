@@ -1,0 +1,27 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How members of etcd outside of Kubernetes are reached; twin of CONNECTION in module_utils/_module/etcd_hosts.py."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  endpoints:
+    description: Addresses of all members, such as C(https://10.0.0.4:2379).
+    type: list
+    elements: str
+    required: true
+  ca_cert:
+    description: File with the authority of the members' certificates.
+    type: path
+  client_cert:
+    description: File with the client's certificate.
+    type: path
+  client_key:
+    description: File with its key.
+    type: path
+"""
