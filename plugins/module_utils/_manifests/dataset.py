@@ -11,6 +11,7 @@ import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from . import storage
 from .meta import InvalidSpec, Manifest, check_count, check_name, compact, fingerprint, quantity
 from .pods import RESTRICTED_CONTAINER, PodSettings, pod_template
 
@@ -106,13 +107,12 @@ def _metadata(dataset: Dataset, name: str) -> Manifest:
 
 def claim(dataset: Dataset) -> Manifest:
     """The shared storage."""
-    spec = {
-        "accessModes": list(dataset.access_modes),
-        "storageClassName": dataset.storage_class_name,
-        "resources": {"requests": {"storage": dataset.storage_size}},
-    }
-    metadata = _metadata(dataset, dataset.claim_name)
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": compact(spec)}
+    return storage.claim(
+        _metadata(dataset, dataset.claim_name),
+        size=dataset.storage_size,
+        storage_class_name=dataset.storage_class_name,
+        access_modes=dataset.access_modes,
+    )
 
 
 def config_map(dataset: Dataset) -> Manifest:

@@ -26,14 +26,15 @@ from .meta import (
     InvalidSpec,
     Manifest,
     check_count,
+    check_files,
     check_name,
     check_port,
     compact,
     fingerprint,
     quantity,
 )
-from .persia_job import CONFIG_MAP_MAX, Storage
 from .pods import RESTRICTED_CONTAINER, PodSettings, field_env, merge_env, pod_template
+from .storage import Storage, storage_claim
 
 CONFIG_PATH = "/etc/muster/elastic"
 FETCHED_PATH = "/run/muster/script"
@@ -181,12 +182,7 @@ def _check_script(job: ElasticJob) -> None:
         raise InvalidSpec(
             f"script: '{job.script}' is not among files ({known}).", "Or give a path in the pods, s3://... or gs://..."
         )
-    for name, text in job.files.items():
-        if not name or "/" in name or not isinstance(text, str):
-            raise InvalidSpec(f"files: '{name}' must be a plain file name with text.")
-    size = sum(len(text.encode()) for text in job.files.values())
-    if size > CONFIG_MAP_MAX:
-        raise InvalidSpec(f"files: {size} bytes, a ConfigMap holds 1 MiB.", "Put large files on the storage.")
+    check_files(job.files)
 
 
 def manifests(job: ElasticJob) -> list[Manifest]:
@@ -196,7 +192,13 @@ def manifests(job: ElasticJob) -> list[Manifest]:
     config = _config_map(job, job.config_name, data[0])
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.spec_parts, sort_keys=True)}
     files = [_config_map(job, job.files_name, data[1])] if job.files else []
-    return [config, *files, *_claim(job), _service(job), apply_overrides(_job(job, fingerprint(data)), job.overrides)]
+    return [
+        config,
+        *files,
+        *storage_claim(job),
+        _service(job),
+        apply_overrides(_job(job, fingerprint(data)), job.overrides),
+    ]
 
 
 def _metadata(job: ElasticJob, name: str) -> Manifest:
@@ -205,21 +207,6 @@ def _metadata(job: ElasticJob, name: str) -> Manifest:
 
 def _config_map(job: ElasticJob, name: str, data: Mapping[str, str]) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(job, name), "data": dict(data)}
-
-
-def _claim(job: ElasticJob) -> list[Manifest]:
-    """The claim for checkpoints, when it is ours to make."""
-    if job.storage is None or job.storage.size is None:
-        return []
-    spec = compact(
-        {
-            "accessModes": list(job.storage.access_modes),
-            "storageClassName": job.storage.storage_class_name,
-            "resources": {"requests": {"storage": job.storage.size}},
-        }
-    )
-    metadata = _metadata(job, job.storage.claim_name)
-    return [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}]
 
 
 def _service(job: ElasticJob) -> Manifest:

@@ -11,6 +11,7 @@ import re
 import typing as t
 from collections.abc import Mapping
 
+from . import storage
 from .merge import apply_overrides
 from .meta import (
     ANNOTATION_CONFIG_HASH,
@@ -18,7 +19,6 @@ from .meta import (
     InvalidSpec,
     Manifest,
     check_name,
-    compact,
     fingerprint,
     quantity,
 )
@@ -275,17 +275,13 @@ def stateful_set(cluster: EtcdCluster) -> Manifest:
         "template": template,
     }
     if cluster.storage_size is not None:
-        claim = compact(
-            {
-                "accessModes": ["ReadWriteOnce"],
-                "storageClassName": cluster.storage_class_name,
-                "resources": {"requests": {"storage": cluster.storage_size}},
-            }
+        data = storage.claim(
+            {"name": "data", "labels": cluster.labels},
+            size=cluster.storage_size,
+            storage_class_name=cluster.storage_class_name,
+            access_modes=["ReadWriteOnce"],
         )
-        metadata = {"name": "data", "labels": cluster.labels}
-        spec["volumeClaimTemplates"] = [
-            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim}
-        ]
+        spec["volumeClaimTemplates"] = [data]
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _metadata(cluster, cluster.name), "spec": spec}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from .meta import (
     ANNOTATION_SPEC_PARTS,
@@ -19,18 +19,17 @@ from .meta import (
     InvalidSpec,
     Manifest,
     check_count,
+    check_files,
     check_name,
-    compact,
     fingerprint,
     quantity,
 )
 from .persia_config import check_embedding_config, check_global_config
 from .pods import PodSettings
+from .storage import Storage
 from .yaml_text import to_yaml
 
 CONFIG_PATH = "/etc/persia"
-# The API server refuses larger objects; etcd's own limit is 1.5 MiB for the whole request.
-CONFIG_MAP_MAX = 1024 * 1024
 
 Role = t.Literal["nn_worker", "dataloader", "embedding_worker", "embedding_parameter_server"]
 ROLES: tuple[Role, ...] = ("embedding_parameter_server", "embedding_worker", "dataloader", "nn_worker")
@@ -85,17 +84,6 @@ class Metrics:
     enabled: bool = True
     image: str = "prom/pushgateway:v1.11.1"
     resources: Mapping[str, t.Any] | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Storage:
-    """A volume that all groups mount: data in, checkpoints out. With a size the claim is ours, without it exists."""
-
-    claim_name: str
-    mount_path: str = "/workspace/shared"
-    size: str | None = None
-    storage_class_name: str | None = None
-    access_modes: Sequence[str] = ("ReadWriteMany",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -261,14 +249,7 @@ def _check_config(job: PersiaJob) -> None:
             checker(value)
         elif not path.startswith("/"):
             raise InvalidSpec(f"{name}_path: '{path}' must be a path inside the pods, beginning with '/'.")
-    for name, text in job.files.items():
-        if not name or "/" in name:
-            raise InvalidSpec(f"files: '{name}' must be a plain file name.")
-        if not isinstance(text, str):
-            raise InvalidSpec(f"files.{name}: not text.")
-    size = sum(len(text.encode()) for text in job.files.values())
-    if size > CONFIG_MAP_MAX:
-        raise InvalidSpec(f"files: {size} bytes, a ConfigMap holds 1 MiB.", "Put large files on the shared storage.")
+    check_files(job.files)
 
 
 def config_paths(job: PersiaJob) -> tuple[str, str]:
@@ -324,21 +305,6 @@ def files_map(job: PersiaJob) -> list[Manifest]:
 def _config_map(job: PersiaJob, name: str, data: Mapping[str, str]) -> Manifest:
     metadata = {"name": name, "namespace": job.namespace, "labels": job.labels}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
-
-
-def storage_claim(job: PersiaJob) -> list[Manifest]:
-    """The claim for the shared storage, when it is ours to make."""
-    if job.storage is None or job.storage.size is None:
-        return []
-    spec = compact(
-        {
-            "accessModes": list(job.storage.access_modes),
-            "storageClassName": job.storage.storage_class_name,
-            "resources": {"requests": {"storage": job.storage.size}},
-        }
-    )
-    metadata = {"name": job.storage.claim_name, "namespace": job.namespace, "labels": job.labels}
-    return [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}]
 
 
 def shared_volumes(job: PersiaJob) -> tuple[list[Manifest], list[Manifest]]:

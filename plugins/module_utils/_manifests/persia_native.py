@@ -27,10 +27,10 @@ from .persia_job import (
     config_paths,
     files_map,
     shared_volumes,
-    storage_claim,
 )
 from .persia_launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED, LAUNCH_SCRIPT, SUCCESS_DIR, SUCCESS_FILE
 from .pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, resources
+from .storage import storage_claim
 from .training_statefulset import TrainingStatefulSet, headless_service, stateful_set
 from .training_statefulset import manifests as statefulset_manifests
 

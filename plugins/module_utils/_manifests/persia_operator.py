@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from .meta import InvalidSpec, Manifest, compact
-from .persia_job import Group, PersiaJob, Role, config_map, config_paths, files_map, shared_volumes, storage_claim
+from .persia_job import Group, PersiaJob, Role, config_map, config_paths, files_map, shared_volumes
 from .pods import merge_env, resources, volumes_and_mounts
+from .storage import storage_claim
 
 API_VERSION = "persia.com/v1"
 KIND = "PersiaJob"
