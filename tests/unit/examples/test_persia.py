@@ -121,7 +121,7 @@ def test_every_epoch_has_an_order_of_its_own() -> None:
     assert sorted(dataset.epoch_order(rows, 7, 3)) == rows
 
 
-@given(rows=st.integers(1000, 5000), world=st.integers(1, 6), loaders=st.integers(1, 7), size=st.integers(1, 30))
+@given(rows=st.integers(6 * 7 * 30, 5000), world=st.integers(1, 6), loaders=st.integers(1, 7), size=st.integers(1, 30))
 def test_each_rank_gets_the_same_number_of_batches(rows: int, world: int, loaders: int, size: int) -> None:
     """As PERSIA deals them out: the k-th batch of a loader is number k * loaders + loader, for rank number % world."""
     plan = dataset.plan(rows, settings.Settings(batch_size=size, steps_per_request=9), world, loaders)
