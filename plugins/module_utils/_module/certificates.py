@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import datetime as dt
+import functools
 import ipaddress
 import os
 import typing as t
@@ -82,6 +83,7 @@ def secrets(
 def files(folder: Path, authority: str, subject: str, leaves: Sequence[Leaf], *, check: bool) -> list[str]:
     """The same as <name>.crt and <name>.key below FOLDER; the names of those that were made or renewed."""
 
+    @functools.cache
     def there(name: str) -> _Pair | None:
         try:
             pair = _pair((folder / f"{name}.crt").read_bytes(), (folder / f"{name}.key").read_bytes())
@@ -94,17 +96,12 @@ def files(folder: Path, authority: str, subject: str, leaves: Sequence[Leaf], *,
 
     own, pairs = _pairs(there, authority, subject, leaves)
     wanted = {authority: own, **pairs}
-    found = {name: there(name) for name in wanted}
-    fresh = [name for name, pair in wanted.items() if _certificate(found[name]) != pair.certificate]
+    fresh = [name for name, pair in wanted.items() if pair is not there(name)]
     for name in [] if check else fresh:
         certificate, key = wanted[name].pem()
         _write(folder / f"{name}.key", key, 0o600)
         _write(folder / f"{name}.crt", certificate, 0o644)
     return fresh
-
-
-def _certificate(pair: _Pair | None) -> x509.Certificate | None:
-    return pair.certificate if pair else None
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

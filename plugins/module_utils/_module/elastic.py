@@ -30,6 +30,8 @@ if t.TYPE_CHECKING:
     from .run import Context
 
 
+T = t.TypeVar("T")
+
 # Lines of a log: more than anybody says between two repetitions of the round, see the launcher.
 _TAIL = 300
 
@@ -159,7 +161,6 @@ def _as_one(stopped: Report, applied: Report) -> Report:
 
 def _scaled(ctx: Context, job: ElasticJob, before: int, seen: World) -> None:
     """Wait until the rendezvous has the new size and steps go on; else back to what it was."""
-    timeout = float(ctx.params["world_timeout"])
 
     def ask() -> tuple[None, str | None]:
         status, now = look(ctx.cluster, job.namespace, job.name)
@@ -174,9 +175,8 @@ def _scaled(ctx: Context, job: ElasticJob, before: int, seen: World) -> None:
         return None, None
 
     goal = f"Elastic job {job.namespace}/{job.name} has no world of {job.replicas} pods"
-    selector = training.selector_of("elastic_job", job.name, "native")
     try:
-        training.follow(ctx.cluster, job.namespace, selector, ask, goal=goal, timeout=timeout, progress=ctx.progress)
+        _follow(ctx, job, ask, goal, ctx.params["world_timeout"])
     except WaitTimeout as exc:
         try:
             _apply(ctx, job, manifests(dataclasses.replace(job, replicas=before)), again=False)
@@ -187,6 +187,14 @@ def _scaled(ctx: Context, job: ElasticJob, before: int, seen: World) -> None:
             last_seen=exc.last_seen,
             hint="Correct the cause (nodes, GPUs, the script's logs) and scale again, or raise world_timeout.",
         ) from exc
+
+
+def _follow(ctx: Context, job: ElasticJob, ask: t.Callable[[], tuple[T, str | None]], goal: str, timeout: float) -> T:
+    """Ask whenever the pods of the job change."""
+    selector = training.selector_of("elastic_job", job.name, "native")
+    return training.follow(
+        ctx.cluster, job.namespace, selector, ask, goal=goal, timeout=float(timeout), progress=ctx.progress
+    )
 
 
 def _because(status: JobStatus, now: World) -> str:
@@ -215,11 +223,7 @@ def _settled(ctx: Context, job: ElasticJob, status: JobStatus, seen: World) -> t
         return (now, met), said + trained + _because(now, met)
 
     title = f"Elastic job {job.namespace}/{job.name} is not {goal}"
-    selector = training.selector_of("elastic_job", job.name, "native")
-    timeout = float(ctx.params["wait_timeout"])
-    return training.follow(
-        ctx.cluster, job.namespace, selector, ask, goal=title, timeout=timeout, progress=ctx.progress
-    )
+    return _follow(ctx, job, ask, title, ctx.params["wait_timeout"])
 
 
 def absent(ctx: Context, namespace: str, name: str) -> Report:

@@ -46,18 +46,24 @@ def certificates(cluster: Cluster, etcd: EtcdCluster) -> list[Manifest]:
     return secrets(cluster, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels) if leaves else []
 
 
+def _claim(etcd: EtcdCluster, pod: str) -> Ref:
+    return Ref("v1", "PersistentVolumeClaim", f"data-{pod}", etcd.namespace)
+
+
 def check_storage(cluster: Cluster, etcd: EtcdCluster) -> None:
     """Refuse what could never be bound."""
     if etcd.storage_size is not None:
-        claim = Ref("v1", "PersistentVolumeClaim", f"data-{etcd.name}-0", etcd.namespace)
         storage.check_claim(
-            cluster, claim, size=etcd.storage_size, storage_class=etcd.storage_class_name, modes=["ReadWriteOnce"]
+            cluster,
+            _claim(etcd, f"{etcd.name}-0"),
+            size=etcd.storage_size,
+            storage_class=etcd.storage_class_name,
+            modes=["ReadWriteOnce"],
         )
 
 
 def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
     """A member whose volume is a new one ends at once, again and again: waiting brings nothing."""
-    claim = Ref("v1", "PersistentVolumeClaim", f"data-{pod}", etcd.namespace)
     for previous in (False, True):
         try:
             log = cluster.logs(etcd.namespace, pod, tail_lines=50, previous=previous)
@@ -65,8 +71,8 @@ def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
             continue
         if _LOST in log:
             raise Failed(
-                f"etcd {etcd.namespace}/{etcd.name}: member {pod} has lost its data, {claim} is new and empty. The other members "
-                "know it and do not let it in as a new one.",
+                f"etcd {etcd.namespace}/{etcd.name}: member {pod} has lost its data, {_claim(etcd, pod)} is new and empty. "
+                "The other members know it and do not let it in as a new one.",
                 ref=Ref("v1", "Pod", pod, etcd.namespace),
                 hint="Where the data are worth nothing after a training, remove the cluster with its data (state: absent, "
                 "delete_data: true) and make it again; else restore the claim, or take the member out and add it with etcdctl.",
@@ -79,8 +85,7 @@ def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
     if rank.restarts and not rank.ready:
         _refuse_lost(cluster, etcd, name)
     if rank.phase == "Pending":
-        claim = Ref("v1", "PersistentVolumeClaim", f"data-{name}", namespace)
-        unbound = storage.unbound(cluster, claim) if etcd.storage_size else ""
+        unbound = storage.unbound(cluster, _claim(etcd, name)) if etcd.storage_size else ""
         return MemberView(name, error=unbound or rank.reason or rank.phase)
     if rank.phase != "Running" or rank.reason:
         return MemberView(name, error=rank.reason or rank.phase)
