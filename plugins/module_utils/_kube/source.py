@@ -45,7 +45,12 @@ def _loader() -> t.Any:
     """A safe loader that makes JSON's own types: libyaml where it is there (ten times faster), and a short way for what is common."""
     import yaml
 
+    resolver = yaml.resolver.Resolver()
+
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        # Which type a plain value has is asked for every node, and manifests say the same words over and over.
+        resolve = staticmethod(functools.lru_cache(4096)(resolver.resolve))
+
         def construct_document(self, node: t.Any) -> t.Any:
             return self._made(node)
 
