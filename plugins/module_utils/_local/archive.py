@@ -26,10 +26,11 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageFile:
-    """A file of the host, or a link, in an image."""
+    """A file of the host, a short text, or a link, in an image."""
 
     dest: str
     src: str = ""
+    text: str = ""
     link: str = ""
     mode: int = 0o755
 
@@ -40,28 +41,6 @@ class Image:
     files: tuple[ImageFile, ...]
     entrypoint: tuple[str, ...] = ()
     architecture: str = "amd64"
-
-    def content_id(self) -> str:
-        """What decides whether an imported image is still the wanted one: every byte that goes into it."""
-        digest = hashlib.sha256(json.dumps([self.name, self.entrypoint, self.architecture]).encode())
-        for file in self.files:
-            digest.update(f"\0{file.dest}\0{file.link}\0{file.mode:o}\0{file_digest(file.src)}".encode())
-        return digest.hexdigest()
-
-
-_digests: dict[tuple[str, int, int], str] = {}
-
-
-def file_digest(path: str) -> str:
-    """SHA-256 of a file; of no path: empty. Read once as long as the file stays as it is."""
-    if not path:
-        return ""
-    found = Path(path).stat()
-    key = (path, found.st_mtime_ns, found.st_size)
-    if key not in _digests:
-        with Path(path).open("rb") as data:
-            _digests[key] = hashlib.file_digest(data, "sha256").hexdigest()
-    return _digests[key]
 
 
 def write_image(image: Image, out: t.BinaryIO) -> None:
@@ -109,6 +88,10 @@ def _entry(file: ImageFile) -> t.Iterator[bytes]:
     name = file.dest.lstrip("/")
     if file.link:
         yield _header(name, kind=tarfile.SYMTYPE, link=file.link, mode=0o777)
+        return
+    if file.text:
+        content = file.text.encode()
+        yield _header(name, size=len(content), mode=file.mode) + _padded(content)
         return
     size = Path(file.src).stat().st_size
     yield _header(name, size=size, mode=file.mode)

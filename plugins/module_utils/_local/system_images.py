@@ -26,6 +26,10 @@ from .spec import NodeSpec
 Programs = t.Mapping[str, str]
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 RECORD = "images.json"
+# kube-proxy asks nft which rules there are. Without this file nft says 17 instead of udp: a kube-proxy that starts again,
+# as on a node that comes back, takes its own rules for somebody else's, deletes them, and the node reaches no Service.
+PROTOCOLS = ImageFile(dest="/etc/protocols", text="tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n", mode=0o644)
+TEXTS: dict[str, tuple[ImageFile, ...]] = {"kube-proxy": (PROTOCOLS,)}
 
 
 def image_names(cluster: LocalCluster, node: NodeSpec) -> dict[str, tuple[str, ...]]:
@@ -44,10 +48,17 @@ def image_names(cluster: LocalCluster, node: NodeSpec) -> dict[str, tuple[str, .
 
 def content_ids(cluster: LocalCluster, node: NodeSpec, programs: Programs) -> dict[str, str]:
     """Image name -> what it is made from. Programs lie in folders named by their content, so paths say enough."""
-    return {
-        name: hashlib.sha256(json.dumps([name, [programs.get(one, "") for one in parts]]).encode()).hexdigest()[:16]
-        for name, parts in image_names(cluster, node).items()
-    }
+    found = {}
+    for name, parts in image_names(cluster, node).items():
+        texts = [file.text for file in TEXTS.get(_short(name), ())]
+        made_from = [name, [programs.get(one, "") for one in parts], *texts]
+        found[name] = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]
+    return found
+
+
+def _short(name: str) -> str:
+    """The program that an image is named by."""
+    return name.rpartition("/")[2].rpartition(":")[0]
 
 
 def recorded(node: NodeSpec) -> dict[str, str]:
@@ -62,11 +73,14 @@ def missing_images(cluster: LocalCluster, node: NodeSpec, programs: Programs) ->
 
 def build_image(name: str, programs: Programs) -> Image:
     """One image by its name."""
-    short = name.rpartition("/")[2].rpartition(":")[0]
+    short = _short(name)
     if short == "pause":
         # catatonit waits for ever and reaps what its pod leaves behind.
         return Image(name=name, files=(_host_program("catatonit", "/pause"),), entrypoint=("/pause", "-P"))
-    files: tuple[ImageFile, ...] = (ImageFile(src=programs[short], dest=f"/usr/local/bin/{short}"),)
+    files: tuple[ImageFile, ...] = (
+        ImageFile(src=programs[short], dest=f"/usr/local/bin/{short}"),
+        *TEXTS.get(short, ()),
+    )
     if short == "kube-proxy":
         files += _with_libraries("nft")
     if short == "local-path-provisioner":

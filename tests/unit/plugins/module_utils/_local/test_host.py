@@ -23,6 +23,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
     preflight,
     removal,
     simulation,
+    system_images,
 )
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.errors import CommandFailed, HostError, NotReady
@@ -174,6 +175,7 @@ def test_an_image_is_the_same_every_time_and_has_its_files(tmp_path: Path) -> No
     files = (
         archive.ImageFile(src=str(program), dest="/usr/local/bin/etcd"),
         archive.ImageFile(dest="/bin/sh", link="/usr/local/bin/etcd"),
+        archive.ImageFile(dest="/etc/protocols", text="udp 17 UDP\n", mode=0o644),
     )
     image = archive.Image(name="muster.local/etcd:1", files=files, entrypoint=("/usr/local/bin/etcd",))
     first, second = io.BytesIO(), io.BytesIO()
@@ -190,6 +192,24 @@ def test_an_image_is_the_same_every_time_and_has_its_files(tmp_path: Path) -> No
             assert {"usr/local/bin/etcd", "bin/sh", "tmp"} <= set(inner.getnames())
             assert inner.getmember("usr/local/bin/etcd").mode == 0o755
             assert inner.getmember("bin/sh").linkname == "/usr/local/bin/etcd"
+            text = inner.extractfile("etc/protocols")
+            assert text is not None
+            assert text.read() == b"udp 17 UDP\n"
+
+
+def test_kube_proxy_knows_protocols_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_images, "_with_libraries", lambda _program: ())
+    image = system_images.build_image("muster.local/kubernetes/kube-proxy:v1.36.3", {"kube-proxy": "/x/kube-proxy"})
+    (protocols,) = [file for file in image.files if file.dest == "/etc/protocols"]
+    assert {"tcp 6", "udp 17", "sctp 132"} <= {line.rpartition(" ")[0] for line in protocols.text.splitlines()}
+
+
+def test_an_image_with_another_text_is_another_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = system_images.content_ids(CLUSTER, CLUSTER.spec.node(2), {})
+    other = archive.ImageFile(dest="/etc/protocols", text="udp 17 UDP\n")
+    monkeypatch.setattr(system_images, "TEXTS", {"kube-proxy": (other,)})
+    after = system_images.content_ids(CLUSTER, CLUSTER.spec.node(2), {})
+    assert [name.rpartition("/")[2] for name in before if before[name] != after[name]] == ["kube-proxy:v1.36.3"]
 
 
 def test_a_program_comes_with_its_libraries() -> None:
