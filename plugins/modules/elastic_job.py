@@ -10,7 +10,8 @@ module: elastic_job
 short_description: A PyTorch training whose workers come and go
 version_added: 0.2.0
 description:
-  - Trains with torchrun in pods that may be added, removed and lost while it trains. Makes an Indexed Job and its headless Service.
+  - Trains with torchrun in pods that may be added, removed and lost while it trains. Makes an Indexed Job, or a PyTorchJob of
+    training-operator, and its headless Service.
   - The same task with another O(replicas) scales the job. It waits until the rendezvous itself reports the new number of pods and steps
     go on, and goes back to the old number where that does not happen within O(world_timeout). The highest indexes go first.
   - A pod that is asked to end leaves the rendezvous at once, so the others go on without it and without losing one of their restarts.
@@ -18,7 +19,7 @@ description:
   - A job that has ended stays as it is when the task runs again. O(restart=true) trains again.
   - The image needs C(python3) with torch 1.13 or newer. A script that prints lines
     C(muster.ml/elastic {"event"':' "step", "time"':' ..., "world_size"':' ..., "epoch"':' ..., "step"':' ...}) has its steps reported.
-  - Needs Kubernetes 1.33 or newer.
+  - Needs Kubernetes 1.33 or newer with O(backend=native).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -34,6 +35,16 @@ options:
   namespace:
     description: Namespace, which must exist. Without it that of the kubeconfig's context.
     type: str
+  backend:
+    description:
+      - V(native) makes an Indexed Job.
+      - V(pytorchjob) makes a PyTorchJob for Kubeflow's training-operator 1.x, whose pods are called O(name)-worker-I. They run the same
+        launcher, so scaling, world and steps are the same. Lost pods are made again without being counted, so O(backoff_limit) is
+        refused. When the job has ended before its pods, for O(active_deadline_seconds) or because the script failed in one of them, the
+        others end by themselves.
+    type: str
+    choices: [native, pytorchjob]
+    default: native
   replicas:
     description: Number of pods. May change while the job runs. Needed with O(state=present).
     type: int
@@ -152,7 +163,7 @@ options:
         default: [ReadWriteMany]
   backoff_limit:
     description:
-      - How many pods may fail before the job has failed. Pods that were evicted or asked to end do not count.
+      - How many pods may fail before the job has failed. Pods that were evicted or asked to end do not count. Only O(backend=native).
       - Kubernetes waits 10 seconds before it makes the pod of an index again, twice as long after each loss of that index. It keeps a lost
         pod until then, so delete a job that trains before its namespace, or the namespace waits for it.
     type: int
@@ -161,10 +172,12 @@ options:
     description: Seconds after which Kubernetes removes the ended Job and its pods. The task then trains again, from the last checkpoint.
     type: int
   active_deadline_seconds:
-    description: Seconds after which the job is stopped and has failed.
+    description:
+      - Seconds after which the job is stopped and has failed. With O(backend=pytorchjob) a pod is stopped so many seconds after its own
+        start.
     type: int
   overrides:
-    description: Merged into the Job last, by the strategic merge rules of Kubernetes.
+    description: Merged into the Job or PyTorchJob last, by the strategic merge rules of Kubernetes.
     type: dict
   restart:
     description: Train again, whatever the state. The storage stays, so what resumes from a checkpoint does so.
@@ -282,6 +295,7 @@ _RENDEZVOUS: dict[str, dict[str, t.Any]] = {
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
+    "backend": {"type": "str", "choices": ["native", "pytorchjob"], "default": "native"},
     "replicas": {"type": "int"},
     "min_replicas": {"type": "int"},
     "max_replicas": {"type": "int"},

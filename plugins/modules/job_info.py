@@ -63,7 +63,7 @@ reason:
   type: str
   sample: "trainer: adult-trainer-1-x7k2p: OOMKilled (exit status 137)"
 backend:
-  description: The backend of a M(muster.ml.persia_job).
+  description: The backend of a M(muster.ml.persia_job) or M(muster.ml.elastic_job).
   returned: success
   type: str
   sample: native

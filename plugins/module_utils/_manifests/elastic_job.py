@@ -43,7 +43,9 @@ C10D_PORT = 29400
 # A Job's pods are <name>-<index>-<5 characters> and their host names <name>-<index>, which must be a DNS label.
 NAME_MAX = 52
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
-Backend = t.Literal["c10d", "etcd-v2"]
+Backend = t.Literal["native", "pytorchjob"]
+Rendezvous = t.Literal["c10d", "etcd-v2"]
+BACKOFF_LIMIT = 6
 REMOTE = ("s3://", "gs://")
 
 
@@ -58,8 +60,9 @@ class ElasticJob:
     replicas: int
     min_replicas: int
     max_replicas: int
+    backend: Backend = "native"
     nproc_per_node: str = "1"
-    rdzv_backend: Backend = "c10d"
+    rdzv_backend: Rendezvous = "c10d"
     rdzv_endpoint: str | None = None
     rdzv_conf: Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     join_timeout: int = 600
@@ -72,7 +75,7 @@ class ElasticJob:
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     files_path: str = "/workspace/scripts"
     storage: Storage | None = None
-    backoff_limit: int = 6
+    backoff_limit: int = BACKOFF_LIMIT
     ttl_seconds_after_finished: int | None = None
     active_deadline_seconds: int | None = None
     overrides: Mapping[str, t.Any] | None = None
@@ -115,6 +118,8 @@ class ElasticJob:
         """A hash per option that says something, without replicas, which may change while it runs."""
         spec = dataclasses.asdict(self)
         del spec["replicas"]
+        if self.backend == "native":
+            del spec["backend"]  # which jobs of earlier versions do not name
         pod = spec.pop("pod")
         return {
             key: fingerprint(value) for key, value in {**spec, **pod}.items() if value not in (None, (), [], {}, "")
@@ -156,6 +161,7 @@ def check(job: ElasticJob) -> None:
         raise InvalidSpec(f"nproc_per_node: '{job.nproc_per_node}' is neither a number nor auto, cpu or gpu.")
     _check_endpoint(job)
     _check_script(job)
+    _check_backend(job)
     if job.storage and job.storage.size is not None:
         quantity(job.storage.size, "storage.size")
 
@@ -173,6 +179,19 @@ def _check_endpoint(job: ElasticJob) -> None:
     check_port(int(port), "rdzv_endpoint")
 
 
+def _check_backend(job: ElasticJob) -> None:
+    """What training-operator cannot do is refused, rather than ignored."""
+    if job.backend == "native":
+        return
+    # Each of its pods has a Service of its own name.
+    check_name(f"{job.name}-worker-{job.max_replicas - 1}", "name of the last pod", service=True)
+    if job.backoff_limit != BACKOFF_LIMIT:
+        raise InvalidSpec(
+            "backoff_limit: with backend pytorchjob, pods that are lost are made again and not counted.",
+            "Leave it out.",
+        )
+
+
 def _check_script(job: ElasticJob) -> None:
     if job.script.startswith(REMOTE):
         if not job.script.partition("://")[2].partition("/")[2]:
@@ -187,26 +206,29 @@ def _check_script(job: ElasticJob) -> None:
 
 def manifests(job: ElasticJob) -> list[Manifest]:
     """All objects of JOB."""
+    return [*around(job), apply_overrides(_job(job), job.overrides)]
+
+
+def around(job: ElasticJob) -> list[Manifest]:
+    """What the pods need of either backend: the launcher, the user's files, storage, and the name that finds them all."""
     check(job)
-    data = [{"launch.py": LAUNCHER, "fetch.sh": FETCH_SCRIPT}, dict(job.files)]
-    config = _config_map(job, job.config_name, data[0])
+    config = _config_map(job, job.config_name, _launcher())
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.spec_parts, sort_keys=True)}
-    files = [_config_map(job, job.files_name, data[1])] if job.files else []
-    return [
-        config,
-        *files,
-        *storage_claim(job),
-        _service(job),
-        apply_overrides(_job(job, fingerprint(data)), job.overrides),
-    ]
+    files = [_config_map(job, job.files_name, job.files)] if job.files else []
+    return [config, *files, *storage_claim(job), _service(job)]
 
 
-def _metadata(job: ElasticJob, name: str) -> Manifest:
+def metadata(job: ElasticJob, name: str) -> Manifest:
+    """Of an object of the job."""
     return {"name": name, "namespace": job.namespace, "labels": job.labels}
 
 
+def _launcher() -> dict[str, str]:
+    return {"launch.py": LAUNCHER, "fetch.sh": FETCH_SCRIPT}
+
+
 def _config_map(job: ElasticJob, name: str, data: Mapping[str, str]) -> Manifest:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(job, name), "data": dict(data)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job, name), "data": dict(data)}
 
 
 def _service(job: ElasticJob) -> Manifest:
@@ -217,32 +239,44 @@ def _service(job: ElasticJob) -> Manifest:
         "selector": job.selector,
         "ports": [{"name": "c10d", "port": C10D_PORT, "targetPort": C10D_PORT, "protocol": "TCP"}],
     }
-    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(job, job.name), "spec": spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(job, job.name), "spec": spec}
 
 
-def torchrun_env(job: ElasticJob) -> list[Manifest]:
-    """torchrun's own variables. The run's id is that of the Job object: scaling keeps it, a new run has a new one."""
-    conf = {
+def rendezvous_conf(job: ElasticJob) -> dict[str, t.Any]:
+    """torchrun's --rdzv-conf."""
+    return {
         "join_timeout": job.join_timeout,
         "last_call_timeout": job.last_call_timeout,
         "keep_alive_interval": job.keep_alive_interval,
         "keep_alive_max_attempt": job.keep_alive_max_attempt,
         **job.rdzv_conf,
     }
+
+
+def launcher_env(job: ElasticJob) -> dict[str, str]:
+    """What the launcher and the script read besides the variables of the rendezvous."""
+    values = {
+        "PET_MONITOR_INTERVAL": f"{job.monitor_interval:g}",
+        "MUSTER_SERVICE": job.name,
+        "MUSTER_WARM_START": str(int(job.warm_start)),
+    }
+    if job.storage:
+        values["MUSTER_RUN_DIR"] = f"{job.storage.mount_path}/{job.name}"
+    return values
+
+
+def torchrun_env(job: ElasticJob) -> list[Manifest]:
+    """torchrun's own variables. The run's id is that of the Job object: scaling keeps it, a new run has a new one."""
     values = {
         "PET_NNODES": f"{job.min_replicas}:{job.max_replicas}",
         "PET_NPROC_PER_NODE": job.nproc_per_node,
         "PET_RDZV_BACKEND": job.rdzv_backend,
         "PET_RDZV_ENDPOINT": job.endpoint,
-        "PET_RDZV_CONF": ",".join(f"{key}={value}" for key, value in conf.items()),
+        "PET_RDZV_CONF": ",".join(f"{key}={value}" for key, value in rendezvous_conf(job).items()),
         "PET_MAX_RESTARTS": str(job.max_restarts),
-        "PET_MONITOR_INTERVAL": f"{job.monitor_interval:g}",
-        "MUSTER_SERVICE": job.name,
-        "MUSTER_WARM_START": str(int(job.warm_start)),
         "PYTHONUNBUFFERED": "1",
+        **launcher_env(job),
     }
-    if job.storage:
-        values["MUSTER_RUN_DIR"] = f"{job.storage.mount_path}/{job.name}"
     run = [
         field_env("MUSTER_RUN_UID", RUN_UID_FIELD),
         {"name": "PET_RDZV_ID", "value": f"{job.name}-$(MUSTER_RUN_UID)"},
@@ -250,7 +284,19 @@ def torchrun_env(job: ElasticJob) -> list[Manifest]:
     return [*run, *({"name": name, "value": value} for name, value in values.items())]
 
 
-def _pod(job: ElasticJob) -> PodSettings:
+def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str = "c10d") -> Manifest:
+    """The pod template, with the container and the port named as the backend wants them."""
+    return pod_template(
+        _pod(job, port),
+        container=container,
+        labels=job.labels,
+        selector=job.selector,
+        env=env,
+        annotations={ANNOTATION_CONFIG_HASH: fingerprint([_launcher(), dict(job.files)])},
+    )
+
+
+def _pod(job: ElasticJob, port: str) -> PodSettings:
     """What the user chose, with what torchrun needs around it."""
     volumes: list[Manifest] = [{"name": "muster-config", "configMap": {"name": job.config_name}}]
     mounts: list[Manifest] = [{"name": "muster-config", "mountPath": CONFIG_PATH, "readOnly": True}]
@@ -271,7 +317,7 @@ def _pod(job: ElasticJob) -> PodSettings:
         volumes=(*job.pod.volumes, *volumes),
         volume_mounts=(*job.pod.volume_mounts, *mounts),
         init_containers=(*first, *job.pod.init_containers),
-        ports=({"name": "c10d", "container_port": C10D_PORT}, *job.pod.ports),
+        ports=({"name": port, "container_port": C10D_PORT}, *job.pod.ports),
     )
 
 
@@ -292,16 +338,9 @@ def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
     )
 
 
-def _job(job: ElasticJob, config_hash: str) -> Manifest:
-    template = pod_template(
-        _pod(job),
-        container=GROUP,
-        labels=job.labels,
-        selector=job.selector,
-        env=torchrun_env(job),
-        annotations={ANNOTATION_CONFIG_HASH: config_hash},
-    )
-    template["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
+def _job(job: ElasticJob) -> Manifest:
+    pods = template(job, GROUP, torchrun_env(job))
+    pods["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
     rules = [
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         # Asked to end, by a scale-down or by whoever deleted the pod.
@@ -323,10 +362,10 @@ def _job(job: ElasticJob, config_hash: str) -> Manifest:
             "podFailurePolicy": {"rules": rules},
             # Agents end together, and a pod that came too late for that must not keep the job from ending.
             "successPolicy": {"rules": [{"succeededIndexes": "0"}]},
-            "template": template,
+            "template": pods,
         }
     )
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(job, job.name), "spec": spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job, job.name), "spec": spec}
 
 
 def _on_exit(action: str, code: int) -> Manifest:

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 EXIT_SCRIPT_FAILED = 70
 EXIT_MISCONFIGURED = 78
+# What MUSTER_EXIT_AGAIN is where only an exit status from 128 on means that a pod is to be made again.
+EXIT_AGAIN = 175
 
 LOG_PREFIX = "muster.ml/elastic "
 
 LAUNCHER = r'''"""launch.py SCRIPT [ARGUMENT...]: torchrun, configured by its own PET_* variables.
 
 Exit status: 0 done; 70 the script failed more often than PET_MAX_RESTARTS; 78 wrong configuration; 143 asked to end;
-anything else: start me again.
+anything else, such as MUSTER_EXIT_AGAIN: start me again.
 """
 import json
 import os
@@ -43,6 +45,7 @@ TRIES = 20
 POLL = min(1.0, float(os.environ.get("PET_MONITOR_INTERVAL", "1")))
 REPEAT = 15
 WARM_START = os.environ.get("MUSTER_WARM_START") == "1"
+AGAIN = int(os.environ.get("MUSTER_EXIT_AGAIN", "1"))
 STANDBY = "--standby"
 
 
@@ -74,7 +77,7 @@ def wait_for_endpoint():
             return
         except OSError as error:
             if time.monotonic() > deadline:
-                leave(1, f"the rendezvous at {HOST}:{PORT} did not answer for {JOIN_TIMEOUT} s: {error}")
+                leave(AGAIN, f"the rendezvous at {HOST}:{PORT} did not answer for {JOIN_TIMEOUT} s: {error}")
             if not told:
                 say("waiting", reason=f"{HOST}:{PORT}: {error}")
                 told = True
@@ -366,9 +369,9 @@ def main():
             sys.stdout.flush()
             os._exit(code)
         if HOSTS_STORE:
-            leave(1, "the rendezvous that this pod hosts was lost")
+            leave(AGAIN, "the rendezvous that this pod hosts was lost")
         wait_for_endpoint()
-    leave(1, f"the rendezvous was lost {TRIES} times")
+    leave(AGAIN, f"the rendezvous was lost {TRIES} times")
 
 
 if __name__ == "__main__":

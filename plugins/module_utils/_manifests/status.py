@@ -232,24 +232,31 @@ def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
 
 
 def group_status(workload: Manifest, pods: Iterable[Manifest]) -> GroupStatus:
-    """The state of a StatefulSet's or Job's ranks."""
+    """The state of the ranks of a StatefulSet, Job or PyTorchJob."""
     metadata, spec = workload["metadata"], workload.get("spec") or {}
     labels = metadata.get("labels") or {}
     group = GroupStatus(
         name=labels.get(LABEL_GROUP) or metadata["name"],
         role=labels.get(LABEL_ROLE, ""),
         kind=workload["kind"],
-        wanted=int((spec.get("completions") if workload["kind"] == "Job" else spec.get("replicas", 1)) or 0),
+        wanted=int(_replicas(workload["kind"], spec) or 0),
         ranks=ranks_of(pods),
     )
-    if workload["kind"] == "Job":
+    if workload["kind"] in ("Job", "PyTorchJob"):
         return _judge_job(group, workload)
     return judge_group(group)
 
 
+def _replicas(kind: str, spec: Manifest) -> t.Any:
+    if kind == "PyTorchJob":
+        spec = (spec.get("pytorchReplicaSpecs") or {}).get("Worker") or {"replicas": 0}
+    return spec.get("completions") if kind == "Job" else spec.get("replicas", 1)
+
+
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
     conditions = {c["type"]: c for c in (job.get("status") or {}).get("conditions") or [] if c.get("status") == "True"}
-    if "Complete" in conditions:
+    # The words of Kubernetes, and of training-operator.
+    if "Complete" in conditions or "Succeeded" in conditions:
         return dataclasses.replace(group, state="Succeeded")
     failed = conditions.get("Failed") or conditions.get("FailureTarget")
     if failed:

@@ -13,12 +13,14 @@ import concurrent.futures
 import dataclasses
 import json
 import typing as t
+import uuid
 
 from .._kube.engine import apply_objects, delete_objects
-from .._kube.errors import Conflict, Forbidden, Immutable, MusterError, WaitTimeout
+from .._kube.errors import Conflict, Forbidden, Immutable, MissingKind, MusterError, WaitTimeout
 from .._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, ref_of
 from .._kube.report import Change, Report
-from .._manifests.elastic_job import ElasticJob, manifests
+from .._manifests import elastic_job, pytorch_job
+from .._manifests.elastic_job import ElasticJob
 from .._manifests.elastic_world import World, world
 from .._manifests.meta import ANNOTATION_SPEC_PARTS
 from .._manifests.status import JobStatus, Rank
@@ -36,9 +38,11 @@ T = t.TypeVar("T")
 _TAIL = 300
 
 
-def job_ref(namespace: str, name: str) -> Ref:
-    """The Job of an elastic job has its name."""
-    return Ref("batch/v1", "Job", name, namespace)
+def job_ref(job: ElasticJob) -> Ref:
+    """The Job or PyTorchJob of an elastic job has its name."""
+    if job.backend == "pytorchjob":
+        return Ref(pytorch_job.API_VERSION, pytorch_job.KIND, job.name, job.namespace)
+    return Ref("batch/v1", "Job", job.name, job.namespace)
 
 
 def look(cluster: Cluster, namespace: str, name: str) -> tuple[JobStatus, World]:
@@ -86,12 +90,11 @@ def _said(cluster: Cluster, namespace: str, ranks: list[Rank], **options: t.Any)
 
 def present(ctx: Context, job: ElasticJob) -> tuple[Report, JobStatus, World]:
     """Make the cluster train JOB with its number of workers, or leave alone what has been trained already."""
-    with understood():
-        objects = manifests(job)
     mine = owner_of("elastic_job", job.namespace, job.name)
-    live = ctx.cluster.get(job_ref(job.namespace, job.name))
-    _refuse_foreign(live, mine, job)
-    changes = _changed(ctx, job) if live else []
+    live = _live(ctx, job)
+    _refuse_foreign(live, mine)
+    _check_kind(ctx, job)
+    changes = _changed(ctx, job, live) if live else []
     if changes and not (ctx.params["recreate"] or ctx.params["restart"]):
         raise Immutable(
             f"Elastic job {job.namespace}/{job.name} is there with other options: {', '.join(changes)}; only replicas can "
@@ -99,51 +102,83 @@ def present(ctx: Context, job: ElasticJob) -> tuple[Report, JobStatus, World]:
             hint="recreate: true ends its pods and trains with the new options, from its last checkpoint.",
             details={"changed_options": changes},
         )
-    status, seen = look(ctx.cluster, job.namespace, job.name)
     again = live is not None and bool(changes or ctx.params["restart"])
+    with understood():
+        objects = _wanted(job, None if again else live)
+    status, seen = look(ctx.cluster, job.namespace, job.name)
     if status.state in ("Succeeded", "Failed") and not again:
         return Report([Change(ref_of(item), "unchanged") for item in objects]), *_settled(ctx, job, status, seen)
     before = _replicas(live)
-    stopped = _stop(ctx, job) if again else Report()
-    report = _as_one(stopped, _apply(ctx, job, objects, again))
+    stopped = _stop(ctx, live) if live and again else Report()
+    report = _as_one(stopped, _apply(ctx, job, _still_to_plan(ctx, objects, stopped)), job_ref(job))
     if ctx.check:
         return report, status, seen
-    if before is not None and not again and before != job.replicas and ctx.params["wait"] != "none":
-        _scaled(ctx, job, before, seen)
+    if live and before is not None and not again and before != job.replicas and ctx.params["wait"] != "none":
+        _scaled(ctx, job, live, before, seen)
     return report, *_settled(ctx, job, *look(ctx.cluster, job.namespace, job.name))
 
 
-def _refuse_foreign(live: Manifest | None, mine: str, job: ElasticJob) -> None:
+def _refuse_foreign(live: Manifest | None, mine: str) -> None:
     if live is not None and labels_of(live).get(LABEL_OWNER) not in (None, mine):
-        raise Conflict(
-            f"Job {job.namespace}/{job.name} belongs to {labels_of(live)[LABEL_OWNER]}.", hint="Choose another name."
+        raise Conflict(f"{ref_of(live)} belongs to {labels_of(live)[LABEL_OWNER]}.", hint="Choose another name.")
+
+
+def _live(ctx: Context, job: ElasticJob) -> Manifest | None:
+    """What is there by this name; of the other backend only what this module has made."""
+    found = ctx.cluster.get(job_ref(job))
+    if found is not None:
+        return found
+    selector = training.selector_of("elastic_job", job.name, job.backend)
+    if job.backend == "native":
+        others = training.pytorch_jobs(ctx.cluster, job.namespace, selector)
+    else:
+        others = list(ctx.cluster.list("batch/v1", "Job", job.namespace, selector))
+    return others[0] if others else None
+
+
+def _wanted(job: ElasticJob, live: Manifest | None) -> list[Manifest]:
+    if job.backend == "native":
+        return elastic_job.manifests(job)
+    # A run that begins anew must not meet, at an etcd, what an old one has left there.
+    known = pytorch_job.run_id_of(live) if live and live["kind"] == pytorch_job.KIND else None
+    return pytorch_job.manifests(job, known or f"{job.name}-{uuid.uuid4().hex[:12]}")
+
+
+def _check_kind(ctx: Context, job: ElasticJob) -> None:
+    """In check mode the same run may be about to make the definition."""
+    ref = job_ref(job)
+    if job.backend == "pytorchjob" and not ctx.check and ctx.cluster.resource(ref.api_version, ref.kind) is None:
+        raise MissingKind(
+            f"backend pytorchjob: this cluster does not serve {ref.kind} ({ref.api_version}).",
+            hint="Install training-operator (role muster.ml.training_operator), or use backend: native.",
         )
 
 
 def _replicas(live: Manifest | None) -> int | None:
-    return None if live is None else int(live["spec"].get("completions") or 0)
+    if live is None:
+        return None
+    return pytorch_job.replicas(live) if live["kind"] == pytorch_job.KIND else int(live["spec"].get("completions") or 0)
 
 
-def _changed(ctx: Context, job: ElasticJob) -> list[str]:
+def _changed(ctx: Context, job: ElasticJob, live: Manifest) -> list[str]:
     config = ctx.cluster.get(Ref("v1", "ConfigMap", job.config_name, job.namespace)) or {"metadata": {}}
     kept = (config["metadata"].get("annotations") or {}).get(ANNOTATION_SPEC_PARTS)
     if kept is None:
-        return []
+        return [] if ref_of(live) == job_ref(job) else ["backend"]
     then, now = json.loads(kept), job.spec_parts
     return sorted(key for key in {*then, *now} if then.get(key) != now.get(key))
 
 
-def _stop(ctx: Context, job: ElasticJob) -> Report:
-    ref = job_ref(job.namespace, job.name)
-    return delete_objects(ctx.cluster, [ref], check=ctx.check, wait=True, wait_timeout=ctx.params["wait_timeout"])
+def _stop(ctx: Context, live: Manifest) -> Report:
+    return delete_objects(
+        ctx.cluster, [ref_of(live)], check=ctx.check, wait=True, wait_timeout=ctx.params["wait_timeout"]
+    )
 
 
-def _apply(ctx: Context, job: ElasticJob, objects: list[Manifest], again: bool) -> Report:
-    # In check mode the old Job is still there, and would refuse to become the new one.
-    planned = [item for item in objects if not (again and ctx.check and item["kind"] == "Job")]
+def _apply(ctx: Context, job: ElasticJob, objects: list[Manifest]) -> Report:
     return apply_objects(
         ctx.cluster,
-        planned,
+        objects,
         owner=owner_of("elastic_job", job.namespace, job.name),
         check=ctx.check,
         force_conflicts=ctx.params["force_conflicts"],
@@ -151,15 +186,22 @@ def _apply(ctx: Context, job: ElasticJob, objects: list[Manifest], again: bool) 
     )
 
 
-def _as_one(stopped: Report, applied: Report) -> Report:
-    """A Job that was deleted to be made again has been recreated."""
-    gone = {change.ref: change for change in stopped.changes if change.action == "deleted"}
-    changes = [change for change in applied.changes if change.ref not in gone]
-    changes += [Change(ref, "recreated", "trains again") for ref in gone]
+def _still_to_plan(ctx: Context, objects: list[Manifest], stopped: Report) -> list[Manifest]:
+    """In check mode the old Job is still there, and would refuse to become the new one."""
+    gone = {change.ref for change in stopped.changes} if ctx.check else set()
+    return [item for item in objects if ref_of(item) not in gone]
+
+
+def _as_one(stopped: Report, applied: Report, wanted: Ref) -> Report:
+    """A Job that was deleted to be made again has been recreated; one of the other backend is gone."""
+    again = {change.ref for change in stopped.changes if change.action == "deleted" and change.ref == wanted}
+    changes = [change for change in applied.changes if change.ref not in again]
+    changes += [change for change in stopped.changes if change.ref not in again]
+    changes += [Change(ref, "recreated", "trains again") for ref in again]
     return Report(changes, stopped.warnings + applied.warnings, applied.objects)
 
 
-def _scaled(ctx: Context, job: ElasticJob, before: int, seen: World) -> None:
+def _scaled(ctx: Context, job: ElasticJob, live: Manifest, before: int, seen: World) -> None:
     """Wait until the rendezvous has the new size and steps go on; else back to what it was."""
 
     def ask() -> tuple[None, str | None]:
@@ -179,7 +221,7 @@ def _scaled(ctx: Context, job: ElasticJob, before: int, seen: World) -> None:
         _follow(ctx, job, ask, goal, ctx.params["world_timeout"])
     except WaitTimeout as exc:
         try:
-            _apply(ctx, job, manifests(dataclasses.replace(job, replicas=before)), again=False)
+            _apply(ctx, job, _wanted(dataclasses.replace(job, replicas=before), live))
         except MusterError as second:
             raise WaitTimeout(f"{exc.message} Going back to {before} failed, too: {second}") from exc
         raise WaitTimeout(
@@ -191,7 +233,7 @@ def _scaled(ctx: Context, job: ElasticJob, before: int, seen: World) -> None:
 
 def _follow(ctx: Context, job: ElasticJob, ask: t.Callable[[], tuple[T, str | None]], goal: str, timeout: float) -> T:
     """Ask whenever the pods of the job change."""
-    selector = training.selector_of("elastic_job", job.name, "native")
+    selector = training.selector_of("elastic_job", job.name, job.backend)
     return training.follow(
         ctx.cluster, job.namespace, selector, ask, goal=goal, timeout=float(timeout), progress=ctx.progress
     )

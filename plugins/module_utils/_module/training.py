@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from .._kube.errors import Failed, Forbidden, Gone, MusterError, NotFound, ServerError, Unreachable, WaitTimeout
 from .._kube.objects import Manifest, Ref
 from .._kube.pace import SYSTEM_CLOCK, Clock
+from .._manifests import pytorch_job
 from .._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP, LABEL_JOB
 from .._manifests.persia_job import DEFAULT_GROUP_NAMES, LAUNCHER_WORDS
 from .._manifests.persia_operator import API_VERSION, JOB_LABEL, KIND, POD_WORDS, SECTIONS
@@ -48,7 +49,10 @@ def read(cluster: Cluster, namespace: str, name: str, kind: Kind = "persia_job")
         found = cluster.get(Ref("apps/v1", "StatefulSet", name, namespace))
         workloads = [found] if found else []
     elif kind == "elastic_job":
-        workloads = cluster.list("batch/v1", "Job", namespace, selector_of(kind, name, "native"))
+        selector = selector_of(kind, name, "native")
+        workloads = list(cluster.list("batch/v1", "Job", namespace, selector)) or pytorch_jobs(
+            cluster, namespace, selector
+        )
     else:
         selector = selector_of(kind, name, "native")
         workloads = [
@@ -61,6 +65,13 @@ def read(cluster: Cluster, namespace: str, name: str, kind: Kind = "persia_job")
     return _operator(cluster, namespace, name, resource) if resource else job_status(name, namespace, ())
 
 
+def pytorch_jobs(cluster: Cluster, namespace: str, selector: str) -> list[Manifest]:
+    """PyTorchJobs with these labels; none where the cluster does not know the kind."""
+    if cluster.resource(pytorch_job.API_VERSION, pytorch_job.KIND) is None:
+        return []
+    return list(cluster.list(pytorch_job.API_VERSION, pytorch_job.KIND, namespace, selector))
+
+
 def _native(cluster: Cluster, namespace: str, name: str, kind: Kind, workloads: Sequence[Manifest]) -> JobStatus:
     pods = cluster.list("v1", "Pod", namespace, selector_of(kind, name, "native"))
     by_group: dict[str, list[Manifest]] = {}
@@ -70,7 +81,8 @@ def _native(cluster: Cluster, namespace: str, name: str, kind: Kind, workloads: 
         group_status(workload, by_group.get((workload["metadata"].get("labels") or {}).get(LABEL_GROUP, ""), []))
         for workload in sorted(workloads, key=lambda item: str(item["metadata"]["name"]))
     ]
-    return job_status(name, namespace, groups, backend="native" if kind != "training_statefulset" else "")
+    backend = "pytorchjob" if workloads[0]["kind"] == pytorch_job.KIND else "native"
+    return job_status(name, namespace, groups, backend=backend if kind != "training_statefulset" else "")
 
 
 def _operator(cluster: Cluster, namespace: str, name: str, resource: Manifest) -> JobStatus:
