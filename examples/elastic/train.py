@@ -161,17 +161,11 @@ class Training:
         if self.rank == 0:
             say("start", world_size=self.world_size, epoch=self.epoch, done=self.done, step=self.step)
 
-    def watch(self) -> None:
-        """Asked to end: save the last whole step and go, whatever the main thread is waiting for."""
-
-        def wait() -> None:
-            signal.sigwait({signal.SIGTERM})
-            if self.changing.acquire(timeout=20):
-                self.save()
-                say("stopped", rank=self.rank, epoch=self.epoch, done=self.done, step=self.step)
-            os._exit(143)
-
-        threading.Thread(target=wait, daemon=True).start()
+    def stop(self) -> None:
+        """Save the last whole step."""
+        if self.changing.acquire(timeout=20):
+            self.save()
+            say("stopped", rank=self.rank, epoch=self.epoch, done=self.done, step=self.step)
 
     def run(self) -> None:
         parallel = nn.parallel.DistributedDataParallel(self.model)
@@ -227,6 +221,18 @@ class Training:
         return round(right / max(1, total), 4)
 
 
+def watch(running: list[Training]) -> None:
+    """Asked to end: save what there is to save and go, whatever the main thread is waiting for."""
+
+    def wait() -> None:
+        signal.sigwait({signal.SIGTERM})
+        for training in running:
+            training.stop()
+        os._exit(143)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="digits", help="digits, or a folder with train/ and val/ of images by class")
@@ -250,11 +256,14 @@ def read_options() -> argparse.Namespace:
 
 def main() -> None:
     options = read_options()
+    # From now on: who comes late to a rendezvous has the others meet again while they still look for each other.
+    running: list[Training] = []
+    watch(running)
     backend = "nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, timeout=dt.timedelta(seconds=options.timeout))
     training = Training(options)
     training.resume()
-    training.watch()
+    running.append(training)
     try:
         training.run()
     except RuntimeError as error:
