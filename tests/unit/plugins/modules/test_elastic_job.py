@@ -13,8 +13,14 @@ import typing as t
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Immutable, InvalidInput, ServerError
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    Conflict,
+    Immutable,
+    InvalidInput,
+    MissingKind,
+    ServerError,
+)
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
 from ansible_collections.muster.ml.plugins.modules import elastic_job
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -136,3 +142,91 @@ def test_a_log_that_cannot_be_read_does_not_matter(cluster: FakeCluster) -> None
     with_pods(cluster, 3)
     cluster.fail("logs", "digits-1", ServerError("the node of this pod does not answer"))
     assert run(cluster, replicas=3, wait="running")["world"]["nodes"] == 3
+
+
+# training-operator
+
+
+@pytest.fixture
+def kubeflow(cluster: FakeCluster) -> FakeCluster:
+    cluster.kinds_served["kubeflow.org/v1", "PyTorchJob"] = Resource("pytorchjobs", True)
+    return cluster
+
+
+def as_pytorchjob(cluster: FakeCluster, check: bool = False, **more: t.Any) -> dict[str, t.Any]:
+    return run(cluster, check, backend="pytorchjob", **more)
+
+
+def elastic_policy(cluster: FakeCluster) -> dict[str, t.Any]:
+    found = cluster.stored("PyTorchJob", "digits", "default")
+    assert found is not None
+    return dict(found["spec"]["elasticPolicy"])
+
+
+def test_without_its_operator_the_role_is_named(cluster: FakeCluster) -> None:
+    with pytest.raises(MissingKind, match="PyTorchJob") as caught:
+        as_pytorchjob(cluster)
+    assert "muster.ml.training_operator" in str(caught.value.hint)
+    assert cluster.writes == []
+
+
+def test_a_pytorchjob_is_made_once_and_planned_truly(kubeflow: FakeCluster) -> None:
+    plan = as_pytorchjob(kubeflow, check=True)
+    assert kubeflow.writes == []
+    made = as_pytorchjob(kubeflow)
+    assert actions(plan) == actions(made)
+    assert (made["backend"], made["groups"][0]["kind"], made["groups"][0]["wanted"]) == ("pytorchjob", "PyTorchJob", 2)
+    assert kubeflow.stored("Job", "digits", "default") is None
+    kubeflow.requests.clear()
+    assert not as_pytorchjob(kubeflow)["changed"]
+    assert kubeflow.writes == []
+
+
+def test_scaling_keeps_the_run_and_a_new_one_meets_elsewhere(kubeflow: FakeCluster) -> None:
+    as_pytorchjob(kubeflow)
+    first = elastic_policy(kubeflow)
+    assert actions(as_pytorchjob(kubeflow, replicas=3))["PyTorchJob"] == "updated"
+    after = kubeflow.stored("PyTorchJob", "digits", "default")
+    assert after is not None
+    assert after["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 3
+    assert elastic_policy(kubeflow) == first
+    assert actions(as_pytorchjob(kubeflow, check=True, restart=True))["PyTorchJob"] == "recreated"
+    assert actions(as_pytorchjob(kubeflow, restart=True))["PyTorchJob"] == "recreated"
+    assert elastic_policy(kubeflow)["rdzvId"] != first["rdzvId"]
+
+
+def test_the_backend_changes_with_a_word(kubeflow: FakeCluster) -> None:
+    run(kubeflow)
+    with pytest.raises(Immutable, match="backend"):
+        as_pytorchjob(kubeflow)
+    told = actions(as_pytorchjob(kubeflow, recreate=True))
+    assert (told["Job"], told["PyTorchJob"]) == ("deleted", "created")
+    assert kubeflow.stored("Job", "digits", "default") is None
+    with pytest.raises(Immutable, match="backend"):
+        run(kubeflow)
+    assert actions(run(kubeflow, recreate=True))["PyTorchJob"] == "deleted"
+
+
+@pytest.mark.parametrize(
+    ("condition", "state"), [("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Running", "Pending")]
+)
+def test_its_state_is_what_the_operator_says(kubeflow: FakeCluster, condition: str, state: str) -> None:
+    as_pytorchjob(kubeflow)
+    said = {"conditions": [{"type": "Created", "status": "True"}, {"type": condition, "status": "True"}]}
+    kubeflow.set_status(Ref("kubeflow.org/v1", "PyTorchJob", "digits", "default"), said)
+    assert as_pytorchjob(kubeflow)["state"] == state
+
+
+def test_somebody_elses_pytorchjob_is_left_alone(kubeflow: FakeCluster) -> None:
+    metadata = {"name": "digits", "namespace": "default", "labels": {"muster.ml/owner": "other"}}
+    kubeflow.add({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": metadata, "spec": {}})
+    with pytest.raises(Conflict, match="other"):
+        as_pytorchjob(kubeflow)
+    # Beside it, a Job of that name is nobody's.
+    assert actions(run(kubeflow))["Job"] == "created"
+
+
+def test_a_pytorchjob_leaves_and_its_claim_stays(kubeflow: FakeCluster) -> None:
+    as_pytorchjob(kubeflow)
+    gone = actions(run(kubeflow, state="absent"))
+    assert (gone["PyTorchJob"], gone["PersistentVolumeClaim"]) == ("deleted", "kept")
