@@ -53,9 +53,9 @@ def _table() -> dict[tuple[str, str], Resource]:
 
 BUILT_IN: dict[tuple[str, str], Resource] = _table()
 
-# Made by controllers, never by us; asking for them in a big cluster is dear.
+# Made by controllers, never by us (nodes can be: simulated ones); asking for them in a big cluster is dear.
 NEVER_OURS = frozenset({
-    "ComponentStatus", "ControllerRevision", "CSINode", "Endpoints", "EndpointSlice", "Event", "IPAddress", "Lease", "Node",
+    "ComponentStatus", "ControllerRevision", "CSINode", "Endpoints", "EndpointSlice", "Event", "IPAddress", "Lease",
     "NodeMetrics", "PodMetrics", "ReplicaSet", "VolumeAttachment",
 })  # fmt: skip
 

@@ -406,6 +406,14 @@ def test_prune_removes_what_is_no_longer_wanted_of_any_kind(established: FakeClu
     assert not apply(established, config(), prune=True).changed
 
 
+def test_prune_removes_simulated_nodes_and_no_others(cluster: FakeCluster) -> None:
+    simulated = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-0"}}
+    cluster.add({**simulated, "metadata": {"name": "real"}}, manager="kubelet")
+    apply(cluster, config(), simulated)
+    assert actions(apply(cluster, config(), prune=True))["Node gpu-0"] == "deleted"
+    assert cluster.stored("Node", "real", None)
+
+
 def test_prune_leaves_what_others_own_or_made(cluster: FakeCluster) -> None:
     apply(cluster, config("theirs"), owner="o.theirs")
     copied = config("copied-labels")
