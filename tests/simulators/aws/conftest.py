@@ -16,6 +16,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.muster.ml.plugins.module_utils._aws import api
+from simulators.aws.cli import Cli
 from simulators.aws.client import REGION, SECRET, Simulator
 
 Result = dict[str, Any]
@@ -28,6 +29,11 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
     simulator = Simulator(tmp_path_factory.mktemp("aws") / "server.log")
     yield simulator
     simulator.stop()
+
+
+@pytest.fixture(scope="module")
+def aws_cli(aws: Simulator) -> Cli:
+    return Cli(aws)
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from simulators.aws.apiserver import ApiServer
+from simulators.aws.cli import Cli
 from simulators.aws.client import REGION, SECRET, Simulator
 from simulators.aws.holdings import holdings
 
@@ -238,6 +240,29 @@ def test_again_nothing_is_changed(play: Play, aws: Simulator) -> None:
     assert (done.returncode, recap(done)["changed"], aws.attempts()) == (0, 0, []), done.stdout[-3000:]
 
 
+def test_the_aws_cli_sees_what_boto3_sees(aws: Simulator, aws_cli: Cli) -> None:
+    assert aws_cli("eks", "list-clusters")["clusters"] == aws.client("eks").list_clusters()["clusters"]
+    assert aws_cli("eks", "describe-cluster", "--name", "muster")["cluster"]["status"] == "ACTIVE"
+    group = aws_cli("eks", "describe-nodegroup", "--cluster-name", "muster", "--nodegroup-name", "gpu")["nodegroup"]
+    assert (group["capacityType"], group["taints"], group["labels"]) == ("SPOT", GPU["taints"], GPU["labels"])
+    system = aws_cli("efs", "describe-file-systems", "--creation-token", "muster")["FileSystems"][0]
+    assert (system["Encrypted"], system["NumberOfMountTargets"]) == (True, 2)
+    listed = aws_cli("s3api", "list-buckets")["Buckets"]
+    bucket = next(row["Name"] for row in listed if row["Name"].startswith("muster-"))
+    found = aws_cli("s3api", "list-objects-v2", "--bucket", bucket)["Contents"]
+    assert [row["Key"] for row in found] == ["elastic/train.py"]
+
+
+def test_the_aws_cli_takes_the_command_of_the_kubeconfig(play: Play, aws_cli: Cli) -> None:
+    """Only AWS could judge the token."""
+    user = yaml.safe_load(Path(play.settings["muster_kubeconfig"]).read_text(encoding="utf-8"))["users"][0]["user"]
+    assert user["exec"]["command"] == "aws"
+    credential = aws_cli(*user["exec"]["args"])
+    assert credential["kind"] == "ExecCredential"
+    assert credential["apiVersion"] == user["exec"]["apiVersion"]
+    assert credential["status"]["token"].startswith("k8s-aws-v1.")
+
+
 def test_doors_are_closed(aws: Simulator) -> None:
     ec2, iam, eks = aws.client("ec2"), aws.client("iam"), aws.client("eks")
     config = eks.describe_cluster(name="muster")["cluster"]["resourcesVpcConfig"]
@@ -319,6 +344,15 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
         trust = iam.get_role(RoleName=f"muster-{role}")["Role"]["AssumeRolePolicyDocument"]["Statement"]
         assert [row["Action"] for row in trust] == ["sts:AssumeRoleWithWebIdentity"]
         assert trust[0]["Condition"]["StringEquals"][f"{issuer}:sub"] == f"system:serviceaccount:{who}"
+
+
+def test_the_aws_cli_sees_the_changes(aws_cli: Cli) -> None:
+    assert aws_cli("eks", "describe-cluster", "--name", "muster")["cluster"]["version"] == "1.35"
+    group = aws_cli("eks", "describe-nodegroup", "--cluster-name", "muster", "--nodegroup-name", "gpu")["nodegroup"]
+    assert (group["scalingConfig"]["maxSize"], group["labels"], group.get("taints", [])) == (8, {"pool": "big"}, [])
+    assert group["tags"]["team"] == "ml"
+    system = aws_cli("efs", "describe-file-systems", "--creation-token", "muster")["FileSystems"][0]
+    assert (system["ThroughputMode"], system["NumberOfMountTargets"]) == ("bursting", 1)
 
 
 def test_after_the_changes_nothing_is_changed(play: Play, aws: Simulator) -> None:

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The AWS CLI as a second reader beside boto3: what AWS's own users would see of the simulated account."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from .client import TESTS, Simulator
+
+REQUIREMENTS = Path(__file__).with_name("requirements-cli.txt")
+HOME = TESTS.parent / "build" / "aws-cli"
+
+
+class Cli:
+    """Calls commands of the CLI, and returns what they print."""
+
+    def __init__(self, aws: Simulator) -> None:
+        self._environment = aws.environment()
+        self._program = installed()
+
+    def __call__(self, *arguments: str) -> Any:
+        """An empty answer is one without anything in it."""
+        done = subprocess.run(
+            [self._program, "--output", "json", *arguments],
+            env=self._environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout or "{}")
+
+
+def installed() -> Path:
+    """The program, in an environment of its own; made anew when the pins have changed."""
+    stamp = HOME / REQUIREMENTS.name
+    wanted = REQUIREMENTS.read_bytes()
+    if not stamp.exists() or stamp.read_bytes() != wanted:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", HOME], check=True)
+        subprocess.run([HOME / "bin" / "pip", "install", "--quiet", "--no-compile", "-r", REQUIREMENTS], check=True)
+        stamp.write_bytes(wanted)
+    return HOME / "bin" / "aws"
