@@ -44,6 +44,8 @@ TRIES = 20
 # Seconds between two looks at the rendezvous while waiting for it; torch itself takes one.
 POLL = min(1.0, float(os.environ.get("PET_MONITOR_INTERVAL", "1")))
 REPEAT = 15
+# Seconds for an answer of etcd. torch takes 60, and so long waits who connects to the old address of a member that is made again.
+ANSWER = 5
 WARM_START = os.environ.get("MUSTER_WARM_START") == "1"
 AGAIN = int(os.environ.get("MUSTER_EXIT_AGAIN", "1"))
 STANDBY = "--standby"
@@ -155,7 +157,8 @@ def install():
         def _sanitize(self):
             if self.was_away:
                 window = self._settings.keep_alive_interval * self._settings.keep_alive_max_attempt
-                self.was_away, self.patient_until = False, time.monotonic() + window.total_seconds()
+                # The others may have begun to wait for an answer just before there was one again.
+                self.was_away, self.patient_until = False, time.monotonic() + window.total_seconds() + ANSWER
             if time.monotonic() >= self.patient_until:
                 super()._sanitize()
 
@@ -267,6 +270,8 @@ def install():
             from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import create_backend
         else:
             from torch.distributed.elastic.rendezvous.etcd_rendezvous_backend import create_backend
+
+            params.config.setdefault("read_timeout", str(ANSWER))
         backend, store = create_backend(params)
 
         def seconds(name, default):
