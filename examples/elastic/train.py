@@ -39,7 +39,9 @@ KEEP = 2
 
 def say(event: str, **fields: Any) -> None:
     """What muster.ml.elastic_job and job_info read: world size and steps."""
-    print("muster.ml/elastic " + json.dumps({"event": event, "time": round(time.time(), 3), **fields}), flush=True)
+    told = json.dumps({"event": event, "time": round(time.time(), 3), **fields})
+    # In one piece: the agent writes to the same place.
+    print(f"muster.ml/elastic {told}\n", end="", flush=True)
 
 
 # Data

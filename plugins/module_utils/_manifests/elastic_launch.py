@@ -53,7 +53,8 @@ STANDBY = "--standby"
 
 def say(event, **fields):
     fields = {"event": event, "index": INDEX, "time": round(time.time(), 3), **fields}
-    print("muster.ml/elastic " + json.dumps(fields), flush=True)
+    # In one piece: the script writes to the same place.
+    print("muster.ml/elastic " + json.dumps(fields) + "\n", end="", flush=True)
 
 
 def leave(code, reason):
