@@ -34,7 +34,7 @@ options:
         description: Its value.
         type: str
       value_from:
-        description: Where its value comes from, as in the Kubernetes API.
+        description: Where its value comes from, as in the Kubernetes API, such as C(secretKeyRef).
         type: dict
   resources:
     description: C(requests) and C(limits) as in the Kubernetes API. Extended resources need both to be equal; one of them is enough.

@@ -55,21 +55,6 @@ options:
     description: Arguments; C($(REPLICA_INDEX)) and other variables of the pod are replaced.
     type: list
     elements: str
-  env:
-    description: Environment variables.
-    type: list
-    elements: dict
-    suboptions:
-      name:
-        description: Name of the variable.
-        type: str
-        required: true
-      value:
-        description: Its value.
-        type: str
-      value_from:
-        description: Where its value comes from, as in the Kubernetes API, such as C(secretKeyRef).
-        type: dict
   ports:
     description: Ports of the container, and of the headless Service.
     type: list

@@ -29,11 +29,6 @@ def manifests(job: ElasticJob, run_id: str) -> list[Manifest]:
     return [*around(job), apply_overrides(_pytorch_job(job, run_id), job.overrides)]
 
 
-def replicas(live: Manifest) -> int:
-    """How many workers a PyTorchJob has."""
-    return int(live["spec"]["pytorchReplicaSpecs"]["Worker"].get("replicas", 1))
-
-
 def run_id_of(live: Manifest) -> str | None:
     """The run's id of a PyTorchJob that is there."""
     found = (live["spec"].get("elasticPolicy") or {}).get("rdzvId")

@@ -233,13 +233,13 @@ def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
 
 def group_status(workload: Manifest, pods: Iterable[Manifest]) -> GroupStatus:
     """The state of the ranks of a StatefulSet, Job or PyTorchJob."""
-    metadata, spec = workload["metadata"], workload.get("spec") or {}
+    metadata = workload["metadata"]
     labels = metadata.get("labels") or {}
     group = GroupStatus(
         name=labels.get(LABEL_GROUP) or metadata["name"],
         role=labels.get(LABEL_ROLE, ""),
         kind=workload["kind"],
-        wanted=int(_replicas(workload["kind"], spec) or 0),
+        wanted=wanted_ranks(workload),
         ranks=ranks_of(pods),
     )
     if workload["kind"] in ("Job", "PyTorchJob"):
@@ -247,10 +247,12 @@ def group_status(workload: Manifest, pods: Iterable[Manifest]) -> GroupStatus:
     return judge_group(group)
 
 
-def _replicas(kind: str, spec: Manifest) -> t.Any:
+def wanted_ranks(workload: Manifest) -> int:
+    """How many pods a StatefulSet, Job or PyTorchJob asks for."""
+    kind, spec = workload["kind"], workload.get("spec") or {}
     if kind == "PyTorchJob":
         spec = (spec.get("pytorchReplicaSpecs") or {}).get("Worker") or {"replicas": 0}
-    return spec.get("completions") if kind == "Job" else spec.get("replicas", 1)
+    return int((spec.get("completions") if kind == "Job" else spec.get("replicas", 1)) or 0)
 
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:

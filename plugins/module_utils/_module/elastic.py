@@ -23,7 +23,7 @@ from .._manifests import elastic_job, pytorch_job
 from .._manifests.elastic_job import ElasticJob
 from .._manifests.elastic_world import World, world
 from .._manifests.meta import ANNOTATION_SPEC_PARTS
-from .._manifests.status import JobStatus, Rank
+from .._manifests.status import JobStatus, Rank, wanted_ranks
 from . import training
 from .groups import owner_of, understood
 
@@ -108,13 +108,12 @@ def present(ctx: Context, job: ElasticJob) -> tuple[Report, JobStatus, World]:
     status, seen = look(ctx.cluster, job.namespace, job.name)
     if status.state in ("Succeeded", "Failed") and not again:
         return Report([Change(ref_of(item), "unchanged") for item in objects]), *_settled(ctx, job, status, seen)
-    before = _replicas(live)
     stopped = _stop(ctx, live) if live and again else Report()
     report = _as_one(stopped, _apply(ctx, job, _still_to_plan(ctx, objects, stopped)), job_ref(job))
     if ctx.check:
         return report, status, seen
-    if live and before is not None and not again and before != job.replicas and ctx.params["wait"] != "none":
-        _scaled(ctx, job, live, before, seen)
+    if live and not again and wanted_ranks(live) != job.replicas and ctx.params["wait"] != "none":
+        _scaled(ctx, job, live, seen)
     return report, *_settled(ctx, job, *look(ctx.cluster, job.namespace, job.name))
 
 
@@ -152,12 +151,6 @@ def _check_kind(ctx: Context, job: ElasticJob) -> None:
             f"backend pytorchjob: this cluster does not serve {ref.kind} ({ref.api_version}).",
             hint="Install training-operator (role muster.ml.training_operator), or use backend: native.",
         )
-
-
-def _replicas(live: Manifest | None) -> int | None:
-    if live is None:
-        return None
-    return pytorch_job.replicas(live) if live["kind"] == pytorch_job.KIND else int(live["spec"].get("completions") or 0)
 
 
 def _changed(ctx: Context, job: ElasticJob, live: Manifest) -> list[str]:
@@ -201,8 +194,9 @@ def _as_one(stopped: Report, applied: Report, wanted: Ref) -> Report:
     return Report(changes, stopped.warnings + applied.warnings, applied.objects)
 
 
-def _scaled(ctx: Context, job: ElasticJob, live: Manifest, before: int, seen: World) -> None:
-    """Wait until the rendezvous has the new size and steps go on; else back to what it was."""
+def _scaled(ctx: Context, job: ElasticJob, live: Manifest, seen: World) -> None:
+    """Wait until the rendezvous has the new size and steps go on; else back to what LIVE was."""
+    before = wanted_ranks(live)
 
     def ask() -> tuple[None, str | None]:
         status, now = look(ctx.cluster, job.namespace, job.name)

@@ -13,19 +13,11 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.elastic_job import ElasticJob, from_params
 from ansible_collections.muster.ml.plugins.module_utils._manifests.elastic_job import manifests as native
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pytorch_job import manifests, replicas, run_id_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pytorch_job import manifests, run_id_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.status import wanted_ranks
+from ansible_collections.muster.ml.tests.unit.plugins.module_utils._manifests.test_elastic_job import JOB as NATIVE
 
-JOB: dict[str, t.Any] = {
-    "name": "digits",
-    "namespace": "ml",
-    "backend": "pytorchjob",
-    "image": "example/torch:1",
-    "replicas": 2,
-    "min_replicas": 1,
-    "max_replicas": 3,
-    "script": "train.py",
-    "files": {"train.py": "print()"},
-}
+JOB: dict[str, t.Any] = {**NATIVE, "backend": "pytorchjob"}
 
 
 def job(**more: t.Any) -> ElasticJob:
@@ -58,7 +50,7 @@ def test_what_the_pods_need_is_the_same_with_either_backend() -> None:
 
 def test_only_the_size_changes_when_it_is_scaled() -> None:
     two, three = pytorch_job(), pytorch_job(replicas=3)
-    assert (replicas(two), replicas(three)) == (2, 3)
+    assert (wanted_ranks(two), wanted_ranks(three)) == (2, 3)
     del (
         two["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"],
         three["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"],
