@@ -66,6 +66,7 @@ import typing as t
 from ansible import context
 from ansible.plugins.callback import CallbackBase
 
+_TOLD = ("kind", "namespace", "name", "action")
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _AGENT_MARK = b'"userAgent":"muster'
 DEFAULT_PATH = "build/run/summary.json"
@@ -141,7 +142,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._clock = time.monotonic()
         self._roles: dict[str, float] = {}
         self._current: tuple[str, float] | None = None
-        self._objects: list[dict[str, t.Any]] = []
+        self._objects: dict[tuple[str | None, ...], None] = {}  # in order, and each one once
         self._playbook = ""
         self._audit: AuditLog | None = None
 
@@ -171,9 +172,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         found = result._result
         for part in found.get("results") or [found]:
             for entry in part.get("objects") or []:
-                seen = {key: entry.get(key) for key in ("kind", "namespace", "name", "action")}
-                if seen["action"] != "unchanged" and seen not in self._objects:
-                    self._objects.append(seen)
+                if entry.get("action") != "unchanged":
+                    self._objects[tuple(entry.get(key) for key in _TOLD)] = None
 
     def _end_task(self) -> None:
         if self._current is not None:
@@ -213,7 +213,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             "wall_s": round(time.monotonic() - self._clock, 1),
             "roles": {role: round(seconds, 1) for role, seconds in self._roles.items()},
             "check": bool(context.CLIARGS.get("check")),
-            "objects": self._objects,
+            "objects": [dict(zip(_TOLD, told, strict=True)) for told in self._objects],
             "playbook": self._playbook,
             "started": dt.datetime.fromtimestamp(self._started, dt.UTC).isoformat(timespec="seconds"),
         }
