@@ -94,21 +94,25 @@ class AuditLog:
         pattern = f"{self.path.stem}*{self.path.suffix}"
         return [(file, file.stat()) for file in sorted(self.path.parent.glob(pattern))]
 
+    def lines(self) -> t.Iterator[bytes]:
+        """What was written since, but a last line that is still being written; OSError where a file cannot be read."""
+        for file, stat in self._files():
+            if stat.st_mtime < self._started:
+                continue
+            with file.open("rb") as lines:
+                lines.seek(self._offsets.get(stat.st_ino, 0))
+                yield from (line for line in lines if line.endswith(b"\n"))
+
     def writes(self) -> tuple[int, int] | None:
         """Muster's write requests and its dry runs since the start, None where the log cannot be read."""
         if not self.path.exists():
             return None
         real = dry = 0
         try:
-            for file, stat in self._files():
-                if stat.st_mtime < self._started:
-                    continue
-                with file.open("rb") as lines:
-                    lines.seek(self._offsets.get(stat.st_ino, 0))
-                    for line in lines:
-                        kind = _write_of(line, self._since)
-                        real += kind == "write"
-                        dry += kind == "dry run"
+            for line in self.lines():
+                kind = _write_of(line, self._since)
+                real += kind == "write"
+                dry += kind == "dry run"
         except OSError:
             return None
         return real, dry
@@ -119,10 +123,7 @@ def _write_of(line: bytes, since: str = "") -> t.Literal["write", "dry run"] | N
     # Nearly all lines are other people's reads: do not parse those.
     if b'"ResponseComplete"' not in line or _AGENT_MARK not in line:
         return None
-    try:
-        event = json.loads(line)
-    except ValueError:  # the last line, still being written
-        return None
+    event = json.loads(line)
     if event.get("verb") not in WRITE_VERBS or event.get("requestReceivedTimestamp", since) < since:
         return None
     return "dry run" if "dryRun=All" in event.get("requestURI", "") else "write"

@@ -31,6 +31,9 @@ import yaml
 from delay_proxy import delayed
 from objects import Manifest, manifests
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "build" / "collections"))  # by scripts/setup
+from ansible_collections.muster.ml.plugins.callback.summary import AuditLog
+
 VERBS = {"list": "LIST", "get": "GET", "patch": "PATCH", "create": "POST", "update": "PUT", "delete": "DELETE"}
 LOOP_LIMIT = 20  # the loop takes about a second an object: 200 of them tell nothing new
 BASELINE = "kubectl apply --server-side"
@@ -42,11 +45,15 @@ BUDGET_OF_THE_PAIR_S = 300.0  # the same for the two that the targets speak of
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One measured process: seconds, MiB. ``machine_cpu_s`` is what all processors did meanwhile, the API server's work included."""
+    """One measured process: seconds, MiB. ``machine_cpu_s`` is what all processors did meanwhile, the API server's work included.
+
+    ``others_cpu_s`` tells who else worked, by program.
+    """
 
     wall_s: float
     cpu_s: float
     machine_cpu_s: float
+    others_cpu_s: dict[str, float]
     rss_mib: float
     requests: dict[str, int]
 
@@ -106,27 +113,25 @@ def command_for(tool: str, bench: Bench, namespace: str, file: pathlib.Path, gon
     return playbook(book, {"kubernetes.core.k8s": {"definition": "{{ item }}", **common}, "loop": definitions})
 
 
-def requests_since(audit_log: pathlib.Path, offset: int, namespace: str) -> dict[str, int]:
-    """Count the requests of whoever worked in `namespace`, by HTTP verb, from byte `offset` of the audit log on.
+def requests_of(audit: AuditLog, namespace: str) -> dict[str, int]:
+    """Count the requests of whoever worked in `namespace`, by HTTP verb, in what is new in the audit log.
 
     What has no namespace (discovery, lists of all) counts where the same client also asked for something in it.
     """
     counts: dict[tuple[str, bool], collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    with audit_log.open("rb") as stream:
-        stream.seek(offset)
-        for line in stream:
-            event = json.loads(line)
-            own = not event["user"]["username"].startswith("system:") and event["verb"] in VERBS
-            where = event.get("objectRef", {}).get("namespace")
-            if own and where in (namespace, None) and event["stage"] == "ResponseComplete":
-                counts[event.get("userAgent", ""), bool(where)][VERBS[event["verb"]]] += 1
+    for line in audit.lines():
+        event = json.loads(line)
+        own = not event["user"]["username"].startswith("system:") and event["verb"] in VERBS
+        where = event.get("objectRef", {}).get("namespace")
+        if own and where in (namespace, None) and event["stage"] == "ResponseComplete":
+            counts[event.get("userAgent", ""), bool(where)][VERBS[event["verb"]]] += 1
     clients = {client for client, inside in counts if inside}
     return dict(sum((found for (client, _inside), found in counts.items() if client in clients), collections.Counter()))
 
 
 def measure(bench: Bench, argv: list[str], namespace: str, kubeconfig: pathlib.Path) -> Run:
     """Run one command; take its wall time, CPU (children included), peak memory and requests."""
-    offset = bench.audit_log.stat().st_size
+    audit = AuditLog(bench.audit_log, started=time.time())
     environment = dict(os.environ, KUBECONFIG=str(kubeconfig), K8S_AUTH_KUBECONFIG=str(kubeconfig))
     log, account = bench.folder / "last.log", bench.folder / "account.json"
     measured = [
@@ -142,8 +147,9 @@ def measure(bench: Bench, argv: list[str], namespace: str, kubeconfig: pathlib.P
     if used["status"]:
         told = log.read_text(errors="replace")[-3000:]
         raise SystemExit(f"{' '.join(argv)} ended with status {used['status']}:\n{told}")
-    requests = requests_since(bench.audit_log, offset, namespace)
-    return Run(used["wall_s"], used["cpu_s"], used["machine_cpu_s"], used["rss_mib"], requests)
+    requests = requests_of(audit, namespace)
+    del used["status"]
+    return Run(**used, requests=requests)
 
 
 @contextlib.contextmanager
@@ -211,6 +217,7 @@ def tools_for(count: int, latency_ms: int, only: list[str] | None) -> list[str]:
 def summarise(tool: str, phase: str, count: int, latency_ms: int, runs: list[Run]) -> dict[str, t.Any]:
     """Return one row of the result file; requests are those of the last repeat (they do not vary by chance)."""
     walls = [run.wall_s for run in runs]
+    programs = {program for run in runs for program in run.others_cpu_s}
     return {
         "tool": tool,
         "phase": phase,
@@ -221,6 +228,10 @@ def summarise(tool: str, phase: str, count: int, latency_ms: int, runs: list[Run
         "wall_s_max": round(max(walls), 3),
         "cpu_s": round(statistics.median(run.cpu_s for run in runs), 3),
         "machine_cpu_s": round(statistics.median(run.machine_cpu_s for run in runs), 2),
+        "others_cpu_s": {
+            program: round(statistics.median(run.others_cpu_s.get(program, 0.0) for run in runs), 2)
+            for program in sorted(programs)
+        },
         "requests": {verb: runs[-1].requests.get(verb, 0) for verb in ("LIST", "GET", "PATCH", "POST", "DELETE")},
         "rss_mib": round(max(run.rss_mib for run in runs), 1),
         "repeats": len(runs),
