@@ -95,9 +95,13 @@ def renew(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView
     replaced: set[str] = set()
     while True:
         found = pods(ctx.cluster, nats)
-        stale = [pod for pod in found if is_stale(nats, pod, _payload(ctx.cluster, pod))]
+        said = views(ctx.cluster, found)
+        payloads = [(view.varz or {}).get("max_payload") for view in said]
+        stale = [pod for pod, payload in zip(found, payloads, strict=True) if is_stale(nats, pod, payload)]
         fresh = [pod for pod in stale if pod["metadata"]["uid"] not in replaced]
         left = max(1.0, deadline - time.monotonic())
+        if not fresh and not problems(nats, said):
+            return said
         if not fresh or time.monotonic() > deadline:
             return wait(ctx, nats, timeout=left)
         victim = fresh[0]["metadata"]
@@ -105,10 +109,6 @@ def renew(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView
         ctx.cluster.delete(Ref("v1", "Pod", victim["name"], nats.namespace), dry_run=False, uid=victim["uid"])
         replaced.add(victim["uid"])
         _whole(ctx, nats, replaced, timeout=left)
-
-
-def _payload(cluster: Cluster, pod: Manifest) -> int | None:
-    return (_view(cluster, pod).varz or {}).get("max_payload")
 
 
 def _whole(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: float) -> None:

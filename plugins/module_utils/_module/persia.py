@@ -53,6 +53,8 @@ def present(ctx: Context, job: PersiaJob) -> tuple[Report, JobStatus]:
     _refuse_lost(ctx, job, live)
     if over:
         report.merge(_give_back(ctx, job, live))
+        if live.state == "Succeeded" and not report.changed:
+            return report, live  # a rerun: there is nothing to wait for, and nothing to look at again
     else:
         applied = _apply(ctx, job, _still_to_plan(ctx, objects, report))
         report = _as_one(report, applied, [ref_of(item) for item in objects])

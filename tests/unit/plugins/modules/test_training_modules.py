@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import json
 import types
@@ -126,6 +127,8 @@ def test_a_finished_training_gives_its_servers_back_and_is_not_trained_again(clu
     cluster.requests.clear()
     assert not run(persia_job, cluster, JOB)["changed"]
     assert cluster.writes == []
+    lists = collections.Counter(request.ref for request in cluster.requests if request.verb == "list")
+    assert max(lists.values()) == 2, "what the training is, and what is applied"
 
 
 def test_clean_pod_policy_none_leaves_them(cluster: FakeCluster) -> None:
@@ -339,6 +342,16 @@ def test_what_servers_lack_is_told(cluster: FakeCluster, peers: tuple[list[int],
     )
     found = nats_edge.views(cluster, nats_edge.pods(cluster, wanted))
     assert said in nats_edge.problems(wanted, found)
+
+
+def test_servers_that_are_as_wanted_are_asked_once(cluster: FakeCluster) -> None:
+    serve(cluster, [1], [0])
+    options = {**NATS, "backend": "operator"}
+    checked = ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(options).validated_parameters
+    ctx = t.cast("Context", types.SimpleNamespace(cluster=cluster, progress=print))
+    found = nats_edge.renew(ctx, nats_cluster.wanted(checked, "default"), timeout=1)
+    assert [view.pod for view in found] == ["n-0", "n-1"]
+    assert [request.verb for request in cluster.requests].count("list") == 1
 
 
 def test_a_proxy_that_answers_otherwise_is_told(cluster: FakeCluster) -> None:
