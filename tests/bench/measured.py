@@ -29,7 +29,7 @@ def cpu_s_by_process() -> dict[tuple[str, str], float]:
     for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  (as below)
         try:
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
-                before, _, after = stream.read().rpartition(")")
+                before, _bracket, after = stream.read().rpartition(")")
         except OSError:  # it has just ended
             continue
         user, system = after.split()[11:13]
