@@ -123,7 +123,10 @@ def _write_of(line: bytes, since: str = "") -> t.Literal["write", "dry run"] | N
     # Nearly all lines are other people's reads: do not parse those.
     if b'"ResponseComplete"' not in line or _AGENT_MARK not in line:
         return None
-    event = json.loads(line)
+    try:
+        event = json.loads(line)
+    except ValueError:  # an API server that was killed leaves half a line, and the next one goes on behind it
+        return None
     if event.get("verb") not in WRITE_VERBS or event.get("requestReceivedTimestamp", since) < since:
         return None
     return "dry run" if "dryRun=All" in event.get("requestURI", "") else "write"

@@ -38,6 +38,7 @@ def event(
         (event(agent="kubectl/v1.36.3"), None),
         (event(agent="curl", uri="/api/muster"), None),
         (event(stage="RequestReceived"), None),
+        (event()[:-20] + event(), None),
     ],
 )
 def test_what_counts_as_a_write(line: str, kind: str | None) -> None:
