@@ -21,7 +21,7 @@ from .objects import Manifest, Ref
 from .order import wave_of, waves
 from .owned import named, owned_objects
 from .pace import SYSTEM_CLOCK, Clock
-from .plan import Step, Wish, make_plan
+from .plan import Plan, Step, Wish, make_plan
 from .pool import PARALLEL, OnProgress, Progress, do_all, raise_all, run_all
 from .ready import gone
 from .report import Change, Report
@@ -54,13 +54,14 @@ def apply_objects(
 
     ``predicates`` overrides readiness by kind. The report has the objects as they are at the end.
     """
-    wish = Wish(owner, namespace or cluster.namespace, check, force_conflicts, parallel)
-    steps = make_plan(cluster, objects, wish)
+    wish = Wish(owner, namespace or cluster.namespace, check, force_conflicts, prune, parallel)
+    plan = make_plan(cluster, objects, wish)
+    steps = plan.steps
     report = Report()
     writer = Writer(cluster, check, clock, force_conflicts, recreate)
     _write(writer, steps, report, wish, on_progress, clock)
     if prune:
-        _prune(cluster, steps, report, wish, prune_data)
+        _prune(cluster, plan, report, wish, prune_data)
     if wait and not check:
         waiting = functools.partial(
             wait_until, cluster, timeout=wait_timeout, predicates=predicates, label_selector=wish.selector,
@@ -142,11 +143,13 @@ def _establish(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None
             writer.cluster.resource(f"{spec['group']}/{version['name']}", spec["names"]["kind"], refresh=True)
 
 
-def _prune(cluster: Cluster, steps: list[Step], report: Report, wish: Wish, prune_data: bool) -> None:
+def _prune(cluster: Cluster, plan: Plan, report: Report, wish: Wish, prune_data: bool) -> None:
     """Remove what carries our label and is no longer wanted, last wave first."""
-    wanted = {step.ref.identity for step in steps}
-    namespaces = {step.ref.namespace for step in steps if step.ref.namespace}
-    found, warnings = owned_objects(cluster, wish.owner, namespaces=namespaces, parallel=wish.parallel)
+    wanted = {step.ref.identity for step in plan.steps}
+    namespaces = {step.ref.namespace for step in plan.steps if step.ref.namespace}
+    # Writing takes time in which others write, too; what a run that wrote nothing saw a moment ago is fresh enough.
+    seen = {} if report.changed else plan.seen
+    found, warnings = owned_objects(cluster, wish.owner, seen=seen, namespaces=namespaces, parallel=wish.parallel)
     report.warnings += warnings
     leftover = {ref: item for item in found if (ref := named([item])[0]).identity not in wanted}
     report.merge(

@@ -15,22 +15,27 @@ from .cluster import Cluster
 from .errors import Forbidden
 from .fields import owned_fields
 from .kinds import NEVER_OURS
-from .objects import LABEL_OWNER, Manifest, Ref, Resource, ref_of
+from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, ref_of
 from .pool import do_all
 
 
 def owned_objects(
-    cluster: Cluster, owner: str, *, namespaces: t.Collection[str] = (), parallel: int
-) -> tuple[list[Manifest], list[str]]:
-    """Metadata of the owner's objects, and warnings about what could not be listed.
+    cluster: Cluster, owner: str, *, seen: t.Mapping[tuple[str, str], list[Manifest]] | None = None,
+    namespaces: t.Collection[str] = (), parallel: int,
+) -> tuple[list[Manifest], list[str]]:  # fmt: skip
+    """At least the metadata of the owner's objects, and warnings about what could not be listed.
 
+    ``seen``: all that there is of some kinds, by API group and kind, which is not asked for again.
     Controllers copy labels (a Service's go to its EndpointSlices), so only what we applied ourselves counts.
     """
-    served = [found for found in cluster.kinds() if found[1] not in NEVER_OURS]
+    seen = seen or {}
+    served = [
+        found for found in cluster.kinds() if found[1] not in NEVER_OURS and (group_of(found[0]), found[1]) not in seen
+    ]
     listings = do_all(lambda found: _listed(cluster, found, owner, namespaces), served, parallel=parallel)
     objects: dict[tuple[str, str, str, str], Manifest] = {}
     warnings: list[str] = []
-    for items, warning in listings:
+    for items, warning in [*((items, []) for items in seen.values()), *listings]:
         objects.update({ref_of(item).identity: item for item in items if owned_fields(item)})
         warnings += warning
     return list(objects.values()), warnings

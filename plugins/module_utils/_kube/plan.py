@@ -21,9 +21,11 @@ from .objects import (
     ANNOTATION_NOT_KEPT,
     LABEL_MANAGED_BY,
     LABEL_OWNER,
+    Listing,
     Manifest,
     Ref,
     annotations_of,
+    group_of,
     labels_of,
     ref_of,
 )
@@ -32,6 +34,8 @@ from .pool import PARALLEL, do_all, raise_all, run_all
 from .prepare import flatten, prepared, with_annotation
 
 Verdict = t.Literal["create", "update", "unchanged"]
+Seen: t.TypeAlias = "dict[tuple[str, str], Listing]"
+"""All objects of an owner, by API group and kind."""
 
 _WORTH_A_LIST = 5
 """From so many objects of a kind in a namespace on, one list of names is cheaper than a request for each."""
@@ -60,6 +64,7 @@ class Wish:
     namespace: str
     check: bool
     force_conflicts: bool = False
+    prune: bool = False
     parallel: int = PARALLEL
 
     @property
@@ -67,7 +72,15 @@ class Wish:
         return f"{LABEL_OWNER}={self.owner}"
 
 
-def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> list[Step]:
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is to be done, and what was seen on the way of the owner's objects in all namespaces."""
+
+    steps: list[Step]
+    seen: Seen
+
+
+def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> Plan:
     """A step for every object, or one error that tells everything that stands in the way."""
     flat = flatten(objects)
     validate.check(flat)
@@ -80,14 +93,14 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> list[
     validate.check_duplicates(wanted)  # again: a default namespace can make two objects one
     known = {ref_of(manifest): None for manifest in wanted}
     served = [ref for ref in known if cluster.resource(ref.api_version, ref.kind)]
-    live = _read(cluster, served, wish)
+    live, seen = _read(cluster, served, wish)
     namespaces = _Namespaces(cluster, wanted, live, wish)
     missing = [ref for ref in served if ref not in live and namespaces.there(ref.namespace)]
     live.update(_read_of_others(cluster, missing, wish))
     unserved = known.keys() - set(served)
     steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, wish), wanted, parallel=1)
     raise_all(failures)
-    return _with_changing_kinds(steps)
+    return Plan(_with_changing_kinds(steps), seen)
 
 
 def _with_changing_kinds(steps: list[Step]) -> list[Step]:
@@ -155,15 +168,29 @@ def _names(cluster: Cluster, group: Group) -> set[str] | None:
     return None if listing.partial else {item["metadata"]["name"] for item in listing}
 
 
-def _read(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, Manifest]:
-    """One list per kind and namespace of what is ours."""
+def _read(cluster: Cluster, refs: list[Ref], wish: Wish) -> tuple[dict[Ref, Manifest], Seen]:
+    """One list per kind and namespace of what is ours. Where leftovers are wanted, too, one per kind serves both."""
     groups = _groups(refs)
-    listings = do_all(lambda group: cluster.list(*group, wish.selector), list(groups), parallel=wish.parallel)
-    found = {}
-    for wanted, listing in zip(groups.values(), listings, strict=True):
-        by_ref = {ref_of(item): item for item in listing}
-        found.update({ref: by_ref[ref] for ref in wanted if ref in by_ref})
-    return found
+    seen = _everywhere(cluster, groups, wish) if wish.prune else {}
+    rest = [group for group in groups if (group_of(group[0]), group[1]) not in seen]
+    listings = do_all(lambda group: cluster.list(*group, wish.selector), rest, parallel=wish.parallel)
+    wanted = set(refs)
+    items = (item for listing in (*seen.values(), *listings) for item in listing)
+    return {ref: item for item in items if (ref := ref_of(item)) in wanted}, seen
+
+
+def _everywhere(cluster: Cluster, groups: t.Iterable[Group], wish: Wish) -> Seen:
+    """The owner's objects of these kinds in all namespaces; a kind is left out that we may only list in some."""
+
+    def listed(pair: tuple[str, str]) -> Listing | None:
+        try:
+            return cluster.list(*pair, None, wish.selector)
+        except Forbidden:
+            return None
+
+    pairs = list(dict.fromkeys((api_version, kind) for api_version, kind, _namespace in groups))
+    found = zip(pairs, do_all(listed, pairs, parallel=wish.parallel), strict=True)
+    return {(group_of(version), kind): listing for (version, kind), listing in found if listing is not None}
 
 
 class _Namespaces:

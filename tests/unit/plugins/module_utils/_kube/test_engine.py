@@ -610,3 +610,44 @@ def test_who_may_not_list_all_names_asks_for_each(cluster: FakeCluster, monkeypa
     cluster.add(config("a3"))
     report = apply(cluster, *(config(f"a{number}") for number in range(6)))
     assert [change.ref.name for change in report.changes if change.action == "updated"] == ["a3"]
+
+
+def lists(cluster: FakeCluster) -> dict[tuple[str, str | None], int]:
+    return dict(
+        collections.Counter(
+            (req.ref.kind, req.ref.namespace) for req in cluster.requests if req.verb.startswith("list")
+        )
+    )
+
+
+def test_a_rerun_that_prunes_lists_each_kind_once(cluster: FakeCluster) -> None:
+    cluster.add(space("other"))
+    objects = [config(), config("b", "other"), stateful(), space("ml")]
+    apply(cluster, *objects, prune=True)
+    cluster.requests.clear()
+    assert not apply(cluster, *objects, prune=True).changed
+    assert {("ConfigMap", None), ("StatefulSet", None), ("Namespace", None)} <= lists(cluster).keys()
+    assert set(lists(cluster).values()) == {1}
+    leftover = apply(cluster, config(), stateful(), space("ml"), prune=True)
+    assert {name for name, action in actions(leftover).items() if action == "deleted"} == {"ConfigMap other/b"}
+
+
+def test_who_may_list_in_some_namespaces_only_prunes_there(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, config(), config("b"))
+    for name in ("list", "list_metadata"):
+        monkeypatch.setattr(cluster, name, _within(getattr(cluster, name)))
+    report = apply(cluster, config(), prune=True)
+    assert {name: action for name, action in actions(report).items() if action == "deleted"} == {
+        "ConfigMap default/b": "deleted"
+    }
+
+
+def _within(look: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
+    def restricted(api_version: str, kind: str, namespace: str | None = None, *rest: t.Any, **options: t.Any) -> t.Any:
+        if namespace is None:
+            raise Forbidden("only in namespaces")
+        return look(api_version, kind, namespace, *rest, **options)
+
+    return restricted
