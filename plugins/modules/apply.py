@@ -55,6 +55,8 @@ options:
   prune:
     description:
       - Remove objects of O(owner) that are no longer among those given, of any kind, in any namespace.
+      - Not looked for are kinds that controllers make in great numbers, Endpoints, EndpointSlice, Event, Lease and ReplicaSet among them.
+        Delete such an object by giving it with O(state=absent).
     type: bool
     default: false
   prune_data:

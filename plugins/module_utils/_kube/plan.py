@@ -16,6 +16,7 @@ import typing as t
 from . import fields, redact, validate
 from .cluster import Cluster
 from .errors import Conflict, Forbidden, MissingKind, NotFound, Terminating
+from .kinds import NEVER_OURS
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_NOT_KEPT,
@@ -188,7 +189,7 @@ def _everywhere(cluster: Cluster, groups: t.Iterable[Group], wish: Wish) -> Seen
         except Forbidden:
             return None
 
-    pairs = list(dict.fromkeys((api_version, kind) for api_version, kind, _namespace in groups))
+    pairs = list(dict.fromkeys((version, kind) for version, kind, _namespace in groups if kind not in NEVER_OURS))
     found = zip(pairs, do_all(listed, pairs, parallel=wish.parallel), strict=True)
     return {(group_of(version), kind): listing for (version, kind), listing in found if listing is not None}
 

@@ -414,6 +414,13 @@ def test_prune_removes_simulated_nodes_and_no_others(cluster: FakeCluster) -> No
     assert cluster.stored("Node", "real", None)
 
 
+@pytest.mark.parametrize("word", ["1", "2"], ids=["nothing-to-write", "something-to-write"])
+def test_prune_leaves_kinds_that_controllers_make(cluster: FakeCluster, word: str) -> None:
+    events = [{**config(name), "kind": "Event"} for name in ("a", "b")]
+    apply(cluster, config(x="1"), *events)
+    assert "deleted" not in actions(apply(cluster, config(x=word), events[0], prune=True)).values()
+
+
 def test_prune_leaves_what_others_own_or_made(cluster: FakeCluster) -> None:
     apply(cluster, config("theirs"), owner="o.theirs")
     copied = config("copied-labels")
