@@ -49,14 +49,14 @@ options:
   owner:
     description:
       - Name of this set of objects, stored in their label C(muster.ml/owner). An object has one owner.
-      - Required for O(prune), and for O(state=absent) without any objects, which removes everything of the owner.
+      - Required for O(prune), and for O(state=absent) without any objects, which removes everything of the owner. Neither looks for
+        kinds that controllers make in great numbers, Endpoints, EndpointSlice, Event, Lease and ReplicaSet among them. Such an object is
+        deleted by giving it with O(state=absent).
     type: str
     default: apply.default
   prune:
     description:
       - Remove objects of O(owner) that are no longer among those given, of any kind, in any namespace.
-      - Not looked for are kinds that controllers make in great numbers, Endpoints, EndpointSlice, Event, Lease and ReplicaSet among them.
-        Delete such an object by giving it with O(state=absent).
     type: bool
     default: false
   prune_data:

@@ -25,17 +25,19 @@ def owned_objects(
 ) -> tuple[list[Manifest], list[str]]:  # fmt: skip
     """At least the metadata of the owner's objects, and warnings about what could not be listed.
 
-    ``seen``: all that there is of some kinds, by API group and kind, which is not asked for again.
+    ``seen``: all that there is of some kinds, by apiVersion and kind, which is not asked for again in any version.
     Controllers copy labels (a Service's go to its EndpointSlices), so only what we applied ourselves counts.
     """
     seen = seen or {}
-    served = [
-        found for found in cluster.kinds() if found[1] not in NEVER_OURS and (group_of(found[0]), found[1]) not in seen
+    known = {(group_of(api_version), kind) for api_version, kind in seen}
+    asked = [
+        found for found in cluster.kinds() if found[1] not in NEVER_OURS and (group_of(found[0]), found[1]) not in known
     ]
-    listings = do_all(lambda found: _listed(cluster, found, owner, namespaces), served, parallel=parallel)
+    listings = do_all(lambda found: _listed(cluster, found, owner, namespaces), asked, parallel=parallel)
+    listings += [(items, []) for items in seen.values()]
     objects: dict[tuple[str, str, str, str], Manifest] = {}
     warnings: list[str] = []
-    for items, warning in [*((items, []) for items in seen.values()), *listings]:
+    for items, warning in listings:
         objects.update({ref_of(item).identity: item for item in items if owned_fields(item)})
         warnings += warning
     return list(objects.values()), warnings

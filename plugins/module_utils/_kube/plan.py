@@ -26,7 +26,6 @@ from .objects import (
     Manifest,
     Ref,
     annotations_of,
-    group_of,
     labels_of,
     ref_of,
 )
@@ -36,7 +35,7 @@ from .prepare import flatten, prepared, with_annotation
 
 Verdict = t.Literal["create", "update", "unchanged"]
 Seen: t.TypeAlias = "dict[tuple[str, str], Listing]"
-"""All objects of an owner, by API group and kind."""
+"""All objects of an owner, by apiVersion and kind."""
 
 _WORTH_A_LIST = 5
 """From so many objects of a kind in a namespace on, one list of names is cheaper than a request for each."""
@@ -173,7 +172,7 @@ def _read(cluster: Cluster, refs: list[Ref], wish: Wish) -> tuple[dict[Ref, Mani
     """One list per kind and namespace of what is ours. Where leftovers are wanted, too, one per kind serves both."""
     groups = _groups(refs)
     seen = _everywhere(cluster, groups, wish) if wish.prune else {}
-    rest = [group for group in groups if (group_of(group[0]), group[1]) not in seen]
+    rest = [group for group in groups if group[:2] not in seen]
     listings = do_all(lambda group: cluster.list(*group, wish.selector), rest, parallel=wish.parallel)
     wanted = set(refs)
     items = (item for listing in (*seen.values(), *listings) for item in listing)
@@ -189,9 +188,9 @@ def _everywhere(cluster: Cluster, groups: t.Iterable[Group], wish: Wish) -> Seen
         except Forbidden:
             return None
 
-    pairs = list(dict.fromkeys((version, kind) for version, kind, _namespace in groups if kind not in NEVER_OURS))
+    pairs = list(dict.fromkeys(group[:2] for group in groups if group[1] not in NEVER_OURS))
     found = zip(pairs, do_all(listed, pairs, parallel=wish.parallel), strict=True)
-    return {(group_of(version), kind): listing for (version, kind), listing in found if listing is not None}
+    return {pair: listing for pair, listing in found if listing is not None}
 
 
 class _Namespaces:

@@ -5,18 +5,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.elastic_launch import FETCH_SCRIPT
 from simulators.aws.cli import installed
 from simulators.aws.client import Simulator
-
-SCRIPT = "print('from a bucket')\n"
+from simulators.fetch import SCRIPT, fetch
 
 
 @pytest.fixture(scope="module")
@@ -27,32 +22,21 @@ def url(aws: Simulator) -> str:
     return "s3://scripts/elastic/train.py"
 
 
-def fetch(aws: Simulator, folder: Path, url: str, *, cli: bool) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """Run the script as the container does, in an image that has the CLI or only Python with boto3."""
-    programs = folder / "bin"
-    programs.mkdir()
-    there = {"sh": Path("/bin/sh"), "python3": Path(sys.executable), **({"aws": installed()} if cli else {})}
-    for name, program in there.items():
-        (programs / name).write_text(f'#!/bin/sh\nexec {program} "$@"\n', encoding="utf-8")
-        (programs / name).chmod(0o755)
-    to = folder / "train.py"
-    done = subprocess.run(
-        ["/bin/sh", "-c", FETCH_SCRIPT, "fetch.sh", url, str(to)],
-        env={**aws.environment(), "PATH": os.fspath(programs)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done, to
+def programs(*, cli: bool) -> dict[str, Path]:
+    """What the image has besides Python with boto3."""
+    return {"aws": installed()} if cli else {}
 
 
 @pytest.mark.parametrize("cli", [True, False], ids=["cli", "boto3"])
 def test_the_script_arrives(aws: Simulator, tmp_path: Path, url: str, *, cli: bool) -> None:
-    done, to = fetch(aws, tmp_path, url, cli=cli)
+    done, to = fetch(url, tmp_path, aws.environment(), **programs(cli=cli))
     assert done.returncode == 0, done.stderr
     assert to.read_text(encoding="utf-8") == SCRIPT
 
 
 @pytest.mark.parametrize("cli", [True, False], ids=["cli", "boto3"])
 def test_what_is_not_there_is_an_error(aws: Simulator, tmp_path: Path, url: str, *, cli: bool) -> None:
-    done, to = fetch(aws, tmp_path, f"{url}.not-there", cli=cli)
+    done, to = fetch(f"{url}.not-there", tmp_path, aws.environment(), **programs(cli=cli))
     assert done.returncode != 0
     assert "404" in done.stderr
     assert not to.exists()

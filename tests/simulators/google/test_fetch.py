@@ -1,14 +1,12 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the init container of an elastic job runs to fetch its script from Google Cloud Storage, with google-cloud-storage."""
+"""What the init container of an elastic job runs to fetch its script from Google Cloud Storage, where the image
+has google-cloud-storage, but neither gcloud nor gsutil."""
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +14,9 @@ from pathlib import Path
 import pytest
 from gcp_storage_emulator.server import create_server
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.elastic_launch import FETCH_SCRIPT
+from simulators.fetch import SCRIPT, fetch
 
 BUCKET = "scripts"
-SCRIPT = "print('from a bucket')\n"
 
 
 @pytest.fixture(scope="module")
@@ -36,28 +33,14 @@ def store() -> Iterator[str]:
     server.stop()
 
 
-def fetch(store: str, folder: Path, name: str) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """Run it as in an image that has Python and the library, but neither gcloud nor gsutil."""
-    programs, to = folder / "bin", folder / "train.py"
-    programs.mkdir()
-    (programs / "sh").symlink_to("/bin/sh")
-    (programs / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
-    (programs / "python3").chmod(0o755)
-    done = subprocess.run(
-        ["/bin/sh", "-c", FETCH_SCRIPT, "fetch.sh", f"gs://{BUCKET}/{name}", str(to)],
-        env={"PATH": os.fspath(programs), "STORAGE_EMULATOR_HOST": store}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done, to
-
-
 def test_the_script_arrives(store: str, tmp_path: Path) -> None:
-    done, to = fetch(store, tmp_path, "elastic/train.py")
+    done, to = fetch(f"gs://{BUCKET}/elastic/train.py", tmp_path, {"STORAGE_EMULATOR_HOST": store})
     assert done.returncode == 0, done.stderr
     assert to.read_text(encoding="utf-8") == SCRIPT
 
 
 def test_what_is_not_there_is_an_error(store: str, tmp_path: Path) -> None:
-    done, to = fetch(store, tmp_path, "elastic/other.py")
+    done, to = fetch(f"gs://{BUCKET}/elastic/other.py", tmp_path, {"STORAGE_EMULATOR_HOST": store})
     assert done.returncode != 0
     assert "404" in done.stderr
     assert not to.exists()
