@@ -31,6 +31,11 @@ options:
     type: str
     choices: [elastic_job, persia_job, training_statefulset]
     default: persia_job
+  training:
+    description:
+      - What M(muster.ml.persia_job), M(muster.ml.elastic_job) or M(muster.ml.job_info) returned of it, so that its pods need not be
+        looked up again. A pod that is gone by now has no log.
+    type: dict
   groups:
     description: Only these groups, such as V(trainer). Without any, all.
     type: list
@@ -66,6 +71,12 @@ EXAMPLES = r"""
     groups: [trainer]
     search: 'epoch=(?P<epoch>\d+) loss=(?P<loss>[\d.]+) auc=(?P<auc>[\d.]+)'
   register: logs
+
+- name: What it said while it trained, by the pods that a task before has seen
+  muster.ml.job_logs:
+    name: adult
+    namespace: ml
+    training: "{{ trained }}"
 """
 
 RETURN = r"""
@@ -118,6 +129,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
     "kind": {"type": "str", "choices": ["elastic_job", "persia_job", "training_statefulset"], "default": "persia_job"},
+    "training": {"type": "dict"},
     "groups": {"type": "list", "elements": "str", "default": []},
     "tail_lines": {"type": "int", "default": 100},
     "previous": {"type": "bool", "default": False},
@@ -132,7 +144,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     pattern = _pattern(params["search"])
     namespace, tail = groups.namespace_of(ctx), params["tail_lines"]
-    status = training.read(ctx.cluster, namespace, params["name"], params["kind"])
+    status = _seen(ctx, namespace) or training.read(ctx.cluster, namespace, params["name"], params["kind"])
     if not status.exists:
         raise NotFound(f"There is no training {namespace}/{params['name']}.", hint="Check name, namespace and kind.")
     read = training.logs(
@@ -154,6 +166,18 @@ def execute(ctx: Context) -> dict[str, t.Any]:
             for match in pattern.finditer(text)
         ]
     return result
+
+
+def _seen(ctx: Context, namespace: str) -> JobStatus | None:
+    told = ctx.params["training"]
+    if told is None:
+        return None
+    try:
+        return JobStatus.of_result(ctx.params["name"], namespace, told)
+    except (AttributeError, KeyError, TypeError) as exc:
+        raise InvalidInput(
+            f"training: is not what a module returned of a training ({exc!r}).", hint="Give what a task registered."
+        ) from exc
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

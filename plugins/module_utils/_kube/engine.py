@@ -17,14 +17,15 @@ import typing as t
 
 from .cluster import Cluster
 from .errors import MusterError
-from .objects import Manifest, Ref
+from .objects import LABEL_OWNER, Manifest, Ref, labels_of
 from .order import wave_of, waves
 from .owned import named, owned_objects
 from .pace import SYSTEM_CLOCK, Clock
-from .plan import Plan, Step, Wish, make_plan
+from .plan import Step, Wish, make_plan
 from .pool import PARALLEL, OnProgress, Progress, do_all, raise_all, run_all
 from .ready import gone
 from .report import Change, Report
+from .settled import LABEL_SETTLED, is_settled, settle, unsettle
 from .wait import Predicates, wait_until
 from .write import Writer, holds_data
 
@@ -54,14 +55,17 @@ def apply_objects(
 
     ``predicates`` overrides readiness by kind. The report has the objects as they are at the end.
     """
-    wish = Wish(owner, namespace or cluster.namespace, check, force_conflicts, prune, parallel)
-    plan = make_plan(cluster, objects, wish)
-    steps = plan.steps
+    wish = Wish(owner, namespace or cluster.namespace, check, force_conflicts, parallel)
+    steps = make_plan(cluster, objects, wish)
     report = Report()
     writer = Writer(cluster, check, clock, force_conflicts, recreate)
+    settled = prune and is_settled(cluster, owner, wish.namespace, [step.ref for step in steps])
+    _rehearse(writer, steps, wish)
+    if not (check or settled) and any(_joins(step, owner) for step in steps):
+        unsettle(cluster, owner, wish.namespace)
     _write(writer, steps, report, wish, on_progress, clock)
-    if prune:
-        _prune(cluster, plan, report, wish, prune_data)
+    if prune and not settled:
+        _prune(cluster, steps, report, wish, prune_data)
     if wait and not check:
         waiting = functools.partial(
             wait_until, cluster, timeout=wait_timeout, predicates=predicates, label_selector=wish.selector,
@@ -87,7 +91,6 @@ def _write(
 ) -> None:
     """Wave after wave; a wave that failed is the last one. In check mode all are asked, so that everything is told at once."""
     by_ref = {step.ref: step for step in steps}
-    _rehearse(writer, steps, wish)
     refused: list[MusterError] = []
     progress, total = Progress(on_progress, clock), len(steps)
     outcomes: dict[Ref, Change] = {}
@@ -143,20 +146,29 @@ def _establish(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None
             writer.cluster.resource(f"{spec['group']}/{version['name']}", spec["names"]["kind"], refresh=True)
 
 
-def _prune(cluster: Cluster, plan: Plan, report: Report, wish: Wish, prune_data: bool) -> None:
-    """Remove what carries our label and is no longer wanted, last wave first."""
-    wanted = {step.ref.identity for step in plan.steps}
-    namespaces = {step.ref.namespace for step in plan.steps if step.ref.namespace}
-    # Writing takes time in which others write, too; what a run that wrote nothing saw a moment ago is fresh enough.
-    seen = {} if report.changed else plan.seen
-    found, warnings = owned_objects(cluster, wish.owner, seen=seen, namespaces=namespaces, parallel=wish.parallel)
-    report.warnings += warnings
-    leftover = {ref: item for item in found if (ref := named([item])[0]).identity not in wanted}
-    report.merge(
-        _delete(
-            cluster, leftover, check=wish.check, delete_data=prune_data, option="prune_data", parallel=wish.parallel
-        )
+def _joins(step: Step, owner: str) -> bool:
+    """Whether the owner gets an object that it does not have yet."""
+    return step.verdict != "unchanged" and (step.live is None or labels_of(step.live).get(LABEL_OWNER) != owner)
+
+
+def _prune(cluster: Cluster, steps: list[Step], report: Report, wish: Wish, prune_data: bool) -> None:
+    """Remove what carries our label and is no longer wanted, last wave first; remember when nothing is left over."""
+    wanted = {step.ref.identity for step in steps}
+    namespaces = {step.ref.namespace for step in steps if step.ref.namespace}
+    found, warnings = owned_objects(cluster, wish.owner, namespaces=namespaces, parallel=wish.parallel)
+    leftover = {
+        ref: item
+        for item in found
+        if (ref := named([item])[0]).identity not in wanted and LABEL_SETTLED not in labels_of(item)
+    }
+    pruned = _delete(
+        cluster, leftover, check=wish.check, delete_data=prune_data, option="prune_data", parallel=wish.parallel
     )
+    report.merge(pruned)
+    report.warnings += warnings
+    # A run that has nothing to change writes nothing, not even this.
+    if report.changed and not (wish.check or warnings or pruned.kept):
+        settle(cluster, wish.owner, wish.namespace, [step.ref for step in steps])
 
 
 def delete_objects(
@@ -235,9 +247,8 @@ def _delete(
         going = [change.ref for change in changes if change.action != "kept"]
         if wait_gone and going:
             _wait_gone(wait_gone, going, report)
-    kept = [change for change in report.changes if change.action == "kept"]
-    if kept:
-        told = ", ".join(f"{change.ref} ({change.reason.partition(';')[0]})" for change in kept)
+    if report.kept:
+        told = ", ".join(f"{change.ref} ({change.reason.partition(';')[0]})" for change in report.kept)
         report.warnings.append(f"Kept: {told}. Set {option} to delete.")
     return report
 

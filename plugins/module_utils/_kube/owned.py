@@ -15,26 +15,19 @@ from .cluster import Cluster
 from .errors import Forbidden
 from .fields import owned_fields
 from .kinds import NEVER_OURS
-from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, ref_of
+from .objects import LABEL_OWNER, Manifest, Ref, Resource, ref_of
 from .pool import do_all
 
 
 def owned_objects(
-    cluster: Cluster, owner: str, *, seen: t.Mapping[tuple[str, str], list[Manifest]] | None = None,
-    namespaces: t.Collection[str] = (), parallel: int,
-) -> tuple[list[Manifest], list[str]]:  # fmt: skip
-    """At least the metadata of the owner's objects, and warnings about what could not be listed.
+    cluster: Cluster, owner: str, *, namespaces: t.Collection[str] = (), parallel: int
+) -> tuple[list[Manifest], list[str]]:
+    """Metadata of the owner's objects, and warnings about what could not be listed.
 
-    ``seen``: all that there is of some kinds, by apiVersion and kind, which is not asked for again in any version.
     Controllers copy labels (a Service's go to its EndpointSlices), so only what we applied ourselves counts.
     """
-    seen = seen or {}
-    known = {(group_of(api_version), kind) for api_version, kind in seen}
-    asked = [
-        found for found in cluster.kinds() if found[1] not in NEVER_OURS and (group_of(found[0]), found[1]) not in known
-    ]
-    listings = do_all(lambda found: _listed(cluster, found, owner, namespaces), asked, parallel=parallel)
-    listings += [(items, []) for items in seen.values()]
+    served = [found for found in cluster.kinds() if found[1] not in NEVER_OURS]
+    listings = do_all(lambda found: _listed(cluster, found, owner, namespaces), served, parallel=parallel)
     objects: dict[tuple[str, str, str, str], Manifest] = {}
     warnings: list[str] = []
     for items, warning in listings:

@@ -16,13 +16,11 @@ import typing as t
 from . import fields, redact, validate
 from .cluster import Cluster
 from .errors import Conflict, Forbidden, MissingKind, NotFound, Terminating
-from .kinds import NEVER_OURS
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_NOT_KEPT,
     LABEL_MANAGED_BY,
     LABEL_OWNER,
-    Listing,
     Manifest,
     Ref,
     annotations_of,
@@ -34,11 +32,9 @@ from .pool import PARALLEL, do_all, raise_all, run_all
 from .prepare import flatten, prepared, with_annotation
 
 Verdict = t.Literal["create", "update", "unchanged"]
-Seen: t.TypeAlias = "dict[tuple[str, str], Listing]"
-"""All objects of an owner, by apiVersion and kind."""
 
 _WORTH_A_LIST = 5
-"""From so many objects of a kind in a namespace on, one list of names is cheaper than a request for each."""
+"""From so many objects of a kind in a namespace on, one list is cheaper than a request for each."""
 _LONGEST_LIST = 2000
 
 _BOOKKEEPING = (LABEL_MANAGED_BY, LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
@@ -64,7 +60,6 @@ class Wish:
     namespace: str
     check: bool
     force_conflicts: bool = False
-    prune: bool = False
     parallel: int = PARALLEL
 
     @property
@@ -72,15 +67,7 @@ class Wish:
         return f"{LABEL_OWNER}={self.owner}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What is to be done, and what was seen on the way of the owner's objects in all namespaces."""
-
-    steps: list[Step]
-    seen: Seen
-
-
-def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> Plan:
+def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> list[Step]:
     """A step for every object, or one error that tells everything that stands in the way."""
     flat = flatten(objects)
     validate.check(flat)
@@ -93,14 +80,14 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> Plan:
     validate.check_duplicates(wanted)  # again: a default namespace can make two objects one
     known = {ref_of(manifest): None for manifest in wanted}
     served = [ref for ref in known if cluster.resource(ref.api_version, ref.kind)]
-    live, seen = _read(cluster, served, wish)
+    live = _read(cluster, served, wish)
     namespaces = _Namespaces(cluster, wanted, live, wish)
     missing = [ref for ref in served if ref not in live and namespaces.there(ref.namespace)]
     live.update(_read_of_others(cluster, missing, wish))
     unserved = known.keys() - set(served)
     steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, wish), wanted, parallel=1)
     raise_all(failures)
-    return Plan(_with_changing_kinds(steps), seen)
+    return _with_changing_kinds(steps)
 
 
 def _with_changing_kinds(steps: list[Step]) -> list[Step]:
@@ -168,40 +155,31 @@ def _names(cluster: Cluster, group: Group) -> set[str] | None:
     return None if listing.partial else {item["metadata"]["name"] for item in listing}
 
 
-def _read(cluster: Cluster, refs: list[Ref], wish: Wish) -> tuple[dict[Ref, Manifest], Seen]:
-    """One list per kind and namespace of what is ours. Where leftovers are wanted, too, one per kind serves both."""
+def _read(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, Manifest | None]:
+    """What is ours of these, from one list per kind and namespace. Where they are few, each is asked for by name: None where it is not."""
     groups = _groups(refs)
-    seen = _everywhere(cluster, groups, wish) if wish.prune else {}
-    rest = [group for group in groups if group[:2] not in seen]
-    listings = do_all(lambda group: cluster.list(*group, wish.selector), rest, parallel=wish.parallel)
+    many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
+    few = [ref for members in groups.values() if len(members) < _WORTH_A_LIST for ref in members]
+
+    def ask(what: Group | Ref) -> dict[Ref, Manifest | None]:
+        if isinstance(what, Ref):
+            return {what: cluster.get(what)}
+        return {ref_of(item): item for item in cluster.list(*what, wish.selector)}
+
     wanted = set(refs)
-    items = (item for listing in (*seen.values(), *listings) for item in listing)
-    return {ref: item for item in items if (ref := ref_of(item)) in wanted}, seen
-
-
-def _everywhere(cluster: Cluster, groups: t.Iterable[Group], wish: Wish) -> Seen:
-    """The owner's objects of these kinds in all namespaces; a kind is left out that we may only list in some."""
-
-    def listed(pair: tuple[str, str]) -> Listing | None:
-        try:
-            return cluster.list(*pair, None, wish.selector)
-        except Forbidden:
-            return None
-
-    pairs = list(dict.fromkeys(group[:2] for group in groups if group[1] not in NEVER_OURS))
-    found = zip(pairs, do_all(listed, pairs, parallel=wish.parallel), strict=True)
-    return {pair: listing for pair, listing in found if listing is not None}
+    answers = do_all(ask, [*many, *few], parallel=wish.parallel)
+    return {ref: item for answer in answers for ref, item in answer.items() if ref in wanted}
 
 
 class _Namespaces:
     """Which namespaces exist. Asked only for those in which something was not found, so a rerun asks for none."""
 
-    def __init__(self, cluster: Cluster, wanted: list[Manifest], live: dict[Ref, Manifest], wish: Wish) -> None:
+    def __init__(self, cluster: Cluster, wanted: list[Manifest], live: dict[Ref, Manifest | None], wish: Wish) -> None:
         self.promised = {
             item["metadata"]["name"] for item in wanted if (item["apiVersion"], item["kind"]) == ("v1", "Namespace")
         }
         refs = [ref_of(manifest) for manifest in wanted]
-        names = sorted({ref.namespace for ref in refs if ref.namespace and ref not in live})
+        names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
         found = do_all(cluster.get, asked, parallel=wish.parallel)
         self._found: dict[str | None, Manifest | None] = {
@@ -217,7 +195,9 @@ class _Namespaces:
         return bool(found and found["metadata"].get("deletionTimestamp"))
 
 
-def _step(wanted: Manifest, live: dict[Ref, Manifest], namespaces: _Namespaces, unserved: set[Ref], wish: Wish) -> Step:
+def _step(
+    wanted: Manifest, live: dict[Ref, Manifest | None], namespaces: _Namespaces, unserved: set[Ref], wish: Wish
+) -> Step:
     ref = ref_of(wanted)
     found = live.get(ref)
     if namespaces.terminating(ref.namespace):

@@ -54,6 +54,11 @@ class Report:
     def changed(self) -> bool:
         return any(change.changed for change in self.changes)
 
+    @property
+    def kept(self) -> list[Change]:
+        """What was to be deleted and is still there, because it holds data."""
+        return [change for change in self.changes if change.action == "kept"]
+
     def diff(self) -> list[dict[str, t.Any]]:
         """One entry per changed object, in the form that Ansible prints with --diff."""
         return [

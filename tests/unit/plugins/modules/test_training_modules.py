@@ -128,7 +128,7 @@ def test_a_finished_training_gives_its_servers_back_and_is_not_trained_again(clu
     assert not run(persia_job, cluster, JOB)["changed"]
     assert cluster.writes == []
     lists = collections.Counter(request.ref for request in cluster.requests if request.verb == "list")
-    assert max(lists.values()) == 2, "what the training is, and what is applied"
+    assert set(lists.values()) == {1}
 
 
 def test_clean_pod_policy_none_leaves_them(cluster: FakeCluster) -> None:
@@ -424,6 +424,10 @@ def test_logs_have_the_rank_in_front_and_are_searched(cluster: FakeCluster) -> N
     ]
     everything = run(job_logs, cluster, {**options, "tail_lines": 0})
     assert len(everything["lines"]) == 3
+    for told in (run(persia_job, cluster, JOB), run(job_info, cluster, {"name": "adult", "namespace": "default"})):
+        cluster.requests.clear()
+        assert run(job_logs, cluster, {**options, "tail_lines": 0, "training": told}) == everything
+        assert {request.verb for request in cluster.requests} == {"logs"}
 
 
 @pytest.mark.parametrize(
@@ -432,6 +436,8 @@ def test_logs_have_the_rank_in_front_and_are_searched(cluster: FakeCluster) -> N
         ({"search": "("}, InvalidInput, "not a regular expression"),
         ({"groups": ["trainers"]}, InvalidInput, "Did you mean 'trainer'"),
         ({"name": "other"}, NotFound, "There is no training default/other"),
+        ({"training": {"state": "Succeeded"}}, InvalidInput, "Give what a task registered"),
+        ({"training": {"groups": [{"ranks": [1]}]}}, InvalidInput, "training: is not what a module returned"),
     ],
 )
 def test_logs_that_cannot_be(

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
 import json
 import typing as t
@@ -30,8 +31,9 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     Terminating,
     WaitTimeout,
 )
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, Resource, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.plugins.module_utils._kube.settled import place
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 OWNER = "apply.test"
@@ -553,11 +555,33 @@ def test_prune_converges(wishes: list[dict[str, dict[str, str]]]) -> None:
         objects = [config(name, **data) for name, data in wish.items()]
         plan = apply(cluster, *objects, prune=True, check=True)
         assert actions(plan) == actions(apply(cluster, *objects, prune=True))
-    stored = {manifest["metadata"]["name"]: manifest["data"] for manifest in cluster.objects.values()}
-    assert stored == wishes[-1]
+    names = {key[-1] for key in cluster.objects if not key[-1].startswith("muster-settled-")}
+    assert {name: cluster.stored("ConfigMap", name, "default")["data"] for name in names} == wishes[-1]
     cluster.requests.clear()
     assert not apply(cluster, *[config(name, **data) for name, data in wishes[-1].items()], prune=True).changed
     assert cluster.writes == []
+
+
+SPACES = st.sampled_from(["default", "kube-system"])
+CRASHES = st.sampled_from([(verb, name) for verb in ("apply", "delete") for name in ("a", "b", place(OWNER, "").name)])
+
+
+@given(st.lists(st.tuples(WISHES, SPACES, st.booleans(), st.none() | CRASHES), max_size=6), WISHES, SPACES)
+def test_nothing_is_left_over_whatever_was_before(
+    runs: list[tuple[dict[str, dict[str, str]], str, bool, tuple[str, str] | None]],
+    last: dict[str, dict[str, str]],
+    space: str,
+) -> None:
+    cluster = FakeCluster()
+    for wish, namespace, prune, crash in [*runs, (last, space, True, None)]:
+        cluster.failures.clear()
+        if crash:
+            cluster.fail(*crash, ServerError("gone"))
+        with contextlib.suppress(*((ServerError, ApplyFailed) if crash else ())):
+            apply(cluster, *(config(name, **data) for name, data in wish.items()), namespace=namespace, prune=prune)
+    found = {key[-1] for key in cluster.objects if not key[-1].startswith("muster-settled-")}
+    assert found == set(last)
+    assert len(claims(cluster)) <= 1
 
 
 @given(st.integers(0, 12), st.integers(1, 8))
@@ -584,7 +608,17 @@ def verbs(cluster: FakeCluster) -> dict[str, int]:
 
 def test_a_first_run_asks_for_names_once_instead_of_for_each_object(cluster: FakeCluster) -> None:
     apply(cluster, *(config(f"a{number}") for number in range(20)))
-    assert verbs(cluster) == {"list": 2, "get": 1, "apply dry": 20, "apply": 20}
+    # Ours, names of all, and whether it was remembered that the owner has no others.
+    assert verbs(cluster) == {"list": 3, "get": 1, "apply dry": 20, "apply": 20}
+
+
+def test_few_objects_of_a_kind_are_asked_for_by_name_and_once(cluster: FakeCluster) -> None:
+    objects = [*(config(f"a{number}") for number in range(4)), stateful()]
+    apply(cluster, *objects)
+    assert max(collections.Counter(r.ref for r in cluster.requests if r.verb == "get").values()) == 1
+    cluster.requests.clear()
+    assert not apply(cluster, *objects).changed
+    assert verbs(cluster) == {"get": 5}
 
 
 def test_what_is_there_without_our_label_is_found_by_the_list_of_names(cluster: FakeCluster) -> None:
@@ -619,24 +653,81 @@ def test_who_may_not_list_all_names_asks_for_each(cluster: FakeCluster, monkeypa
     assert [change.ref.name for change in report.changes if change.action == "updated"] == ["a3"]
 
 
-def lists(cluster: FakeCluster) -> dict[tuple[str, str | None], int]:
-    return dict(
-        collections.Counter(
-            (req.ref.kind, req.ref.namespace) for req in cluster.requests if req.verb.startswith("list")
-        )
-    )
+# What prune remembers
 
 
-def test_a_rerun_that_prunes_lists_each_kind_once(cluster: FakeCluster) -> None:
-    cluster.add(space("other"))
-    objects = [config(), config("b", "other"), stateful(), space("ml")]
+def claims(cluster: FakeCluster) -> list[str]:
+    return [namespace for _group, _kind, namespace, name in cluster.objects if name.startswith("muster-settled-")]
+
+
+def test_a_rerun_that_prunes_asks_for_its_own_objects_only(cluster: FakeCluster) -> None:
+    objects = [*(config(f"a{number}") for number in range(5)), stateful(), space("ml")]
     apply(cluster, *objects, prune=True)
     cluster.requests.clear()
     assert not apply(cluster, *objects, prune=True).changed
-    assert {("ConfigMap", None), ("StatefulSet", None), ("Namespace", None)} <= lists(cluster).keys()
-    assert set(lists(cluster).values()) == {1}
-    leftover = apply(cluster, config(), stateful(), space("ml"), prune=True)
-    assert {name for name, action in actions(leftover).items() if action == "deleted"} == {"ConfigMap other/b"}
+    assert verbs(cluster) == {"list": 1, "get": 3}
+
+
+def test_an_object_of_the_set_that_comes_back_needs_no_look_around(cluster: FakeCluster) -> None:
+    apply(cluster, config(), config("b"), prune=True)
+    cluster.remove(ref_of(config("b")))
+    cluster.requests.clear()
+    assert apply(cluster, config(), config("b"), prune=True).changed
+    assert "list" not in verbs(cluster)
+    assert claims(cluster) == ["default"]
+
+
+@pytest.mark.parametrize("namespace", ["default", "kube-system"])
+@pytest.mark.parametrize("prune", [True, False])
+def test_what_another_task_of_the_owner_made_is_found(cluster: FakeCluster, namespace: str, prune: bool) -> None:
+    apply(cluster, config(), prune=True)
+    cluster.fail("delete", "a", ServerError("gone"))  # where it prunes, it does not come to its end
+    with contextlib.suppress(ServerError, ApplyFailed):
+        apply(cluster, config("b", namespace), namespace=namespace, prune=prune)
+    assert claims(cluster) == []
+    assert actions(apply(cluster, config(), prune=True))[f"ConfigMap {namespace}/b"] == "deleted"
+
+
+def test_a_set_that_becomes_smaller_is_remembered_in_one_place(cluster: FakeCluster) -> None:
+    apply(cluster, config(), config("b"), prune=True)
+    apply(cluster, config(), prune=True, namespace="kube-system")
+    assert claims(cluster) == ["kube-system"]
+
+
+def test_a_refused_run_forgets_nothing(cluster: FakeCluster) -> None:
+    apply(cluster, config(), prune=True)
+    cluster.fail("apply", "b", InvalidInput("no"))
+    with pytest.raises((InvalidInput, ApplyFailed)):
+        apply(cluster, config(x="2"), config("b"), prune=True)
+    assert claims(cluster) == ["default"]
+
+
+def test_a_run_that_changes_nothing_does_not_remember(cluster: FakeCluster) -> None:
+    apply(cluster, config())
+    cluster.requests.clear()
+    assert not apply(cluster, config(), prune=True).changed
+    assert cluster.writes == []
+
+
+def test_what_was_kept_is_told_every_time(cluster: FakeCluster) -> None:
+    apply(cluster, config(), {**config("claim"), "kind": "PersistentVolumeClaim"})
+    for word in ("1", "2", "2"):
+        assert "claim" in apply(cluster, config(x=word), prune=True).warnings[0]
+    assert claims(cluster) == []
+
+
+def test_who_may_not_write_it_down_looks_everywhere(cluster: FakeCluster) -> None:
+    name = place(OWNER, "default").name
+    cluster.fail("apply", name, Forbidden("no"))
+    cluster.fail("get", name, Forbidden("no"), Forbidden("no"))
+    apply(cluster, config(), config("b"), prune=True)
+    assert actions(apply(cluster, config(), prune=True))["ConfigMap default/b"] == "deleted"
+
+
+def test_it_goes_with_the_owners_objects(cluster: FakeCluster) -> None:
+    apply(cluster, config(), prune=True)
+    delete_objects(cluster, OWNER, check=False)
+    assert claims(cluster) == []
 
 
 def test_who_may_list_in_some_namespaces_only_prunes_there(

@@ -63,8 +63,8 @@ def apply(cluster: FakeCluster, objects: list[Manifest], **options: t.Any) -> Re
 def test_after_an_apply_the_plan_is_empty(objects: list[Manifest]) -> None:
     cluster = FakeCluster()
     apply(cluster, objects)
-    plan = make_plan(cluster, copy.deepcopy(objects), Wish(OWNER, "default", check=False))
-    assert [step.verdict for step in plan.steps] == ["unchanged"] * len(objects)
+    steps = make_plan(cluster, copy.deepcopy(objects), Wish(OWNER, "default", check=False))
+    assert [step.verdict for step in steps] == ["unchanged"] * len(objects)
 
 
 @given(LISTS)

@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Remember in the cluster that an owner has no objects but these, so that prune need not ask for every kind again.
+
+A ConfigMap holds the digest of the set. It may be missing, and then prune looks everywhere; it may never claim too much, so it goes
+before the owner gets any object that is not in the set, and comes only when prune has looked everywhere and left nothing over.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import typing as t
+
+from .cluster import Cluster
+from .errors import Forbidden, NotFound
+from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, ref_of
+
+LABEL_SETTLED = "muster.ml/settled"
+_VERSION = 1
+"""Of the claim: where a later Muster looks for more kinds than this one, what this one wrote does not count."""
+
+
+def place(owner: str, namespace: str) -> Ref:
+    """Where it is remembered. An owner may have letters that a name may not; the digest keeps two such owners apart."""
+    readable = "".join(letter if letter.isalnum() else "-" for letter in owner.lower())
+    name = f"muster-settled-{readable}-{hashlib.sha256(owner.encode()).hexdigest()[:8]}"
+    return Ref("v1", "ConfigMap", name, namespace)
+
+
+def is_settled(cluster: Cluster, owner: str, namespace: str, wanted: t.Iterable[Ref]) -> bool:
+    """Whether the owner is known to have no object beside these. False where nobody may tell us."""
+    try:
+        found = cluster.get(place(owner, namespace))
+    except Forbidden:
+        return False
+    return found is not None and (found.get("data") or {}).get("objects") == _digest(wanted)
+
+
+def unsettle(cluster: Cluster, owner: str, namespace: str) -> None:
+    """The owner is about to get other objects, or to lose all. Tasks of one owner may name different namespaces."""
+    for item in _claims(cluster, owner, namespace):
+        cluster.delete(ref_of(item), dry_run=False)
+
+
+def settle(cluster: Cluster, owner: str, namespace: str, wanted: t.Iterable[Ref]) -> None:
+    """Prune looked everywhere, and these are all. Who may not write it down looks everywhere next time, too."""
+    claim = _manifest(owner, namespace, _digest(wanted))
+    try:
+        for item in _claims(cluster, owner, namespace):
+            if ref_of(item) != ref_of(claim):
+                cluster.delete(ref_of(item), dry_run=False)
+        cluster.apply(claim, dry_run=False, force_conflicts=True)
+    except (Forbidden, NotFound):  # the namespace need not exist
+        return
+
+
+def _claims(cluster: Cluster, owner: str, namespace: str) -> list[Manifest]:
+    selector = f"{LABEL_OWNER}={owner},{LABEL_SETTLED}=true"
+    for where in (None, namespace):
+        try:
+            return cluster.list_metadata("v1", "ConfigMap", where, selector)
+        except Forbidden:
+            continue
+    return []
+
+
+def _manifest(owner: str, namespace: str, digest: str) -> Manifest:
+    labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner, LABEL_SETTLED: "true"}
+    why = f"Nothing of {owner} is left over: it has no objects but those of its last run. May be deleted at any time."
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": place(owner, namespace).name, "namespace": namespace, "labels": labels},
+        "data": {"about": why, "objects": digest},
+    }
+
+
+def _digest(wanted: t.Iterable[Ref]) -> str:
+    text = json.dumps([_VERSION, *sorted(ref.identity for ref in wanted)])
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
