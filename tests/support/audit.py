@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Counts what a run wrote, asked of the API server's audit log and of nobody else.
+"""Counts what a run wrote, and what it listed, asked of the API server's audit log and of nobody else.
 
     python tests/support/audit.py /var/log/muster/audit.log --since 2026-11-21T10:00:00Z
 
-prints every write request that a person or a tool sent since then, and how many there were.
+prints every write request that a person or a tool sent since then, and how many there were; then every list that Muster asked for, and
+how often.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,7 +30,7 @@ WRITING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 @dataclass(frozen=True)
 class Request:
-    """One request that changes something, or would without its dry run."""
+    """One request; ``dry_run``: of a write that stores nothing."""
 
     when: datetime
     verb: str
@@ -59,14 +61,21 @@ def is_write(event: dict[str, Any]) -> bool:
     return event.get("verb") in WRITING and not resource.endswith("reviews")
 
 
-def requests(lines: Iterable[str], since: datetime, until: datetime) -> Iterator[Request]:
-    """The write requests between two times, dry runs among them and marked."""
+def is_list_of_muster(event: dict[str, Any]) -> bool:
+    """Whether the collection asked for a list. Its operators and other tools have names of their own."""
+    return event.get("verb") == "list" and event.get("userAgent", "").startswith("muster")
+
+
+def requests(
+    lines: Iterable[str], since: datetime, until: datetime, wanted: Callable[[dict[str, Any]], bool]
+) -> Iterator[Request]:
+    """The wanted requests between two times, dry runs among them and marked."""
     for line in lines:
         if '"stage":"ResponseComplete"' not in line:
             continue
         event = json.loads(line)
         when = parse_time(event["requestReceivedTimestamp"])
-        if not (since <= when <= until and is_ours(event) and is_write(event)):
+        if not (since <= when <= until and is_ours(event) and wanted(event)):
             continue
         yield Request(
             when=when,
@@ -82,7 +91,13 @@ def requests(lines: Iterable[str], since: datetime, until: datetime) -> Iterator
 def written(log: Path, since: datetime, until: datetime | None = None) -> list[Request]:
     """The write requests of a run, dry runs left out. A log that is not there is an error: it would prove anything."""
     with lines_of(log) as lines:
-        return [r for r in requests(lines, since, until or datetime.now(UTC)) if not r.dry_run]
+        return [r for r in requests(lines, since, until or datetime.now(UTC), is_write) if not r.dry_run]
+
+
+def listed(log: Path, since: datetime, until: datetime | None = None) -> Counter[str]:
+    """How often Muster asked for each list: of a kind, in a namespace, by a selector."""
+    with lines_of(log) as lines:
+        return Counter(r.uri for r in requests(lines, since, until or datetime.now(UTC), is_list_of_muster))
 
 
 @contextmanager
@@ -96,7 +111,7 @@ def lines_of(log: Path) -> Iterator[Iterable[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="List and count the write requests in an audit log.")
+    parser = argparse.ArgumentParser(description="List and count the write and list requests in an audit log.")
     parser.add_argument("log", type=Path)
     parser.add_argument("--since", type=parse_time, required=True)
     parser.add_argument("--until", type=parse_time, default=None)
@@ -105,6 +120,10 @@ def main() -> int:
     for request in found:
         print(request)
     print(f"{len(found)} write requests")
+    lists = listed(options.log, options.since, options.until)
+    for uri, times in lists.most_common():
+        print(f"{times} x list {uri}")
+    print(f"{lists.total()} lists, {len(lists)} of them different")
     return 1 if found else 0
 
 

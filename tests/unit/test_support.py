@@ -68,6 +68,15 @@ def test_what_is_no_write_of_this_run_is_not_counted(tmp_path: Path, other: dict
     assert written(tmp_path, other) == []
 
 
+def test_lists_of_muster_are_counted_by_what_they_ask_for(tmp_path: Path) -> None:
+    pods, nodes = "/api/v1/namespaces/ml/pods?labelSelector=a%3Db", "/api/v1/nodes"
+    log = tmp_path / "audit.log"
+    asked = [event(verb="list", requestURI=uri) for uri in (pods, pods, nodes)]
+    others = [event(verb="list", userAgent="kubectl/v1.36.3"), event(verb="watch"), event(verb="get"), event()]
+    log.write_text("".join(json.dumps(e, separators=(",", ":")) + "\n" for e in [*asked, *others]))
+    assert audit.listed(log, NOON, NOON + timedelta(minutes=1)) == {pods: 2, nodes: 1}
+
+
 def test_no_log_is_no_proof(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         audit.written(tmp_path / "absent.log", NOON)

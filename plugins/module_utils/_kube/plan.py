@@ -167,7 +167,8 @@ def _read(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, Manifest |
         return {ref_of(item): item for item in cluster.list(*what, wish.selector)}
 
     wanted = set(refs)
-    answers = do_all(ask, [*many, *few], parallel=wish.parallel)
+    asked: list[Group | Ref] = [*many, *few]
+    answers = do_all(ask, asked, parallel=wish.parallel)
     return {ref: item for answer in answers for ref, item in answer.items() if ref in wanted}
 
 

@@ -133,7 +133,9 @@ class JobStatus:
             })
             for group in said["groups"]
         ]  # fmt: skip
-        return cls(name=name, namespace=namespace, groups=groups, **{key: said[key] for key in ("state", "reason", "backend")})
+        return cls(
+            name=name, namespace=namespace, groups=groups, **{key: said[key] for key in ("state", "reason", "backend")}
+        )
 
 
 # Pods
