@@ -57,9 +57,9 @@ options:
   prune:
     description:
       - Remove objects of O(owner) that are no longer among those given, of any kind, in any namespace.
-      - Each kind that the cluster serves is asked for then. When nothing is left over, a ConfigMap C(muster-settled-...) in O(namespace)
-        remembers that O(owner) has exactly these objects, and the next run asks only for them. It is removed as soon as O(owner) gets
-        another object, and with the objects; without it, or without the right to read it, prune looks everywhere again.
+      - Each kind that the cluster serves is asked for then. When nothing is left over, a ConfigMap C(muster-settled-...) beside the
+        objects remembers that O(owner) has no others, and the next run asks only for these. It is removed as soon as O(owner) gets
+        another object, and with the objects. Without it, or without the right to read it, prune looks everywhere again.
     type: bool
     default: false
   prune_data:
@@ -164,8 +164,9 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
-from ansible_collections.muster.ml.plugins.module_utils._kube.settled import unsettle
+from ansible_collections.muster.ml.plugins.module_utils._kube.settled import home, unsettle
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_owner, check_to_delete
 from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, Result, module_main
@@ -241,8 +242,8 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
         on_progress=ctx.progress,
         **{key: params[key] for key in ("namespace", "wait", "wait_timeout", "delete_data")},
     )
-    if not ctx.check:
-        unsettle(ctx.cluster, params["owner"], params["namespace"] or ctx.cluster.namespace)
+    if named and not ctx.check:
+        unsettle(ctx.cluster, params["owner"], home(map(ref_of, named), params["namespace"] or ctx.cluster.namespace))
     return ctx.result(report)
 
 

@@ -25,7 +25,7 @@ from .plan import Step, Wish, make_plan
 from .pool import PARALLEL, OnProgress, Progress, do_all, raise_all, run_all
 from .ready import gone
 from .report import Change, Report
-from .settled import LABEL_SETTLED, is_settled, settle, unsettle
+from .settled import LABEL_SETTLED, home, is_settled, settle, unsettle
 from .wait import Predicates, wait_until
 from .write import Writer, holds_data
 
@@ -59,19 +59,20 @@ def apply_objects(
     steps = make_plan(cluster, objects, wish)
     report = Report()
     writer = Writer(cluster, check, clock, force_conflicts, recreate)
-    settled = prune and is_settled(cluster, owner, wish.namespace, [step.ref for step in steps])
+    refs = [step.ref for step in steps]
+    settled = prune and is_settled(cluster, owner, home(refs, wish.namespace), refs)
     _rehearse(writer, steps, wish)
     if not (check or settled) and any(_joins(step, owner) for step in steps):
-        unsettle(cluster, owner, wish.namespace)
+        unsettle(cluster, owner, home(refs, wish.namespace))
     _write(writer, steps, report, wish, on_progress, clock)
     if prune and not settled:
-        _prune(cluster, steps, report, wish, prune_data)
+        _prune(cluster, refs, report, wish, prune_data)
     if wait and not check:
         waiting = functools.partial(
             wait_until, cluster, timeout=wait_timeout, predicates=predicates, label_selector=wish.selector,
             on_progress=on_progress, clock=clock,
         )  # fmt: skip
-        _wait_ready(waiting, [step.ref for step in steps], report)
+        _wait_ready(waiting, refs, report)
     report.warnings += cluster.warnings()
     return report
 
@@ -151,10 +152,10 @@ def _joins(step: Step, owner: str) -> bool:
     return step.verdict != "unchanged" and (step.live is None or labels_of(step.live).get(LABEL_OWNER) != owner)
 
 
-def _prune(cluster: Cluster, steps: list[Step], report: Report, wish: Wish, prune_data: bool) -> None:
+def _prune(cluster: Cluster, refs: list[Ref], report: Report, wish: Wish, prune_data: bool) -> None:
     """Remove what carries our label and is no longer wanted, last wave first; remember when nothing is left over."""
-    wanted = {step.ref.identity for step in steps}
-    namespaces = {step.ref.namespace for step in steps if step.ref.namespace}
+    wanted = {ref.identity for ref in refs}
+    namespaces = {ref.namespace for ref in refs if ref.namespace}
     found, warnings = owned_objects(cluster, wish.owner, namespaces=namespaces, parallel=wish.parallel)
     leftover = {
         ref: item
@@ -168,7 +169,7 @@ def _prune(cluster: Cluster, steps: list[Step], report: Report, wish: Wish, prun
     report.warnings += warnings
     # A run that has nothing to change writes nothing, not even this.
     if report.changed and not (wish.check or warnings or pruned.kept):
-        settle(cluster, wish.owner, wish.namespace, [step.ref for step in steps])
+        settle(cluster, wish.owner, home(refs, wish.namespace), refs)
 
 
 def delete_objects(

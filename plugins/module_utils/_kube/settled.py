@@ -25,6 +25,11 @@ _VERSION = 1
 """Of the claim: where a later Muster looks for more kinds than this one, what this one wrote does not count."""
 
 
+def home(refs: t.Iterable[Ref], namespace: str) -> str:
+    """The namespace for it: one that the owner has objects in, else the one that is given."""
+    return min((ref.namespace for ref in refs if ref.namespace), default=namespace)
+
+
 def place(owner: str, namespace: str) -> Ref:
     """Where it is remembered. An owner may have letters that a name may not; the digest keeps two such owners apart."""
     readable = "".join(letter if letter.isalnum() else "-" for letter in owner.lower())
@@ -42,7 +47,7 @@ def is_settled(cluster: Cluster, owner: str, namespace: str, wanted: t.Iterable[
 
 
 def unsettle(cluster: Cluster, owner: str, namespace: str) -> None:
-    """The owner is about to get other objects, or to lose all. Tasks of one owner may name different namespaces."""
+    """The owner is about to get other objects, or to lose all. An earlier run may have had another home for it."""
     for item in _claims(cluster, owner, namespace):
         cluster.delete(ref_of(item), dry_run=False)
 

@@ -108,6 +108,17 @@ def test_prune_by_owner(run: Run, cluster: FakeCluster) -> None:
     assert [item["action"] for item in found["objects"]] == ["unchanged", "deleted"]
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_what_prune_remembers_goes_with_the_objects(run: Run, cluster: FakeCluster, named: bool) -> None:
+    run(definition=config(), owner="o.x", prune=True)
+    assert len(cluster.objects) == 2
+    options = {"definition": config()} if named else {}
+    run(**options, owner="o.x", state="absent", check=True)
+    assert len(cluster.objects) == 2
+    assert run(**options, owner="o.x", state="absent")["changed"]
+    assert cluster.objects == {}
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -578,9 +578,9 @@ def test_nothing_is_left_over_whatever_was_before(
         if crash:
             cluster.fail(*crash, ServerError("gone"))
         with contextlib.suppress(*((ServerError, ApplyFailed) if crash else ())):
-            apply(cluster, *(config(name, **data) for name, data in wish.items()), namespace=namespace, prune=prune)
-    found = {key[-1] for key in cluster.objects if not key[-1].startswith("muster-settled-")}
-    assert found == set(last)
+            apply(cluster, *(config(name, namespace, **data) for name, data in wish.items()), prune=prune)
+    found = {key[2:] for key in cluster.objects if not key[-1].startswith("muster-settled-")}
+    assert found == {(space, name) for name in last}
     assert len(claims(cluster)) <= 1
 
 
@@ -683,14 +683,14 @@ def test_what_another_task_of_the_owner_made_is_found(cluster: FakeCluster, name
     apply(cluster, config(), prune=True)
     cluster.fail("delete", "a", ServerError("gone"))  # where it prunes, it does not come to its end
     with contextlib.suppress(ServerError, ApplyFailed):
-        apply(cluster, config("b", namespace), namespace=namespace, prune=prune)
+        apply(cluster, config("b", namespace), prune=prune)
     assert claims(cluster) == []
     assert actions(apply(cluster, config(), prune=True))[f"ConfigMap {namespace}/b"] == "deleted"
 
 
 def test_a_set_that_becomes_smaller_is_remembered_in_one_place(cluster: FakeCluster) -> None:
-    apply(cluster, config(), config("b"), prune=True)
-    apply(cluster, config(), prune=True, namespace="kube-system")
+    apply(cluster, config(), config("b", "kube-system"), prune=True)
+    apply(cluster, config("b", "kube-system"), prune=True)
     assert claims(cluster) == ["kube-system"]
 
 
