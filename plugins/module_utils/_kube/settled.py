@@ -17,7 +17,7 @@ import json
 import typing as t
 
 from .cluster import Cluster
-from .errors import Forbidden, NotFound
+from .errors import Forbidden, MusterError
 from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, ref_of
 
 LABEL_SETTLED = "muster.ml/settled"
@@ -53,14 +53,14 @@ def unsettle(cluster: Cluster, owner: str, namespace: str) -> None:
 
 
 def settle(cluster: Cluster, owner: str, namespace: str, wanted: t.Iterable[Ref]) -> None:
-    """Prune looked everywhere, and these are all. Who may not write it down looks everywhere next time, too."""
+    """Prune looked everywhere, and these are all. Where this cannot be written down, the next run looks everywhere, too."""
     claim = _manifest(owner, namespace, _digest(wanted))
     try:
         for item in _claims(cluster, owner, namespace):
             if ref_of(item) != ref_of(claim):
                 cluster.delete(ref_of(item), dry_run=False)
         cluster.apply(claim, dry_run=False, force_conflicts=True)
-    except (Forbidden, NotFound):  # the namespace need not exist
+    except MusterError:  # no right, a quota, a policy, no such namespace: no reason to fail after all is done
         return
 
 
