@@ -16,7 +16,7 @@ from .._kube.errors import Failed, MusterError
 from .._kube.objects import Manifest, Ref
 from .._kube.ready import stateful_set
 from .._kube.report import Report
-from .._manifests.etcd import METRICS_PORT, EtcdCluster, MemberView, member_view, problems
+from .._manifests.etcd import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, together
 from .._manifests.status import rank_of
 from . import storage, training
 from .certificates import Leaf, secrets
@@ -108,7 +108,7 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
         pods = [
             p for p in cluster.list("v1", "Pod", etcd.namespace, labels) if not p["metadata"].get("deletionTimestamp")
         ]
-        views = [_view(cluster, etcd, pod) for pod in pods]
+        views = together([_view(cluster, etcd, pod) for pod in pods])
         # Healthy members of the set as it was are not enough: those with a change have to have come.
         return views, "; ".join(problems(etcd.size, views)[:4]) or stateful_set(cluster.get(members)).reason or None
 

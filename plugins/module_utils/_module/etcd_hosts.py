@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from ansible.module_utils.urls import open_url
 
 from .._local.errors import HostError, NotReady
-from .._manifests.etcd import MemberView, member_view, problems
+from .._manifests.etcd import MemberView, member_view, problems, together
 
 CONNECTION: dict[str, t.Any] = {
     "endpoints": {"type": "list", "elements": "str", "required": True},
@@ -98,7 +98,7 @@ class Clients:
 
 def look(clients: Clients) -> tuple[list[MemberView], list[str]]:
     """What every member says, and what is wrong with it."""
-    views = [clients.view(endpoint) for endpoint in clients.endpoints]
+    views = together([clients.view(endpoint) for endpoint in clients.endpoints])
     return views, problems(len(clients.endpoints), views)
 
 

@@ -17,7 +17,13 @@ from cryptography import x509
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._manifests.etcd import EtcdCluster, member_view, problems
+from ansible_collections.muster.ml.plugins.module_utils._manifests.etcd import (
+    EtcdCluster,
+    MemberView,
+    member_view,
+    problems,
+    together,
+)
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._module import certificates, etcd
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
@@ -144,6 +150,20 @@ def test_members_are_taken_once() -> None:
         run(cluster, size=5)
     with pytest.raises(InvalidInput, match="was made with the members"):
         run(cluster, size=3, peer_tls=False)
+
+
+def test_a_connection_counts_that_one_end_knows() -> None:
+    def view(own: str, active: dict[str, int]) -> MemberView:
+        lines = [f'etcd_network_active_peers{{Local="{own}",Remote="{peer}"}} {on}' for peer, on in active.items()]
+        return member_view(own, True, "\n".join([f'etcd_server_id{{server_id="{own}"}} 1', *lines, ""]))
+
+    late = view("c", {"a": 0, "b": 1})
+    assert late.peers == 1
+    views = together([view("a", {"b": 1, "c": 1}), view("b", {"a": 1, "c": 1}), late])
+    assert [found.peers for found in views] == [2, 2, 2]
+    cut = together([view("a", {"b": 1, "c": 0}), view("b", {"a": 1, "c": 1}), late])
+    assert [found.peers for found in cut] == [1, 2, 1]
+    assert [found.peers for found in together([late, MemberView("d", error="no answer")])] == [1, 0]
 
 
 def test_members_judge_themselves() -> None:
