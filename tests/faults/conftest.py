@@ -90,12 +90,14 @@ class Ground:
         return path
 
     def stored(self) -> dict[tuple[str, str], Manifest]:
-        """Our objects as they are stored, by kind and name."""
+        """Our objects as they are stored, by kind and name; what prune remembers is none of them."""
         kinds = (("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "Service"), ("apps/v1", "Deployment"))
         return {
             (kind, item["metadata"]["name"]): item
             for api_version, kind in kinds
-            for item in self.cluster.list(api_version, kind, self.namespace, f"muster.ml/owner={OWNER}")
+            for item in self.cluster.list(
+                api_version, kind, self.namespace, f"muster.ml/owner={OWNER},!muster.ml/settled"
+            )
         }
 
     def told(self, result: dict[str, t.Any]) -> str:
