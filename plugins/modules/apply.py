@@ -166,7 +166,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.engine import appl
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
-from ansible_collections.muster.ml.plugins.module_utils._kube.settled import home, unsettle
+from ansible_collections.muster.ml.plugins.module_utils._kube.settled import unsettle
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_owner, check_to_delete
 from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, Result, module_main
@@ -243,7 +243,7 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
         **{key: params[key] for key in ("namespace", "wait", "wait_timeout", "delete_data")},
     )
     if named and not ctx.check:
-        unsettle(ctx.cluster, params["owner"], home(map(ref_of, named), params["namespace"] or ctx.cluster.namespace))
+        unsettle(ctx.cluster, params["owner"], map(ref_of, named), params["namespace"] or ctx.cluster.namespace)
     return ctx.result(report)
 
 

@@ -25,7 +25,7 @@ from .plan import Step, Wish, make_plan
 from .pool import PARALLEL, OnProgress, Progress, do_all, raise_all, run_all
 from .ready import gone
 from .report import Change, Report
-from .settled import LABEL_SETTLED, home, is_settled, settle, unsettle
+from .settled import LABEL_SETTLED, is_settled, settle, unsettle
 from .wait import Predicates, wait_until
 from .write import Writer, holds_data
 
@@ -60,10 +60,10 @@ def apply_objects(
     report = Report()
     writer = Writer(cluster, check, clock, force_conflicts, recreate)
     refs = [step.ref for step in steps]
-    settled = prune and is_settled(cluster, owner, home(refs, wish.namespace), refs)
+    settled = prune and is_settled(cluster, owner, refs, wish.namespace)
     _rehearse(writer, steps, wish)
     if not (check or settled) and any(_joins(step, owner) for step in steps):
-        unsettle(cluster, owner, home(refs, wish.namespace))
+        unsettle(cluster, owner, refs, wish.namespace)
     _write(writer, steps, report, wish, on_progress, clock)
     if prune and not settled:
         _prune(cluster, refs, report, wish, prune_data)
@@ -169,7 +169,7 @@ def _prune(cluster: Cluster, refs: list[Ref], report: Report, wish: Wish, prune_
     report.warnings += warnings
     # A run that has nothing to change writes nothing, not even this.
     if report.changed and not (wish.check or warnings or pruned.kept):
-        settle(cluster, wish.owner, home(refs, wish.namespace), refs)
+        settle(cluster, wish.owner, refs, wish.namespace)
 
 
 def delete_objects(

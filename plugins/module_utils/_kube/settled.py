@@ -25,63 +25,55 @@ _VERSION = 1
 """Of the claim: where a later Muster looks for more kinds than this one, what this one wrote does not count."""
 
 
-def home(refs: t.Iterable[Ref], namespace: str) -> str:
-    """The namespace for it: one that the owner has objects in, else the one that is given."""
-    return min((ref.namespace for ref in refs if ref.namespace), default=namespace)
-
-
-def place(owner: str, namespace: str) -> Ref:
-    """Where it is remembered. An owner may have letters that a name may not; the digest keeps two such owners apart."""
+def place(owner: str, refs: t.Iterable[Ref], namespace: str) -> Ref:
+    """Where it is remembered: beside the owner's objects, in NAMESPACE where none of them has one."""
+    # An owner may have letters that a name may not; the digest keeps two such owners apart.
     readable = "".join(letter if letter.isalnum() else "-" for letter in owner.lower())
     name = f"muster-settled-{readable}-{hashlib.sha256(owner.encode()).hexdigest()[:8]}"
-    return Ref("v1", "ConfigMap", name, namespace)
+    home = min((ref.namespace for ref in refs if ref.namespace), default=namespace)
+    return Ref("v1", "ConfigMap", name, home)
 
 
-def is_settled(cluster: Cluster, owner: str, namespace: str, wanted: t.Iterable[Ref]) -> bool:
+def is_settled(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> bool:
     """Whether the owner is known to have no object beside these. False where nobody may tell us."""
     try:
-        found = cluster.get(place(owner, namespace))
+        found = cluster.get(place(owner, wanted, namespace))
     except Forbidden:
         return False
     return found is not None and (found.get("data") or {}).get("objects") == _digest(wanted)
 
 
-def unsettle(cluster: Cluster, owner: str, namespace: str) -> None:
-    """The owner is about to get other objects, or to lose all. An earlier run may have had another home for it."""
-    for item in _claims(cluster, owner, namespace):
-        cluster.delete(ref_of(item), dry_run=False)
+def unsettle(cluster: Cluster, owner: str, refs: t.Iterable[Ref], namespace: str) -> None:
+    """The owner is about to get other objects, or to lose all. An earlier run may have remembered it in another place."""
+    selector = f"{LABEL_OWNER}={owner},{LABEL_SETTLED}=true"
+    for where in (None, place(owner, refs, namespace).namespace):
+        try:
+            found = cluster.list_metadata("v1", "ConfigMap", where, selector)
+        except Forbidden:
+            continue
+        for item in found:
+            cluster.delete(ref_of(item), dry_run=False)
+        return
 
 
-def settle(cluster: Cluster, owner: str, namespace: str, wanted: t.Iterable[Ref]) -> None:
+def settle(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> None:
     """Prune looked everywhere, and these are all. Where this cannot be written down, the next run looks everywhere, too."""
-    claim = _manifest(owner, namespace, _digest(wanted))
     try:
-        for item in _claims(cluster, owner, namespace):
-            if ref_of(item) != ref_of(claim):
-                cluster.delete(ref_of(item), dry_run=False)
-        cluster.apply(claim, dry_run=False, force_conflicts=True)
+        unsettle(cluster, owner, wanted, namespace)
+        cluster.apply(_manifest(owner, wanted, namespace), dry_run=False, force_conflicts=True)
     except MusterError:  # no right, a quota, a policy, no such namespace: no reason to fail after all is done
         return
 
 
-def _claims(cluster: Cluster, owner: str, namespace: str) -> list[Manifest]:
-    selector = f"{LABEL_OWNER}={owner},{LABEL_SETTLED}=true"
-    for where in (None, namespace):
-        try:
-            return cluster.list_metadata("v1", "ConfigMap", where, selector)
-        except Forbidden:
-            continue
-    return []
-
-
-def _manifest(owner: str, namespace: str, digest: str) -> Manifest:
+def _manifest(owner: str, wanted: t.Collection[Ref], namespace: str) -> Manifest:
+    ref = place(owner, wanted, namespace)
     labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner, LABEL_SETTLED: "true"}
     why = f"Nothing of {owner} is left over: it has no objects but those of its last run. May be deleted at any time."
     return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": place(owner, namespace).name, "namespace": namespace, "labels": labels},
-        "data": {"about": why, "objects": digest},
+        "apiVersion": ref.api_version,
+        "kind": ref.kind,
+        "metadata": {"name": ref.name, "namespace": ref.namespace, "labels": labels},
+        "data": {"about": why, "objects": _digest(wanted)},
     }
 
 

@@ -329,8 +329,8 @@ def member_view(pod: str, healthy: bool, metrics: str) -> MemberView:
     for name, labels, value in _METRIC.findall(metrics):
         if not labels:
             plain[name] = value
-        elif label := _LABEL_OF.get(name):
-            labelled[name] |= {labels.partition(f'{label}="')[2].partition('"')[0]} if float(value) > 0 else set()
+        elif (label := _LABEL_OF.get(name)) and float(value) > 0:
+            labelled[name].add(labels.partition(f'{label}="')[2].partition('"')[0])
     active = frozenset(labelled["etcd_network_active_peers"])
     return MemberView(
         pod,

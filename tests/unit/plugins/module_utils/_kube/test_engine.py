@@ -563,7 +563,9 @@ def test_prune_converges(wishes: list[dict[str, dict[str, str]]]) -> None:
 
 
 SPACES = st.sampled_from(["default", "kube-system"])
-CRASHES = st.sampled_from([(verb, name) for verb in ("apply", "delete") for name in ("a", "b", place(OWNER, "").name)])
+CRASHES = st.sampled_from(
+    [(verb, name) for verb in ("apply", "delete") for name in ("a", "b", place(OWNER, [], "").name)]
+)
 
 
 @given(st.lists(st.tuples(WISHES, SPACES, st.booleans(), st.none() | CRASHES), max_size=6), WISHES, SPACES)
@@ -717,7 +719,7 @@ def test_what_was_kept_is_told_every_time(cluster: FakeCluster) -> None:
 
 
 def test_who_may_not_write_it_down_looks_everywhere(cluster: FakeCluster) -> None:
-    name = place(OWNER, "default").name
+    name = place(OWNER, [], "default").name
     cluster.fail("apply", name, Forbidden("no"))
     cluster.fail("get", name, Forbidden("no"), Forbidden("no"))
     apply(cluster, config(), config("b"), prune=True)
