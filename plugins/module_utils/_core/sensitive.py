@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The type of values that must not be printed. It is put on at the edge where they come in, and taken off where they go out on the wire.
+
+Nothing else can print one: ``str``, ``repr``, ``format`` and ``%`` give a fingerprint, ``json`` and ``pickle`` refuse it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import typing as t
+
+# Of this process alone: equal values look equal within one run, and a stored log is of no use for guessing.
+_KEY = secrets.token_bytes(32)
+
+
+class Sensitive:
+    """A value that only ``reveal`` gives out. Equal to another one with an equal value, and to nothing else."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: t.Any) -> None:
+        self._value = value.reveal() if isinstance(value, Sensitive) else value
+
+    def reveal(self) -> t.Any:
+        """The value, for the wire and for comparing; never for a message."""
+        return self._value
+
+    def __repr__(self) -> str:
+        """The same for equal values of this run, and nothing more."""
+        text = json.dumps(self._value, sort_keys=True, default=str)
+        return f"<redacted {hmac.new(_KEY, text.encode(), hashlib.sha256).hexdigest()[:12]}>"
+
+    __str__ = __repr__
+
+    def __format__(self, _spec: str) -> str:
+        return repr(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sensitive) and bool(self._value == other._value)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __copy__(self) -> Sensitive:
+        return self
+
+    def __deepcopy__(self, _memo: dict[int, t.Any]) -> Sensitive:
+        return self
+
+    def __reduce__(self) -> t.NoReturn:
+        raise TypeError("a sensitive value is not written anywhere")
+
+
+def revealed(value: t.Any) -> t.Any:
+    """The value as it goes out on the wire."""
+    if isinstance(value, Sensitive):
+        return value.reveal()
+    if isinstance(value, dict):
+        return {key: revealed(item) for key, item in value.items()}
+    return [revealed(item) for item in value] if isinstance(value, list) else value
+
+
+def printable(value: t.Any) -> t.Any:
+    """The value as it may be shown: fingerprints instead of sensitive values, at any depth."""
+    if isinstance(value, Sensitive):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: printable(item) for key, item in value.items()}
+    return [printable(item) for item in value] if isinstance(value, list | tuple) else value
