@@ -27,7 +27,8 @@ import typing as t
 import urllib.parse
 import urllib.request
 
-from . import answers, kinds
+from .._core.sensitive import Sensitive
+from . import answers, kinds, redact
 from .credentials import Proof
 from .errors import InvalidInput, MusterError, NotFound, Unreachable
 from .kubeconfig import Connection, Params, load
@@ -128,7 +129,7 @@ class Transport:
 
         ``timeout`` bounds one attempt, ``within`` all of them together.
         """
-        data = json.dumps(body).encode() if body is not None else None
+        data = json.dumps(body, default=_revealed).encode() if body is not None else None
         longest = math.inf if within is None else within
         deadline = self._clock.monotonic() + longest
         patience, renewed = Patience(self._clock), False
@@ -351,8 +352,8 @@ class HttpCluster:
             self._resources[api_version] = kinds.resources_of(answer.json())
         return self._resources[api_version].get(kind)
 
-    def kinds(self) -> list[tuple[str, str, Resource]]:
-        found: list[tuple[str, str, Resource]] = []
+    def kinds(self) -> kinds.Kinds:
+        found = kinds.Kinds()
         for path in ("/api", "/apis"):
             listing = self._json("GET", path, {}, verb="discover", what=path, accept=f"{_DISCOVERY},{_JSON}")
             if listing.get("kind") != "APIGroupDiscoveryList":
@@ -360,6 +361,7 @@ class HttpCluster:
                     "This API server has no aggregated discovery; Kubernetes 1.30 or later is needed to prune."
                 )
             found += kinds.discovered(listing)
+            found.unknown += kinds.stale(listing)
         return found
 
     def get(self, ref: Ref, *, within: float | None = None) -> Manifest | None:
@@ -375,7 +377,10 @@ class HttpCluster:
         self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None, *,
         within: float | None = None,
     ) -> Listing:  # fmt: skip
-        return self._list(api_version, kind, namespace, label_selector, _JSON, within)
+        try:
+            return self._list(api_version, kind, namespace, label_selector, _JSON, within)
+        except NotFound:
+            return Listing()
 
     def list_metadata(
         self,
@@ -385,29 +390,36 @@ class HttpCluster:
         label_selector: str | None = None,
         *,
         limit: int | None = None,
+        within: float | None = None,
     ) -> Listing:
-        return self._list(api_version, kind, namespace, label_selector, _METADATA, limit=limit)
+        return self._list(api_version, kind, namespace, label_selector, _METADATA, within, limit)
 
-    def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False) -> Manifest:
+    def apply(
+        self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
+    ) -> Manifest:
         metadata = manifest["metadata"]
         ref = Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
-        query = {"fieldManager": FIELD_MANAGER, "force": str(force_conflicts).lower(), "fieldValidation": "Strict"}
+        query = {"fieldManager": manager, "force": str(force_conflicts).lower(), "fieldValidation": "Strict"}
         return self._object("PATCH", ref, _with_dry_run(query, dry_run), manifest, verb="apply", content_type=_APPLY)
 
     def patch(self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool) -> Manifest:
         query = _with_dry_run({"fieldManager": FIELD_MANAGER}, dry_run)
         return self._object("PATCH", ref, query, patch, verb="patch", content_type=_MERGE, subresource=subresource)
 
-    def delete(self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None) -> bool:
+    def delete(
+        self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> bool:  # fmt: skip
         resource = self.resource(ref.api_version, ref.kind)
         if resource is None:
             return False
         options: Manifest = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        known = {"uid": uid, "resourceVersion": resource_version}
+        if uid or resource_version:
+            options["preconditions"] = {key: value for key, value in known.items() if value}
         path = _path(ref.api_version, resource, ref.namespace, ref.name)
         answer = self._http.call("DELETE", path, _with_dry_run({}, dry_run), options)
-        if answer.status == 404 or (uid and answer.status == 409):
+        if answer.status == 404 or (answer.status == 409 and "recondition" in str(answer.json().get("message"))):
             return False
         self._checked(answer, verb="delete", ref=ref, what=str(ref))
         return True
@@ -482,13 +494,11 @@ class HttpCluster:
             query["limit"] = str(limit)
         path = _path(api_version, resource, namespace)
         answer = self._http.call("GET", path, query, accept=accept, within=within)
-        if answer.status == 404:
-            return Listing()
         found = self._checked(
             answer, verb="list", ref=Ref(api_version, kind, "", namespace), what=f"objects of kind {kind}"
         )
         # Items of a list come without the two fields that say what they are.
-        items = ({**item, "apiVersion": api_version, "kind": kind} for item in found.get("items") or [])
+        items = (redact.seal({**item, "apiVersion": api_version, "kind": kind}) for item in found.get("items") or [])
         about = found.get("metadata") or {}
         return Listing(items, about.get("resourceVersion") or "", partial=bool(about.get("continue")))
 
@@ -498,7 +508,7 @@ class HttpCluster:
     ) -> Manifest:  # fmt: skip
         path = _path(ref.api_version, self._served(ref.api_version, ref.kind), ref.namespace, ref.name, subresource)
         answer = self._http.call(method, path, query, body, content_type=content_type)
-        return self._checked(answer, verb=verb, ref=ref, what=str(ref))
+        return self._checked(answer, verb=verb, ref=ref, what=str(ref), sent=body)
 
     def _served(self, api_version: str, kind: str) -> Resource:
         # Asked again before giving up: a definition may be established a moment before discovery knows of it.
@@ -513,10 +523,10 @@ class HttpCluster:
         return self._checked(self._http.call(method, path, query, accept=accept), verb=verb, ref=None, what=what)
 
     @staticmethod
-    def _checked(answer: Answer, *, verb: str, ref: Ref | None, what: str) -> Manifest:
+    def _checked(answer: Answer, *, verb: str, ref: Ref | None, what: str, sent: Manifest | None = None) -> Manifest:
         if answer.status >= 400:
-            raise answers.to_error(answer.status, answer.json(), verb=verb, ref=ref, what=what)
-        return answer.json()
+            raise answers.to_error(answer.status, answer.json(), verb=verb, ref=ref, what=what, sent=sent)
+        return redact.seal(answer.json())
 
 
 def connect(params: Params) -> HttpCluster:
@@ -553,7 +563,14 @@ def _event(line: bytes, what: str) -> Event:
     if parsed["type"] == "ERROR":
         status = parsed["object"]
         raise answers.to_error(int(status.get("code") or 500), status, verb="watch", ref=None, what=what)
-    return Event(parsed["type"], parsed["object"])
+    return Event(parsed["type"], redact.seal(parsed["object"]))
+
+
+def _revealed(value: t.Any) -> t.Any:
+    """The one place at which a sensitive value of an object is written out: into the request."""
+    if isinstance(value, Sensitive):
+        return value.reveal()
+    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 def _seconds(header: str | None) -> float | None:

@@ -268,7 +268,7 @@ def test_delete_is_of_that_very_object(server: Server, kube: HttpCluster) -> Non
     assert kube.delete(POD, dry_run=False, propagation="Foreground", uid="u-1")
     options = server.seen[0][2]
     assert (options["propagationPolicy"], options["preconditions"]) == ("Foreground", {"uid": "u-1"})
-    server.replies = [status(409, message="the UID in the precondition does not match")]
+    server.replies = [status(409, message="the UID in the precondition (u-1) does not match the UID in record (u-2)")]
     assert kube.delete(POD, dry_run=False, uid="u-1") is False
 
 
