@@ -16,7 +16,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
-from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof, bearer
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     Forbidden,
     Gone,
@@ -86,7 +86,7 @@ class Renewable:
         self.number = 1
 
     def proof(self) -> Proof:
-        return Proof(f"Bearer {self.number}")
+        return Proof(bearer(str(self.number), "a test"))
 
     def renew(self, refused: Proof) -> bool:
         self.number += 1

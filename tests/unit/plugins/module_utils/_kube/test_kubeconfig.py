@@ -16,9 +16,11 @@ import typing as t
 import pytest
 import yaml
 
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig
-from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Exec, Proof, TokenFile
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Exec, Proof, TokenFile, bearer
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, Unauthorized
+from ansible_collections.muster.ml.plugins.module_utils._kube.settings import Settings
 
 PEM = "-----BEGIN CERTIFICATE-----\nxyz\n-----END CERTIFICATE-----\n"
 
@@ -37,6 +39,10 @@ def write(path: pathlib.Path, content: t.Any) -> str:
     return str(path)
 
 
+def sent(token: str) -> Proof:
+    return Proof(bearer(token, "a test"))
+
+
 def load(env: dict[str, str] | None = None, **params: t.Any) -> kubeconfig.Connection:
     return kubeconfig.load(params, env or {})
 
@@ -50,7 +56,7 @@ def _no_kubeconfig_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: pa
 def test_current_context_and_namespace(tmp_path: pathlib.Path) -> None:
     found = load(kubeconfig=write(tmp_path / "kc", config(token="t")))
     assert (found.server, found.namespace) == ("https://a:6443", "ns-a")
-    assert found.credentials.proof() == Proof("Bearer t")
+    assert found.credentials.proof() == sent("t")
     assert found.verify is True
 
 
@@ -87,15 +93,15 @@ def test_options_win(tmp_path: pathlib.Path) -> None:
     path = write(tmp_path / "kc", config(token="t"))
     found = load(kubeconfig=path, host="https://other", api_key="k", validate_certs=False, proxy="http://p:1",
                  impersonate_user="u", impersonate_groups=["g", "h"], ca_cert=write(tmp_path / "ca", PEM))  # fmt: skip
-    assert (found.server, found.verify, found.proxy, found.ca) == ("https://other", False, "http://p:1", PEM)
-    assert found.credentials.proof() == Proof("Bearer k")
+    assert (found.server, found.verify, found.ca) == ("https://other", False, PEM)
+    assert str(found.proxy) == "http://p:1 (option proxy)"
+    assert found.credentials.proof() == sent("k")
     assert found.headers == (("Impersonate-User", "u"), ("Impersonate-Group", "g"), ("Impersonate-Group", "h"))
 
 
 def test_a_host_alone_needs_no_kubeconfig() -> None:
-    assert load(host="https://x", username="u", password="p").credentials.proof() == Proof(
-        "Basic " + base64.b64encode(b"u:p").decode()
-    )
+    found = load(host="https://x", username="u", password="p").credentials.proof()
+    assert found == Proof(Sensitive("Basic " + base64.b64encode(b"u:p").decode()))
 
 
 def test_in_a_pod(tmp_path: pathlib.Path) -> None:
@@ -105,7 +111,7 @@ def test_in_a_pod(tmp_path: pathlib.Path) -> None:
         (account / name).write_text(text)
     found = load({"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"})
     assert (found.server, found.namespace) == ("https://[fd00::1]:443", "ml")
-    assert found.credentials.proof() == Proof("Bearer t")
+    assert found.credentials.proof() == sent("t")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +124,7 @@ def test_in_a_pod(tmp_path: pathlib.Path) -> None:
         (config() | {"clusters": []}, {}, "has no cluster 'a'; it has: none"),
         (config() | {"users": []}, {}, "has no user 'a'"),
         (config() | {"users": [{"user": {}}]}, {}, "an entry without a name in users"),
-        (config(**{"auth-provider": {"name": "gcp"}}), {}, "auth-provider 'gcp', which Kubernetes removed"),
+        (config(**{"auth-provider": {"name": "gcp"}}), {}, "auth-provider 'gcp', which Muster does not have"),
         (config(**{"client-certificate": "/none.crt"}), {}, "/none.crt"),
         (config(exec={"command": "x", "apiVersion": "v1alpha1"}), {}, "apiVersion 'v1alpha1'"),
     ],
@@ -146,7 +152,11 @@ def plugin(tmp_path: pathlib.Path, body: str) -> dict[str, t.Any]:
 
 
 def run(tmp_path: pathlib.Path, body: str) -> Exec:
-    return Exec(plugin(tmp_path, body), folder=tmp_path, cluster={"server": "https://a", "folder": tmp_path})
+    return made(plugin(tmp_path, body), tmp_path)
+
+
+def made(settings: dict[str, t.Any], folder: pathlib.Path, now: t.Any = None) -> Exec:
+    return Exec(Settings(settings, "a test", folder), {"server": "https://a"}, now)
 
 
 CREDENTIAL = '''printf '{"status": {"token": "%s-%s"}}' "$A" "$1"; echo run >> "$(dirname "$0")/runs"'''
@@ -154,7 +164,7 @@ CREDENTIAL = '''printf '{"status": {"token": "%s-%s"}}' "$A" "$1"; echo run >> "
 
 def test_a_credential_plugin_runs_once_until_it_is_renewed(tmp_path: pathlib.Path) -> None:
     found = run(tmp_path, CREDENTIAL)
-    assert [found.proof(), found.proof()] == [Proof("Bearer tok-x")] * 2
+    assert [found.proof(), found.proof()] == [sent("tok-x")] * 2
     refused = found.proof()
     assert found.renew(refused)
     found.proof()
@@ -192,16 +202,16 @@ def test_a_credential_plugin_that_says_nothing(tmp_path: pathlib.Path, output: s
 def test_a_credential_plugin_that_is_missing(tmp_path: pathlib.Path) -> None:
     settings = plugin(tmp_path, "true") | {"command": "no-such-plugin-anywhere"}
     with pytest.raises(InvalidInput, match=r"not installed\. Install it\."):
-        Exec(settings, folder=tmp_path, cluster={}).proof()
+        made(settings, tmp_path).proof()
 
 
 def test_a_token_file_is_read_again(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "token"
     path.write_text("one\n")
     found = TokenFile(path)
-    assert found.proof() == Proof("Bearer one")
+    assert found.proof() == sent("one")
     path.write_text("two\n")
-    assert found.proof() == Proof("Bearer one")
-    assert found.renew(Proof("Bearer one"))
-    assert found.proof() == Proof("Bearer two")
-    assert not found.renew(Proof("Bearer two"))
+    assert found.proof() == sent("one")
+    assert found.renew(sent("one"))
+    assert found.proof() == sent("two")
+    assert not found.renew(sent("two"))
