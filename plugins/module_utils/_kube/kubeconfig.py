@@ -97,7 +97,21 @@ def load(params: Params, env: Environment | None = None) -> Connection:
     else:
         found = _from_files(params, env)
     found = _with_options(found, params)
+    _check_privacy(found)
     return found if found.proxy else dataclasses.replace(found, proxy=proxy.from_environment(found.url, env))
+
+
+def _check_privacy(found: Connection) -> None:
+    if (
+        found.url.scheme == "https"
+        or isinstance(found.credentials, Anonymous)
+        or proxy.is_loopback(found.url.hostname or "")
+    ):
+        return
+    raise InvalidInput(
+        f"The server {found.server} ({found.source}) is asked without TLS, and everybody on the way could read the credentials.",
+        hint="Use https://. kubectl leaves the credentials out, which Muster does not do silently.",
+    )
 
 
 def _from_files(params: Params, env: Environment) -> Connection:

@@ -119,9 +119,15 @@ def _first(env: t.Mapping[str, str], name: str) -> tuple[str, str]:
     return name, ""
 
 
+def is_loopback(host: str) -> bool:
+    """Whether it is this machine itself."""
+    address = _address(host)
+    return host == "localhost" or bool(address and address.is_loopback)
+
+
 def _proxied(host: str, port: str, exceptions: str) -> bool:
     address = _address(host)
-    if host == "localhost" or (address and address.is_loopback):
+    if is_loopback(host):
         return False
     return not any(
         _matches(entry.strip().lower(), host, port, address) for entry in exceptions.split(",") if entry.strip()
