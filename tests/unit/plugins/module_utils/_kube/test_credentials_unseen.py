@@ -17,9 +17,12 @@ import typing as t
 import pytest
 import yaml
 
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, MusterError
+from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 
@@ -170,6 +173,24 @@ def test_an_option_gives_nothing_away(options: dict[str, str]) -> None:
     with pytest.raises(MusterError) as caught:
         ask(**{"host": NOWHERE, **options})
     assert clean(said(caught.value))
+
+
+class Careless:
+    """Credentials that do not look at what they hand out."""
+
+    def proof(self) -> Proof:
+        return Proof(Sensitive(f"Bearer {CANARY}\n"))
+
+    def renew(self, _refused: Proof, /) -> bool:
+        return False
+
+
+def test_the_wire_itself_refuses_what_http_would_print() -> None:
+    kube = HttpCluster(Transport(Connection(server=NOWHERE, source="a test", credentials=Careless()), limits=SOON))
+    for ask_for in (kube.version, lambda: list(kube.watch("v1", "Pod", timeout=1))):
+        with pytest.raises(InvalidInput, match="The header Authorization has a line break at its end") as caught:
+            ask_for()
+        assert clean(said(caught.value))
 
 
 def test_a_connection_is_printed_copied_and_stored_without_its_secrets(tmp_path: pathlib.Path) -> None:
