@@ -57,9 +57,6 @@ class Connection:
     proxy: proxy.Proxy | None = None
     headers: headers.Pairs = ()
 
-    def __post_init__(self) -> None:
-        _ = self.url
-
     @functools.cached_property
     def url(self) -> urllib.parse.SplitResult:
         """The server's address, taken apart."""
