@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
-import os
 import re
 import subprocess
 import time
@@ -18,7 +17,6 @@ from collections.abc import Iterator
 import pytest
 from faults.conftest import AUDIT_LOG, KUBECONFIG, direct, run_apply
 from support import audit
-from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
@@ -33,21 +31,6 @@ IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "gen
 # Given by allocators and controllers, another for every object.
 ALLOCATED = ("clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort")
 BY_CONTROLLERS = ("deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation")
-
-
-@pytest.fixture(scope="module")
-def kubectl(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Built like the rest of the local cluster, from the same pins, once per machine."""
-    found = tmp_path_factory.mktemp("kubectl") / "path"
-    words = [
-        BIN / "ansible-playbook",
-        "-e",
-        f"bench_kubectl_path_file={found}",
-        ROOT / "tests" / "bench" / "kubectl.yml",
-    ]
-    collections = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections")}
-    subprocess.run(words, check=True, cwd=ROOT, env={**os.environ, **collections})
-    return found.read_text()
 
 
 @pytest.fixture(scope="module")
