@@ -146,9 +146,7 @@ class Writer:
         )
         why = why_kept(judge.candidate(step.ref, step.live), data_option="", delete_data=False).partition(";")[0]
         if why:
-            raise InvalidInput(
-                f"{step.ref} is never recreated, because it {why}: {refusal.message}", ref=step.ref
-            ) from refusal
+            raise InvalidInput(f"{step.ref} is never recreated ({why}): {refusal.message}", ref=step.ref) from refusal
         self._could_be_made(step, refusal)
         return step.live
 
