@@ -478,7 +478,9 @@ def test_a_finalizer_that_blocks_is_named(cluster: FakeCluster) -> None:
     held = config()
     held["metadata"]["finalizers"] = ["x.io/hold"]
     cluster.add(held)
-    with pytest.raises(WaitTimeout, match=r"ConfigMap default/a: waits for its finalizers x\.io/hold"):
+    with pytest.raises(
+        WaitTimeout, match=r"ConfigMap default/a: is being deleted since \S+ and waits for its finalizers x\.io/hold"
+    ):
         delete_objects(cluster, [config()], check=False, wait=True, wait_timeout=30, clock=cluster.clock)
     again = delete_objects(cluster, [config()], check=False)
     assert again.changes[0].reason == "is being deleted already"

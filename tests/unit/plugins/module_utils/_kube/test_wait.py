@@ -165,7 +165,11 @@ def test_progress_is_told_when_it_changed_and_not_too_often(pods: Scripted) -> N
     steps = [finish(pods, PODS[0]), lambda: None, finish(pods, PODS[1]), lambda: None, finish(pods, PODS[2])]
     pods.acts = list(steps)
     wait(pods, PODS, on_progress=told.append)
-    assert told == ["2 of 3 ready; Pod default/p2 Pending", "3 of 3 ready"]
+    assert told == [
+        "1 of 3 ready; Pod default/p1 Pending",
+        "2 of 3 ready; Pod default/p2 Pending",
+        "3 of 3 ready",
+    ]
 
 
 def test_equal_reasons_of_pods_are_told_once() -> None:
