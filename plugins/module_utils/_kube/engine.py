@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import typing as t
 
+from . import reasons
 from .cluster import Cluster
 from .errors import MusterError
 from .objects import LABEL_OWNER, Manifest, Ref, labels_of
@@ -110,7 +111,7 @@ def _write(
         results += [carry_out(step) for step in todo[len(writes) :]]
         report.objects.update({change.ref: found for change, found in results if found is not None})
         report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
-        refused += failures
+        refused += reasons.explained(writer.cluster, failures)
         if not writer.check:
             raise_all(refused, report.result(diff=False))
             _establish(writer, results, clock)
@@ -194,9 +195,13 @@ def delete_objects(
         warnings = []
         live = dict(zip(refs, do_all(cluster.get, refs, parallel=parallel), strict=True))
     there = {ref: item for ref, item in live.items() if item is not None}
-    wait_gone = functools.partial(
-        wait_until, cluster, timeout=wait_timeout, goal="gone", on_progress=on_progress, clock=clock
-    ) if wait and not check else None  # fmt: skip
+    deadline = clock.monotonic() + wait_timeout
+
+    def wait_gone(going: dict[Ref, Manifest | None]) -> None:
+        left = max(1.0, deadline - clock.monotonic())  # all waves together have the time of one wait
+        wait_until(cluster, list(going), timeout=left, predicates={ref.kind: gone for ref in going}, known=going,
+                   goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
+
     report = _delete(
         cluster,
         there,
@@ -204,7 +209,7 @@ def delete_objects(
         delete_data=delete_data,
         option="delete_data",
         parallel=parallel,
-        wait_gone=wait_gone,
+        wait_gone=wait_gone if wait and not check else None,
     )
     report.warnings += warnings
     report.changes += [Change(ref, "unchanged", "is not there") for ref, item in live.items() if item is None]
@@ -222,7 +227,7 @@ def _placed(cluster: Cluster, ref: Ref, namespace: str) -> Ref:
 
 def _delete(
     cluster: Cluster, live: dict[Ref, Manifest], *, check: bool, delete_data: bool, option: str, parallel: int,
-    wait_gone: t.Callable[..., t.Any] | None = None,
+    wait_gone: t.Callable[[dict[Ref, Manifest | None]], None] | None = None,
 ) -> Report:  # fmt: skip
     report = Report()
 
@@ -244,8 +249,10 @@ def _delete(
     for wave in waves(live, reverse=True):
         changes, failures = run_all(remove, wave, parallel=parallel)
         report.changes += changes
-        raise_all(failures, report.result(diff=False))
-        going = [change.ref for change in changes if change.action != "kept"]
+        raise_all(reasons.explained(cluster, failures), report.result(diff=False))
+        going: dict[Ref, Manifest | None] = {
+            change.ref: live[change.ref] for change in changes if change.action != "kept"
+        }
         if wait_gone and going:
             _wait_gone(wait_gone, going, report)
     if report.kept:
@@ -272,9 +279,11 @@ def _data_of(cluster: Cluster, ref: Ref, item: Manifest, going: t.Collection[Ref
     return f"{left[0]} and {len(left) - 1} more objects of its kind exist" if left else ""
 
 
-def _wait_gone(wait_gone: t.Callable[..., t.Any], refs: list[Ref], report: Report) -> None:
+def _wait_gone(
+    wait_gone: t.Callable[[dict[Ref, Manifest | None]], None], going: dict[Ref, Manifest | None], report: Report
+) -> None:
     try:
-        wait_gone(refs, predicates={ref.kind: gone for ref in refs})
+        wait_gone(going)
     except MusterError as exc:
         exc.details = {**report.result(diff=False), **exc.details}
         raise

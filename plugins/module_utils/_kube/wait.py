@@ -263,6 +263,6 @@ def _timed_out(cluster: Cluster, tracker: _Tracker, goal: str, timeout: float) -
     told = _explained(cluster, tracker, pending, ask=trouble is None)
     lately = f" {trouble.message}" if trouble else ""
     return WaitTimeout(
-        f"{len(pending)} of {len(tracker.states)} objects not {goal} after {timeout:g} s. {'. '.join(told)}.{lately}",
+        f"{len(pending)} of {len(tracker.states)} objects not {goal} after {round(timeout, 1):g} s. {'. '.join(told)}.{lately}",
         last_seen=told, ref=pending[0],
     )  # fmt: skip
