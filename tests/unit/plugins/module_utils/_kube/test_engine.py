@@ -486,6 +486,53 @@ def test_a_finalizer_that_blocks_is_named(cluster: FakeCluster) -> None:
     assert again.changes[0].reason == "is being deleted already"
 
 
+def test_all_waves_of_a_deletion_have_one_deadline(cluster: FakeCluster) -> None:
+    held = [config("c"), {**config("p"), "kind": "Pod", "spec": {}}]
+    for item in held:
+        item["metadata"]["finalizers"] = ["x.io/hold"]
+    cluster.add(*held)
+    watch = cluster.watch
+
+    def watched(api_version: str, kind: str, *args: t.Any, **options: t.Any) -> t.Iterator[t.Any]:
+        yield from watch(api_version, kind, *args, **options)
+        if kind == "Pod" and cluster.clock.now >= 1020:
+            cluster.remove(ref_of(held[1]))
+
+    cluster.watch = watched  # type: ignore[method-assign]
+    with pytest.raises(WaitTimeout, match="ConfigMap default/c"):
+        delete_objects(cluster, held, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
+    assert cluster.stored("Pod", "p", "default") is None
+    assert cluster.clock.now <= 1000 + 30 + 2
+
+
+def test_what_a_controller_makes_again_at_once_is_told(cluster: FakeCluster) -> None:
+    cluster.add(config(), manager="an-operator")
+    delete = cluster.delete
+
+    def deleted(ref: Ref, **options: t.Any) -> bool:
+        done = delete(ref, **options)
+        cluster.add(config(), manager="an-operator")
+        return done
+
+    cluster.delete = deleted  # type: ignore[method-assign]
+    with pytest.raises(WaitTimeout, match="ConfigMap default/a: was deleted and made again by an-operator"):
+        delete_objects(cluster, [config()], check=False, wait=True, wait_timeout=30, clock=cluster.clock)
+
+
+def test_a_webhook_that_does_not_answer_is_explained(cluster: FakeCluster) -> None:
+    message = (
+        'failed calling webhook "w.x.io": failed to call webhook: Post "https://hook.ops.svc:443/?timeout=10s": EOF'
+    )
+    said = r"Webhook w\.x\.io is served by Service ops/hook, which does not exist: install what brings the Service"
+    cluster.fail("apply", "a", *[ServerError(message)] * 99)
+    with pytest.raises(ServerError, match=said):
+        apply(cluster, config())
+    cluster.add(config("b"))
+    cluster.fail("delete", "b", ServerError(message))
+    with pytest.raises(ServerError, match=said):
+        delete_objects(cluster, [config("b")], check=False)
+
+
 def test_a_user_with_few_rights_is_warned(cluster: FakeCluster) -> None:
     cluster.kinds_served = {("v1", "ConfigMap"): Resource("configmaps", True), ("v1", "Node"): Resource("nodes", False)}
     apply(cluster, config("b"))
