@@ -24,6 +24,8 @@ _TOLD = 3
 """Of many equal things that are in the way, so many are told."""
 _LONGEST = 800
 """Letters of one event: what Pod Security refuses takes 500."""
+_COMBINED = "(combined from similar events):"
+"""What the sender puts before the message when there were ten that differ in a few words."""
 _BARE = ("Pending", "Running: not ready")
 """What a pod says where its own status knows no reason."""
 
@@ -42,7 +44,8 @@ _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfigurati
 
 def last_seen(cluster: Cluster, ref: Ref, state: State, manifest: Manifest | None) -> str:
     """Why an object is not ready (or not gone): what it says itself, and what can be found out."""
-    found = [said for said in _found_out(cluster, ref, manifest) if said not in state.reason]
+    # A condition and an event may tell the same, in words that differ in a pod's name.
+    found = [said for said in _found_out(cluster, ref, manifest) if f"{said.partition(':')[0]}:" not in state.reason]
     return "; ".join([f"{ref}: {state.reason}", *found])
 
 
@@ -77,7 +80,7 @@ def event_of(cluster: Cluster, manifest: Manifest, *, normal: bool = False) -> s
     event = newest_event(cluster, manifest)
     if not event or (event.get("type") != "Warning" and not normal):
         return ""
-    message = " ".join(str(event.get("message") or "").split()).rstrip(".")
+    message = " ".join(str(event.get("message") or "").removeprefix(_COMBINED).split()).rstrip(".")
     return f"{event.get('reason')}: {message}"[:_LONGEST]
 
 

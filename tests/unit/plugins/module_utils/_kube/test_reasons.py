@@ -47,6 +47,25 @@ def test_pods_that_a_quota_refuses_are_told_of_their_job(cluster: FakeCluster) -
     assert reasons.refused(cluster, manifest) == f"FailedCreate: {QUOTA}"
 
 
+def test_a_refusal_that_a_condition_tells_is_told_once(cluster: FakeCluster) -> None:
+    ref = Ref("apps/v1", "ReplicaSet", "r", "ml")
+    failure = {
+        "type": "ReplicaFailure",
+        "status": "True",
+        "reason": "FailedCreate",
+        "message": 'pods "r-a" is forbidden',
+    }
+    added(cluster, ref, spec={"replicas": 1}, status={"conditions": [failure]}, generation=0)
+    cluster.say(ref, "FailedCreate", 'Error creating: pods "r-b" is forbidden', type="Warning")
+    assert told(cluster, ref) == 'ReplicaSet ml/r: 0 of 1 available; FailedCreate: pods "r-a" is forbidden'
+
+
+def test_that_events_were_combined_is_nothing_to_read(cluster: FakeCluster) -> None:
+    manifest = added(cluster, JOB)
+    cluster.say(JOB, "FailedCreate", f"(combined from similar events): {QUOTA}", type="Warning")
+    assert reasons.refused(cluster, manifest) == f"FailedCreate: {QUOTA}"
+
+
 def test_a_refusal_that_is_over_is_not_told(cluster: FakeCluster) -> None:
     manifest = added(cluster, JOB)
     cluster.say(JOB, "FailedCreate", QUOTA, type="Warning", at=1)
