@@ -76,10 +76,9 @@ def test_a_refusal_that_is_over_is_not_told(cluster: FakeCluster) -> None:
 
 def test_of_one_second_the_refusal_is_told(cluster: FakeCluster) -> None:
     manifest = added(cluster, JOB)
-    cluster.say(JOB, "FailedCreate", QUOTA, type="Warning", at=2)
-    cluster.say(
-        JOB, "SuccessfulCreate", "Created pod: train-y", lastTimestamp=None, eventTime="2026-11-21T12:00:02.700000Z"
-    )
+    cluster.say(JOB, "SuccessfulCreate", "Created pod: train-y", at=2)
+    finer = {"lastTimestamp": None, "eventTime": "2026-11-21T12:00:02.100000Z"}
+    cluster.say(JOB, "FailedCreate", QUOTA, type="Warning", **finer)
     assert "quota" in reasons.refused(cluster, manifest)
 
 

@@ -19,7 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Event, Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.ready import gone
+from ansible_collections.muster.ml.plugins.module_utils._kube.ready import claim, gone
 from ansible_collections.muster.ml.plugins.module_utils._kube.wait import wait_until
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -263,6 +263,15 @@ def test_a_claim_that_binds_late_is_waited_for_when_it_is_deleted(pods: Scripted
     pods.add(pending_claim(deletionTimestamp="2026-11-21T12:00:00Z", finalizers=["kubernetes.io/pvc-protection"]))
     with pytest.raises(WaitTimeout, match=r"waits for its finalizers kubernetes\.io/pvc-protection"):
         wait(pods, [CLAIM], predicates={CLAIM.kind: gone}, goal="gone")
+
+
+def test_a_caller_who_knows_better_when_a_claim_is_ready_is_believed(pods: Scripted) -> None:
+    pods.add({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"},
+              "volumeBindingMode": "WaitForFirstConsumer"})  # fmt: skip
+    pods.add(pending_claim())
+    pods.acts = []
+    with pytest.raises(WaitTimeout, match="default/c: Pending"):
+        wait(pods, [CLAIM], predicates={CLAIM.kind: claim})
 
 
 # Pods that are refused

@@ -195,7 +195,11 @@ def test_a_look_has_as_long_as_is_left(cluster: FakeCluster, monkeypatch: pytest
 def test_a_server_without_history_does_not_make_a_wait_endless(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    watched: list[None] = []
+
     def watch(*_args: t.Any, **_options: t.Any) -> t.Iterator[Event]:
+        watched.append(None)
+        assert len(watched) < 100
         raise Gone("410")
 
     monkeypatch.setattr(cluster, "watch", watch)
