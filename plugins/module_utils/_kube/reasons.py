@@ -44,8 +44,9 @@ _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfigurati
 
 def last_seen(cluster: Cluster, ref: Ref, state: State, manifest: Manifest | None) -> str:
     """Why an object is not ready (or not gone): what it says itself, and what can be found out."""
+    found = [said for said in _found_out(cluster, ref, manifest) if said != state.reason]
     # A condition and an event may tell the same, in words that differ in a pod's name.
-    found = [said for said in _found_out(cluster, ref, manifest) if f"{said.partition(':')[0]}:" not in state.reason]
+    found = [said for said in found if f"{said.partition(':')[0]}:" not in state.reason]
     return "; ".join([f"{ref}: {state.reason}", *found])
 
 
@@ -53,7 +54,7 @@ def _found_out(cluster: Cluster, ref: Ref, manifest: Manifest | None) -> list[st
     if manifest is None:
         return []
     if manifest["metadata"].get("deletionTimestamp"):
-        return [*_api_services(cluster, manifest), *_dependents(cluster, ref, manifest)]
+        return [gone(manifest).reason, *_api_services(cluster, manifest), *_dependents(cluster, ref, manifest)]
     if ref.kind == "Pod":
         return list(filter(None, [event_of_pod(cluster, manifest)]))
     said = event_of(cluster, manifest, normal=ref.kind == "PersistentVolumeClaim")

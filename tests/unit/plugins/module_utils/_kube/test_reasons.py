@@ -207,6 +207,14 @@ def test_deletion_in_the_foreground_names_what_it_waits_for(cluster: FakeCluster
     assert told(cluster, deployment, going=True).endswith("waits for its finalizers foregroundDeletion")
 
 
+def test_what_somebody_deletes_while_it_is_to_get_ready_says_so(cluster: FakeCluster) -> None:
+    added(cluster, JOB, deletionTimestamp="2026-11-21T12:00:00Z", finalizers=["x.io/hold"])
+    assert told(cluster, JOB) == (
+        "Job ml/train: 0 of 1 succeeded; is being deleted since 2026-11-21T12:00:00Z and waits for its finalizers x.io/hold"
+    )
+    assert told(cluster, JOB, going=True).count("is being deleted") == 1
+
+
 # Webhooks
 
 SERVICE = Ref("v1", "Service", "hook", "cert")
