@@ -277,7 +277,7 @@ def _present(ctx: Context, cluster: NatsCluster, owner: str) -> dict[str, t.Any]
     servers = []
     if params["wait"] and not ctx.check:
         look = nats.renew if operator else nats.wait
-        servers = look(ctx, cluster, timeout=max(5.0, deadline - time.monotonic()))
+        servers = look(ctx, cluster, timeout=max(1.0, deadline - time.monotonic()))
     return ctx.result(report, url=cluster.url, servers=[_server(view) for view in servers])
 
 

@@ -11,6 +11,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import datetime as dt
 import email.utils
@@ -45,6 +46,8 @@ _RATE, _BURST = 1000.0, 2000
 _PIECE = 1 << 20
 _GRACE = 2.0
 """Seconds that a watch may be late in ending by itself."""
+_EVENTS = 100
+"""Of one object. Those that differ in a few words only are made one by whoever sends them."""
 _SETTLING = 10.0
 """Seconds in which an API server that came back may still forbid what it allows, or not know what it serves."""
 
@@ -227,6 +230,7 @@ class Transport:
     ) -> Answer:
         given = self._headers(accept, content_type if data else None, proof)
         connection = self._lent(proof)
+        connection.timeout = min(connection.timeout or timeout, timeout)
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
@@ -336,6 +340,22 @@ class Transport:
             hint=hint,
             details={"server": connection.server, "kubeconfig": connection.source},
         )
+
+
+class _Bounded:
+    """A transport whose answers are all waited for until one moment; streams keep their own time."""
+
+    def __init__(self, transport: Transport, seconds: float) -> None:
+        self._transport = transport
+        self._until = transport._clock.monotonic() + seconds
+
+    def __getattr__(self, name: str) -> t.Any:
+        return getattr(self._transport, name)
+
+    def call(self, *args: t.Any, within: float | None = None, **options: t.Any) -> Answer:
+        """As Transport.call. Also what is asked too late is sent, and given a tenth of a second."""
+        left = max(0.0, self._until - self._transport._clock.monotonic())
+        return self._transport.call(*args, within=left if within is None else min(left, within), **options)
 
 
 class Refused(Exception):
@@ -498,11 +518,26 @@ class HttpCluster:
         base = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, f"{pod}:{port}", "proxy")
         url, _mark, query = path.partition("?")
         target = f"{base}/{url.lstrip('/')}"
-        answer = self._http.call("GET", target, dict(urllib.parse.parse_qsl(query)), accept=_ANYTHING, timeout=timeout)
+        asked = dict(urllib.parse.parse_qsl(query))
+        # A pod that does not answer is a 503 of the API server, which would be asked again for a minute.
+        answer = self._http.call("GET", target, asked, accept=_ANYTHING, timeout=timeout, within=timeout)
         return answer.status, answer.body.decode(errors="replace")
 
     def version(self) -> str:
         return str(self._json("GET", "/version", {}, verb="ask", what="the version").get("gitVersion", ""))
+
+    def events_of(self, ref: Ref, uid: str | None = None) -> t.Sequence[Manifest]:
+        about = {"kind": ref.kind, "name": ref.name, "uid": uid}
+        selector = ",".join(f"involvedObject.{key}={value}" for key, value in about.items() if value)
+        # Events of what lies in no namespace are in "default".
+        path = _path("v1", kinds.BUILT_IN["v1", "Event"], ref.namespace or "default")
+        query = {"fieldSelector": selector, "limit": str(_EVENTS)}
+        return list(self._json("GET", path, query, verb="list", what=f"events of {ref}").get("items") or [])
+
+    def within(self, seconds: float) -> HttpCluster:
+        bounded = copy.copy(self)  # what is known of kinds stays shared
+        bounded._http = t.cast(Transport, _Bounded(self._http, seconds))
+        return bounded
 
     def _list(
         self, api_version: str, kind: str, namespace: str | None, label_selector: str | None, accept: str,

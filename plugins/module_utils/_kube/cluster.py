@@ -115,3 +115,9 @@ class Cluster(t.Protocol):
 
     def version(self) -> str:
         """The server's version, as ``v1.36.3``."""
+
+    def events_of(self, ref: Ref, uid: str | None = None) -> t.Sequence[Manifest]:
+        """What controllers said of an object, in no order; with ``uid`` only of that very object. At most a hundred."""
+
+    def within(self, seconds: float) -> Cluster:
+        """The same cluster, whose answers are all waited for until so many seconds from now, retries included."""

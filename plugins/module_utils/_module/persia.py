@@ -27,6 +27,7 @@ from . import training
 from .groups import drop, owner_of, understood
 
 if t.TYPE_CHECKING:
+    from .._kube.cluster import Cluster
     from .run import Context
 
 # Seconds that PERSIA's operator has for its finalizer before remove_finalizer does its work.
@@ -282,7 +283,7 @@ def _remove_operator(ctx: Context, namespace: str, name: str) -> Report:
             ) from exc
         report = _do_operators_work(ctx, ref)
     if not ctx.check:
-        _pods_gone(ctx, namespace, name, max(5.0, timeout - (time.monotonic() - began)))
+        _pods_gone(ctx, namespace, name, max(1.0, timeout - (time.monotonic() - began)))
     return report
 
 
@@ -306,8 +307,8 @@ def _pods_gone(ctx: Context, namespace: str, name: str, timeout: float) -> None:
     """The operator does not wait for its pods; a new training of the same name would meet the old ones."""
     selector = f"{JOB_LABEL}={name}"
 
-    def look() -> tuple[None, str | None]:
-        left = ctx.cluster.list("v1", "Pod", namespace, selector)
+    def look(cluster: Cluster) -> tuple[None, str | None]:
+        left = cluster.list("v1", "Pod", namespace, selector)
         return None, f"{len(left)} pods are still there" if left else None
 
     said = f"The pods of training {namespace}/{name} are not gone"

@@ -180,6 +180,15 @@ class FakeCluster:
         stored["status"] = status
         self._store(stored, "MODIFIED")
 
+    def say(self, ref: Ref, reason: str, message: str, *, at: int = 0, **more: t.Any) -> None:
+        """Let a controller say something of an object, AT so many seconds after noon; type is Normal, unless given."""
+        about = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name, "namespace": ref.namespace}
+        uid = self.objects[ref.identity]["metadata"]["uid"]
+        moment = f"2026-11-21T12:{at // 60:02}:{at % 60:02}Z"
+        metadata = {"name": f"{ref.name}.{len(self.journal):x}", "namespace": ref.namespace or "default"}
+        self.add({"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": {**about, "uid": uid},
+                  "reason": reason, "message": message, "lastTimestamp": moment, "type": "Normal", **more})  # fmt: skip
+
     def fail(self, verb: str, name: str, *errors: Exception) -> None:
         """Let the next calls of a verb on objects of this name fail, one error each."""
         self.failures.setdefault((verb, name), []).extend(errors)
@@ -369,6 +378,20 @@ class FakeCluster:
 
     def version(self) -> str:
         return self.server_version
+
+    def events_of(self, ref: Ref, uid: str | None = None) -> list[Manifest]:
+        self._note("events", ref)
+        return [
+            copy.deepcopy(item)
+            for item in list(self.objects.values())
+            if item["kind"] == "Event"
+            and (item["involvedObject"]["kind"], item["involvedObject"]["name"]) == (ref.kind, ref.name)
+            and item["metadata"]["namespace"] == (ref.namespace or "default")
+            and uid in (None, item["involvedObject"].get("uid"))
+        ]
+
+    def within(self, seconds: float) -> FakeCluster:
+        return self  # nothing takes time here
 
     # How it works
 
