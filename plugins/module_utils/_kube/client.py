@@ -406,21 +406,20 @@ class HttpCluster:
             found.unknown += kinds.stale(listing)
         return found
 
-    def get(self, ref: Ref, *, within: float | None = None) -> Manifest | None:
+    def get(self, ref: Ref) -> Manifest | None:
         resource = self.resource(ref.api_version, ref.kind)
         if resource is None:
             return None
-        answer = self._http.call("GET", _path(ref.api_version, resource, ref.namespace, ref.name), {}, within=within)
+        answer = self._http.call("GET", _path(ref.api_version, resource, ref.namespace, ref.name), {})
         if answer.status == 404:
             return None
         return self._checked(answer, verb="get", ref=ref, what=str(ref))
 
     def list(
-        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None, *,
-        within: float | None = None,
-    ) -> Listing:  # fmt: skip
+        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
+    ) -> Listing:
         try:
-            return self._list(api_version, kind, namespace, label_selector, _JSON, within)
+            return self._list(api_version, kind, namespace, label_selector, _JSON)
         except NotFound:
             return Listing()
 
@@ -432,9 +431,8 @@ class HttpCluster:
         label_selector: str | None = None,
         *,
         limit: int | None = None,
-        within: float | None = None,
     ) -> Listing:
-        return self._list(api_version, kind, namespace, label_selector, _METADATA, within, limit)
+        return self._list(api_version, kind, namespace, label_selector, _METADATA, limit)
 
     def apply(
         self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
@@ -541,7 +539,7 @@ class HttpCluster:
 
     def _list(
         self, api_version: str, kind: str, namespace: str | None, label_selector: str | None, accept: str,
-        within: float | None = None, limit: int | None = None,
+        limit: int | None = None,
     ) -> Listing:  # fmt: skip
         resource = self.resource(api_version, kind)
         if resource is None:
@@ -550,7 +548,7 @@ class HttpCluster:
         if limit:
             query["limit"] = str(limit)
         path = _path(api_version, resource, namespace)
-        answer = self._http.call("GET", path, query, accept=accept, within=within)
+        answer = self._http.call("GET", path, query, accept=accept)
         found = self._checked(
             answer, verb="list", ref=Ref(api_version, kind, "", namespace), what=f"objects of kind {kind}"
         )

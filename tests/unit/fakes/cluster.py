@@ -228,7 +228,7 @@ class FakeCluster:
         found = [(api_version, kind, resource) for (api_version, kind), resource in self.kinds_served.items()]
         return Kinds(found, self.unknown)
 
-    def get(self, ref: Ref, *, within: float | None = None) -> Manifest | None:
+    def get(self, ref: Ref) -> Manifest | None:
         self._note("get", ref)
         if ref.kind == "Namespace" and ref.name in ALWAYS_THERE and ref.identity not in self.objects:
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ref.name, "resourceVersion": "1"}}
@@ -241,8 +241,6 @@ class FakeCluster:
         kind: str,
         namespace: str | None = None,
         label_selector: str | None = None,
-        *,
-        within: float | None = None,
     ) -> Listing:
         self._note("list", Ref(api_version, kind, "", namespace))
         found = [
@@ -260,7 +258,6 @@ class FakeCluster:
         label_selector: str | None = None,
         *,
         limit: int | None = None,
-        within: float | None = None,
     ) -> Listing:
         full = self.list(api_version, kind, namespace, label_selector)
         return Listing(

@@ -297,7 +297,7 @@ def test_a_connection_is_waited_for_no_longer_than_its_answer(
 
     monkeypatch.setattr(socket, "create_connection", connect_slowly)
     with pytest.raises(Unreachable):
-        kube.get(POD, within=0.5)
+        kube.within(0.5).get(POD)
     assert max(tried) <= 0.5
 
 
