@@ -144,7 +144,7 @@ class _Reader:
 
     def _of_scalar(self, event: t.Any) -> Scalar:
         value = self._resolved(event)
-        if value is None or isinstance(value, str | bool):
+        if isinstance(value, str) or value is None or isinstance(value, bool):
             return value
         try:
             return json_number(value)
