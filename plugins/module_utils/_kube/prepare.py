@@ -55,7 +55,7 @@ def prepared(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str
     metadata = {key: value for key, value in wanted["metadata"].items() if key not in _SERVER_METADATA}
     wanted["metadata"] = metadata
     if namespaced:
-        metadata.setdefault("namespace", namespace)
+        metadata["namespace"] = metadata.get("namespace") or namespace
     else:
         metadata.pop("namespace", None)
     metadata["labels"] = {**(metadata.get("labels") or {}), LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner}
@@ -92,6 +92,7 @@ def digest(wanted: Manifest) -> str:
 def _encode(secret: Manifest) -> None:
     """``stringData`` is write-only and would never be found again; ``data`` is what the server makes of it."""
     plain = secret.pop("stringData", None) or {}
-    encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
+    texts = {key: "" if value is None else value for key, value in plain.items()}  # as the server reads null
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in texts.items()}
     if encoded or secret.get("data") is not None:
         secret["data"] = {**(secret.get("data") or {}), **encoded}

@@ -101,6 +101,17 @@ def test_plain_values() -> None:
     assert [type(item) for item in value["a"]] == [str, int, bool, type(None), float, str]
 
 
+def test_keys_become_the_text_that_kubectl_makes_of_them() -> None:
+    """Ansible has read a mapping with its own reader; numbers among its keys cannot be sorted beside text."""
+    value = plain({8080: 1, True: 2, 1.10: 3, Tagged("a"): 4, dt.date(2026, 1, 2): 5})
+    assert value == {"8080": 1, "true": 2, "1.1": 3, "a": 4, "2026-01-02": 5}
+    assert {type(key) for key in value} == {str}
+
+
+def test_no_key_pushes_out_another_one() -> None:
+    assert plain({8080: 1, "8080": 2, None: 3}) == {8080: 1, "8080": 2, None: 3}
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
