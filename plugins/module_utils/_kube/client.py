@@ -20,6 +20,7 @@ import http.client
 import json
 import math
 import queue
+import re
 import socket
 import ssl
 import threading
@@ -40,6 +41,7 @@ _DISCOVERY = f"{_JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
 _ANYTHING = "*/*"
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 _RATE, _BURST = 1000.0, 2000
 # What holds us back is the number of connections, and the server itself by 429: this bucket only stops a loop that went wrong.
@@ -146,7 +148,7 @@ class Transport:
 
         ``timeout`` bounds one attempt, ``within`` all of them together.
         """
-        data = json.dumps(body, default=_revealed).encode() if body is not None else None
+        data = encoded(body) if body is not None else None
         longest = math.inf if within is None else within
         deadline = self._clock.monotonic() + longest
         patience, renewed = Patience(self._clock), False
@@ -587,6 +589,15 @@ class HttpCluster:
 def connect(params: Params) -> HttpCluster:
     """A cluster by the connection options of a module. Nothing is sent yet."""
     return HttpCluster(Transport(load(params)))
+
+
+def encoded(body: Manifest) -> bytes:
+    """A body as JSON that is YAML, too: the API server reads what is applied as YAML, which refuses the halves of a character that JSON
+    writes for what lies beyond U+FFFF, and breaks lines at some characters that JSON leaves as they are.
+    """
+    return _NOT_IN_YAML.sub(
+        lambda found: f"\\u{ord(found[0]):04x}", json.dumps(body, ensure_ascii=False, default=_revealed)
+    ).encode()
 
 
 def _group_path(api_version: str) -> str:
