@@ -16,6 +16,7 @@ import dataclasses
 import typing as t
 
 from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
+from ansible.module_utils.common.warnings import warn
 
 from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleAWSModule
 
@@ -96,7 +97,7 @@ def aws_main(
     except AwsError as error:
         module.fail_json(msg=str(error), **error.details)
     if outcome.kept:
-        module.warn(outcome.kept)
+        warn(outcome.kept)  # not module.warn: amazon.aws passes that on in a way that Ansible warns about
     module.exit_json(**result_of(outcome, key, diff=module._diff))
 
 
