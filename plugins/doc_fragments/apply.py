@@ -16,6 +16,14 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  adopt:
+    description:
+      - Make objects Muster's that exist already and that somebody else made, and delete such an object where O(state=absent) names it.
+      - Without it, an object that exists and says all that is wanted is used as it is and stays somebody else's. One that differs is
+        refused before anything is changed, and O(state=absent) keeps it.
+      - Fields that C(kubectl apply) set on an adopted object and that are not wanted are removed.
+    type: bool
+    default: false
   force_conflicts:
     description:
       - Take over fields that another field manager has set, and objects that belong to another owner, instead of failing.

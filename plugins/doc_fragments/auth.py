@@ -24,11 +24,12 @@ options:
   host:
     description:
       - URL of the API server. With it no kubeconfig is read unless O(kubeconfig) or O(context) is given too.
+      - Without TLS (C(http://)) credentials are sent to this machine itself only, for C(kubectl proxy); elsewhere the task fails.
       - Also read from E(K8S_AUTH_HOST).
     type: str
   api_key:
     description:
-      - Bearer token. Also read from E(K8S_AUTH_API_KEY).
+      - Bearer token, without a line break at its end. Also read from E(K8S_AUTH_API_KEY).
     type: str
   username:
     description:
@@ -51,6 +52,7 @@ options:
   ca_cert:
     description:
       - Path of the certificate authority that signed the API server's certificate. Also read from E(K8S_AUTH_SSL_CA_CERT).
+      - With it the certificate is verified, also where the kubeconfig says otherwise, unless O(validate_certs) is V(false).
     type: path
     aliases: [ssl_ca_cert]
   validate_certs:
@@ -61,16 +63,16 @@ options:
     aliases: [verify_ssl]
   proxy:
     description:
-      - URL of an HTTP proxy to reach the API server through. Also read from E(K8S_AUTH_PROXY), the kubeconfig's C(proxy-url), and
-        E(HTTPS_PROXY) with E(NO_PROXY).
+      - URL of a proxy to reach the API server through, C(http://) or C(socks5://), with user and password where it wants them.
+      - Also read from E(K8S_AUTH_PROXY), the kubeconfig's C(proxy-url), and E(HTTPS_PROXY) with E(NO_PROXY), by the rules of kubectl.
     type: str
   impersonate_user:
     description:
-      - User to act as. Also read from E(K8S_AUTH_IMPERSONATE_USER).
+      - User to act as, instead of the one that the kubeconfig names with C(as). Also read from E(K8S_AUTH_IMPERSONATE_USER).
     type: str
   impersonate_groups:
     description:
-      - Groups to act as. Also read from E(K8S_AUTH_IMPERSONATE_GROUPS).
+      - Groups to act as, together with O(impersonate_user). Also read from E(K8S_AUTH_IMPERSONATE_GROUPS).
     type: list
     elements: str
 notes:

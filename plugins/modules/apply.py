@@ -162,17 +162,29 @@ objects:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.settled import unsettle
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_owner, check_to_delete
 from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, Result, module_main
 
 DEFAULT_OWNER = "apply.default"
-_APPLY_OPTIONS = ("owner", "namespace", "force_conflicts", "recreate", "prune", "prune_data", "wait", "wait_timeout")
+_APPLY_OPTIONS = (
+    "owner",
+    "namespace",
+    "adopt",
+    "force_conflicts",
+    "recreate",
+    "prune",
+    "prune_data",
+    "wait",
+    "wait_timeout",
+)
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "definition": {"type": "raw"},
@@ -237,7 +249,8 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
         check_to_delete(named)
     report = delete_objects(
         ctx.cluster,
-        params["owner"] if named is None else named,
+        named,
+        Mark(params["owner"], others=params["force_conflicts"], nobodys=params["adopt"]),
         check=ctx.check,
         on_progress=ctx.progress,
         **{key: params[key] for key in ("namespace", "wait", "wait_timeout", "delete_data")},

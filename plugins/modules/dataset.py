@@ -163,7 +163,8 @@ message:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._manifests.dataset import Dataset, manifests
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._module import dataset, groups
@@ -244,14 +245,14 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     owner = groups.owner_of("dataset", namespace, params["name"])
     if params["state"] == "absent":
         options = {key: params[key] for key in ("wait", "wait_timeout", "delete_data")}
-        return ctx.result(delete_objects(ctx.cluster, owner, check=ctx.check, namespace=namespace, **options))
+        return ctx.result(delete_objects(ctx.cluster, None, owner, check=ctx.check, namespace=namespace, **options))
     data = wanted(params, namespace)
     objects = manifests(data)
     dataset.check_neighbours(ctx, data)
     dataset.check_storage(ctx, data)
     if params["retry"]:
-        dataset.drop_failed(ctx, objects[-1])
-    options = {key: params[key] for key in ("force_conflicts", "recreate")}
+        dataset.drop_failed(ctx, objects[-1], owner)
+    options = {key: params[key] for key in ("adopt", "force_conflicts", "recreate")}
     report = apply_objects(ctx.cluster, objects, owner=owner, check=ctx.check, prune=True, **options)
     if not params["wait"] or ctx.check:
         return ctx.result(report, path=data.folder)

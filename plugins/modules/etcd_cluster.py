@@ -151,8 +151,9 @@ members:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._manifests.etcd import EtcdCluster, check_live, manifests
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._module import etcd, groups
@@ -209,7 +210,7 @@ def _absent(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:
     params = ctx.params
     options = {key: params[key] for key in ("wait", "wait_timeout", "delete_data")}
     report = delete_objects(
-        ctx.cluster, owner, check=ctx.check, namespace=cluster.namespace, on_progress=ctx.progress, **options
+        ctx.cluster, None, owner, check=ctx.check, namespace=cluster.namespace, on_progress=ctx.progress, **options
     )
     if params["delete_data"]:
         report.merge(etcd.drop_claims(ctx, cluster.namespace, cluster.labels))
@@ -230,7 +231,7 @@ def _present(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]
         owner=owner,
         check=ctx.check,
         on_progress=ctx.progress,
-        **{key: params[key] for key in ("force_conflicts", "recreate")},
+        **{key: params[key] for key in ("adopt", "force_conflicts", "recreate")},
     )
     result = {"url": cluster.url}
     if params["wait"] and not ctx.check:

@@ -176,9 +176,10 @@ servers:
 import time
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._manifests.nats_cluster import (
     NatsCluster,
     ServerView,
@@ -241,7 +242,9 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     owner = groups.owner_of("nats_cluster", namespace, params["name"])
     if params["state"] == "absent":
         options = {"check": ctx.check, "wait": params["wait"], "wait_timeout": params["wait_timeout"]}
-        return ctx.result(delete_objects(ctx.cluster, owner, namespace=namespace, on_progress=ctx.progress, **options))
+        return ctx.result(
+            delete_objects(ctx.cluster, None, owner, namespace=namespace, on_progress=ctx.progress, **options)
+        )
     return _present(ctx, wanted(params, namespace), owner)
 
 
@@ -259,6 +262,7 @@ def _present(ctx: Context, cluster: NatsCluster, owner: str) -> dict[str, t.Any]
         manifests(cluster),
         owner=owner,
         check=ctx.check,
+        adopt=params["adopt"],
         force_conflicts=params["force_conflicts"],
         recreate=params["recreate"],
         # A NatsCluster's status says less than its servers do.

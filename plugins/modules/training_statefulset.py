@@ -208,8 +208,10 @@ master_addr:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import (
@@ -284,6 +286,7 @@ def _present(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
         manifests(group),
         owner=owner,
         check=ctx.check,
+        adopt=params["adopt"],
         force_conflicts=params["force_conflicts"],
         recreate=params["recreate"],
         wait=params["wait"],
@@ -298,13 +301,14 @@ def _present(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
 def _absent(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
     params = ctx.params
     options = {"check": ctx.check, "wait": params["wait"], "wait_timeout": params["wait_timeout"]}
-    report = delete_objects(ctx.cluster, owner, namespace=namespace, on_progress=ctx.progress, **options)
+    report = delete_objects(ctx.cluster, None, owner, namespace=namespace, on_progress=ctx.progress, **options)
     if params["delete_data"]:
         # The StatefulSet's controller made them, with the labels of the pods but without ours.
         selector = f"{LABEL_GROUP}={params['name']}"
         claims = ctx.cluster.list("v1", "PersistentVolumeClaim", namespace, selector)
         free = [claim for claim in claims if LABEL_OWNER not in (claim["metadata"].get("labels") or {})]
-        report.merge(delete_objects(ctx.cluster, free, delete_data=True, **options))
+        mark = Mark(params["name"], LABEL_GROUP, applied=False)
+        report.merge(delete_objects(ctx.cluster, free, mark, delete_data=True, **options))
     return ctx.result(report)
 
 

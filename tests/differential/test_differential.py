@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
-import os
 import re
 import subprocess
 import time
@@ -18,10 +17,10 @@ from collections.abc import Iterator
 import pytest
 from faults.conftest import AUDIT_LOG, KUBECONFIG, direct, run_apply
 from support import audit
-from support.places import BIN, ROOT
 
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 from differential.objects import CLUSTER_WIDE, DEFINITIONS, MEDDLER, NAMESPACED, POLICY, Manifest, objects
 
@@ -32,21 +31,6 @@ IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "gen
 # Given by allocators and controllers, another for every object.
 ALLOCATED = ("clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort")
 BY_CONTROLLERS = ("deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation")
-
-
-@pytest.fixture(scope="module")
-def kubectl(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Built like the rest of the local cluster, from the same pins, once per machine."""
-    found = tmp_path_factory.mktemp("kubectl") / "path"
-    words = [
-        BIN / "ansible-playbook",
-        "-e",
-        f"bench_kubectl_path_file={found}",
-        ROOT / "tests" / "bench" / "kubectl.yml",
-    ]
-    collections = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections")}
-    subprocess.run(words, check=True, cwd=ROOT, env={**os.environ, **collections})
-    return found.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +68,7 @@ def applied(kubectl: str, cluster: HttpCluster, tmp_path_factory: pytest.TempPat
         prepared = run_apply(KUBECONFIG, ground, owner=f"{OWNER}.ground", limits=Limits(), wait=True)
         assert not prepared.get("failed"), prepared["msg"]
         await_meddler(cluster)
-        ask(kubectl, "apply", "--server-side", "--field-manager=muster", "-n", namespace_of(THEIRS), "-f", str(file))
+        ask(kubectl, "apply", "--server-side", "-n", namespace_of(THEIRS), "-f", str(file))
         options: dict[str, t.Any] = {"owner": OWNER, "limits": Limits(), "namespace": namespace_of(OURS)}
         first = run_apply(KUBECONFIG, objects(OURS), **options)
         assert not first.get("failed"), first["msg"]
@@ -130,13 +114,13 @@ def clean(cluster: HttpCluster, ground: list[Manifest], made: list[Manifest]) ->
         cluster.delete(Ref(item["apiVersion"], item["kind"], item["metadata"]["name"]), dry_run=False)
 
 
-def fields_of(item: Manifest) -> t.Any:
-    """What field manager muster applied, without our own bookkeeping.
+def fields_of(item: Manifest, manager: str) -> t.Any:
+    """What a field manager applied, without our own bookkeeping.
 
     The one difference that is meant: we send a Secret's stringData as data, which is readable and so can be compared.
     """
     for entry in item["metadata"].get("managedFields") or []:
-        if (entry["manager"], entry["operation"]) == ("muster", "Apply") and not entry.get("subresource"):
+        if (entry["manager"], entry["operation"]) == (manager, "Apply") and not entry.get("subresource"):
             owned = json.loads(json.dumps(entry["fieldsV1"]))
             metadata = owned.get("f:metadata", {})
             for part in ("f:labels", "f:annotations"):
@@ -192,7 +176,7 @@ def stored(cluster: HttpCluster, mark: str) -> dict[tuple[str, str, str], Manife
         space = None if (api_version, kind) in CLUSTER_WIDE else namespace_of(mark)
         item = cluster.get(Ref(api_version, kind, name, space))
         assert item is not None, f"{kind} {name} of {mark} is not there"
-        found[api_version, kind, name.replace(f"differential-{mark}-", "")] = item
+        found[api_version, kind, name.replace(f"differential-{mark}-", "")] = revealed(item)
     return found
 
 
@@ -215,7 +199,7 @@ def test_the_same_is_stored(both: tuple[dict[tuple[str, str, str], Manifest], ..
 
 def test_the_same_is_owned(both: tuple[dict[tuple[str, str, str], Manifest], ...]) -> None:
     ours, theirs = both
-    pairs = {key: (fields_of(ours[key]), fields_of(theirs[key])) for key in ours}
+    pairs = {key: (fields_of(ours[key], manager_of(OWNER)), fields_of(theirs[key], "kubectl")) for key in ours}
     assert {key: pair for key, pair in pairs.items() if pair[0] != pair[1]} == {}
 
 

@@ -20,7 +20,8 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from support import audit
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport, _tls_context
+from ansible_collections.muster.ml.plugins.module_utils._kube import tls as kube_tls
+from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import load
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, plain
 from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
@@ -124,7 +125,10 @@ def ground(cluster: HttpCluster, tmp_path: Path, request: pytest.FixtureRequest)
     ref = Ref("v1", "Namespace", namespace)
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}, dry_run=False)
     connection = load({"kubeconfig": str(KUBECONFIG)})
-    url, tls = urllib.parse.urlsplit(connection.server), _tls_context(connection)
+    url, tls = (
+        urllib.parse.urlsplit(connection.server),
+        kube_tls.context_for(connection, connection.credentials.proof()),
+    )
 
     def upstream() -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(str(url.hostname), url.port, context=tls, timeout=60)

@@ -104,7 +104,7 @@ def test_what_holds_data_is_never_recreated(ground: Ground) -> None:
     uid = uid_of(ground, claim("ReadWriteOnce"))
     refused = applied(ground, claim("ReadWriteMany"), recreate=True)
     assert refused["failed"]
-    assert "holds data and is never recreated" in refused["msg"]
+    assert "is never recreated (holds data)" in refused["msg"]
     assert uid_of(ground, claim("ReadWriteOnce")) == uid
 
 

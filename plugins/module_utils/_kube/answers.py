@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import typing as t
 
+from . import redact
 from .errors import (
     Conflict,
     Forbidden,
@@ -31,8 +32,7 @@ RETRIED = (408, 429, 500, 502, 503, 504)
 
 _MANAGER = re.compile(r'conflict with "(?P<manager>[^"]*)"')
 _IMMUTABLE = re.compile(
-    r"field is immutable|may not change once set|is immutable|updates to \S+ spec for fields other than|"
-    r"cannot change|provisionRequest|roleRef"
+    r"field is immutable|may not change once set|is immutable|updates to \S+ spec for fields other than|cannot change roleRef"
 )
 _FORBIDDEN = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)"')
 _INVALID = re.compile(r"Invalid value: (?P<value>.*): (?P<problem>[^:]*)", re.DOTALL)
@@ -59,9 +59,12 @@ def unsettled(status: int, payload: Manifest) -> bool:
     return status == 403 or (status == 404 and unserved)
 
 
-def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what: str) -> MusterError:
-    """The error for an answer that is not a success. ``what`` names the object or the list."""
-    message = _readable(payload).rstrip(".") or f"HTTP status {status}"
+def to_error(
+    status: int, payload: Manifest, *, verb: str, ref: Ref | None, what: str, sent: Manifest | None = None
+) -> MusterError:
+    """The error for an answer that is not a success. ``what`` names the object or the list; no secret value of what was SENT is told."""
+    message = _readable(payload, secret=bool(sent and redact.has_secret(sent))).rstrip(".") or f"HTTP status {status}"
+    message = redact.without_secrets(message, sent) if sent else message
     if status == 401:
         return Unauthorized(f"The API server does not accept the credentials (401, when asked to {verb} {what}).",
                             hint="The token or certificate may have expired, or belongs to another cluster.", ref=ref)  # fmt: skip
@@ -74,15 +77,15 @@ def to_error(status: int, payload: Manifest, *, verb: str, ref: Ref | None, what
     if status == 410:
         return Gone(f"{what}: {message}", ref=ref)
     if status in (400, 413, 422):
-        return _rejected(payload, message, verb, ref, what)
+        return _rejected(status, payload, message, verb, ref, what)
     return ServerError(f"The API server failed to {verb} {what} (status {status}): {message}.", ref=ref)
 
 
-def _readable(payload: Manifest) -> str:
+def _readable(payload: Manifest, *, secret: bool) -> str:
     """The server's message. It repeats the whole value of an invalid field, which may be long or secret, so that is left out."""
     if payload.get("reason") != "Invalid" or not _causes(payload):
         return str(payload.get("message") or "").strip()[:_LONGEST]
-    secret = (payload.get("details") or {}).get("kind") == "Secret"
+    secret = secret or (payload.get("details") or {}).get("kind") == "Secret"
     return "; ".join(_cause(cause, secret) for cause in _causes(payload))[:_LONGEST]
 
 
@@ -92,6 +95,12 @@ def _cause(cause: dict[str, t.Any], secret: bool) -> str:
     if found and (secret or len(found["value"]) > _LONGEST_VALUE):
         message = found["problem"]
     return f"{cause['field']}: {message}" if cause.get("field") else message
+
+
+def _only_immutable(payload: Manifest, message: str) -> bool:
+    """Whether the object is refused for nothing else than that a field cannot change: then a new one would be accepted, perhaps."""
+    told = [str(cause.get("message", "")) for cause in _causes(payload)] or [message]
+    return all(map(_IMMUTABLE.search, told))
 
 
 def _forbidden(message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
@@ -137,14 +146,14 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
     told = "; ".join(f"{', '.join(fields)} (set by {manager})" for manager, fields in by_manager.items())
     return Conflict(
         f"{what}: other field managers have fields that differ from what is wanted: {told}.",
-        manager=conflicts[0][0], fields=[field for _manager, field in conflicts], ref=ref,
+        managers=list(by_manager), fields=[field for _manager, field in conflicts], ref=ref,
         hint="Leave those fields out, or take them over with force_conflicts.",
     )  # fmt: skip
 
 
-def _rejected(payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
+def _rejected(status: int, payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
     fields = [str(cause.get("field")) for cause in _causes(payload) if cause.get("field")]
-    if verb == "apply" and _IMMUTABLE.search(message):
+    if verb == "apply" and status == 422 and _only_immutable(payload, message):
         return Immutable(
             f"{what} cannot be changed in place: {message}.",
             hint="With recreate the object is deleted and made again.", ref=ref, details={"fields": fields},

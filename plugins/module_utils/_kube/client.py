@@ -11,23 +11,22 @@ Private to the collection.
 
 from __future__ import annotations
 
-import base64
 import dataclasses
+import datetime as dt
+import email.utils
 import functools
 import http.client
 import json
 import math
-import os
-import pathlib
 import queue
+import socket
 import ssl
-import tempfile
 import threading
 import typing as t
 import urllib.parse
-import urllib.request
 
-from . import answers, kinds
+from .._core.sensitive import Sensitive
+from . import answers, headers, kinds, redact, tls
 from .credentials import Proof
 from .errors import InvalidInput, MusterError, NotFound, Unreachable
 from .kubeconfig import Connection, Params, load
@@ -57,6 +56,8 @@ class Answer:
     status: int
     body: bytes
     retry_after: float | None = None
+    location: str | None = None
+    """Where a redirect leads to."""
 
     def json(self) -> Manifest:
         """The body as an object; a message where it is not JSON (a proxy's page, a server of another protocol)."""
@@ -78,28 +79,44 @@ class Answer:
         return parsed if isinstance(parsed, dict) else {}
 
 
-class _Headers(list[tuple[str, str]]):
+class _Headers(list[tuple[str, bytes]]):
     """What http.client asks of headers (names, and pairs), where a name may be there several times (Impersonate-Group)."""
 
     def __iter__(self) -> t.Iterator[t.Any]:
         return (name for name, _value in super().__iter__())
 
-    def items(self) -> list[tuple[str, str]]:
+    def items(self) -> list[tuple[str, bytes]]:
         return self[:]
 
 
-class _TlsConnection(http.client.HTTPSConnection):
-    """As HTTPSConnection, but the name in the certificate may differ from the host (tls-server-name)."""
+Pair = tuple[str | None, Sensitive | None]
 
-    def __init__(self, *args: t.Any, context: ssl.SSLContext, server_name: str | None, **kwargs: t.Any) -> None:
-        super().__init__(*args, context=context, **kwargs)
+
+class _Wire(http.client.HTTPConnection):
+    """A connection to the API server, perhaps through a proxy. TLS, where there is any, was begun with the client certificate ``pair``."""
+
+    def __init__(self, connection: Connection, context: ssl.SSLContext | None, pair: Pair, timeout: float) -> None:
+        url = connection.url
+        self.default_port = 443 if context else 80
+        super().__init__(url.hostname or "", url.port or self.default_port, timeout=timeout)
+        self._connection = connection
         self._tls_context = context
-        self._server_name = server_name
+        self.pair = pair
 
     def connect(self) -> None:
-        http.client.HTTPConnection.connect(self)
-        name = self._server_name or self._tunnel_host or self.host  # type: ignore[attr-defined]
-        self.sock = self._tls_context.wrap_socket(self.sock, server_hostname=name)
+        proxy = self._connection.proxy
+        if proxy is None:
+            sock = socket.create_connection((self.host, self.port), self.timeout)
+        elif proxy.speaks_http and self._tls_context is None:  # asked with the whole URL, and no tunnel
+            sock = socket.create_connection((proxy.host, proxy.port), self.timeout)
+        else:
+            sock = proxy.connect(self.host, self.port, self.timeout)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls_context:
+            # The name in the certificate may differ from the host (tls-server-name).
+            name = self._connection.tls_server_name or self.host
+            sock = self._tls_context.wrap_socket(sock, server_hostname=name)
+        self.sock = sock
 
 
 class Transport:
@@ -108,15 +125,13 @@ class Transport:
     def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK, limits: Limits | None = None) -> None:
         self.connection = connection
         self.limits = limits or Limits()
-        self._url = urllib.parse.urlsplit(connection.server)
-        if self._url.scheme not in ("http", "https") or not self._url.hostname:
-            raise InvalidInput(f"{connection.server!r} is not the URL of an API server ({connection.source}).")
-        self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
+        self._base = _base(connection)
+        self._idle: queue.LifoQueue[_Wire] = queue.LifoQueue()
         self._clock = clock
         self._bucket = TokenBucket(_RATE, _BURST, clock)
         self._answered = False
         self._broken_at = -math.inf
-        self._tls: ssl.SSLContext | None = None
+        self._tls: tuple[Pair, ssl.SSLContext] | None = None
         self._lock = threading.Lock()
         self.warnings: dict[str, None] = {}
 
@@ -128,17 +143,19 @@ class Transport:
 
         ``timeout`` bounds one attempt, ``within`` all of them together.
         """
-        data = json.dumps(body).encode() if body is not None else None
+        data = json.dumps(body, default=_revealed).encode() if body is not None else None
         longest = math.inf if within is None else within
         deadline = self._clock.monotonic() + longest
         patience, renewed = Patience(self._clock), False
+        # What names the version that it is about is as wrong the second time.
+        pinned = "resourceVersion" in ((body or {}).get("metadata") or {})
         while True:
             self._bucket.take()
             limit = min(self.limits.outage if self._answered else self.limits.first_contact, longest)
             proof = self.connection.credentials.proof()
             left = max(0.1, min(timeout or self.limits.answer, deadline - self._clock.monotonic()))
             try:
-                answer = self._exchange(method, self._target(path, query), data, content_type, accept, left)
+                answer = self._exchange(method, self._target(path, query), data, content_type, accept, left, proof)
                 if accept != _ANYTHING and answer.status < 300 and not answer.whole:
                     limit = min(limit, self.limits.first_contact)  # it may not be an API server at all
                     raise http.client.HTTPException("its answer is cut off, or not JSON")
@@ -152,19 +169,14 @@ class Transport:
                 continue
             if answer.status == 401 and not renewed:
                 renewed = True
-                if self._renew(proof):
+                if self.connection.credentials.renew(proof):
                     continue
-            if answer.status < 400 or not self._worth_again(answer):
+            if 300 <= answer.status < 400:
+                raise self._redirected(answer)
+            if answer.status < 300 or (pinned and answer.status == 409) or not self._worth_again(answer):
                 return answer
             if not patience.again(limit=min(self.limits.outage, longest), retry_after=answer.retry_after):
                 return answer
-
-    def _renew(self, refused: Proof) -> bool:
-        """Whether there are other credentials than those that were refused."""
-        if not self.connection.credentials.renew(refused):
-            return False
-        self.close()
-        return True
 
     def _worth_again(self, answer: Answer) -> bool:
         restarted = self._clock.monotonic() - self._broken_at < _SETTLING
@@ -179,9 +191,11 @@ class Transport:
             self._bucket.take()
             proof = self.connection.credentials.proof()
             try:
-                yield from self._lines(self._target(path, query), timeout)
+                yield from self._lines(self._target(path, query), timeout, proof)
             except Refused as exc:
-                if exc.answer.status != 401 or renewed or not self._renew(proof):
+                if 300 <= exc.answer.status < 400:
+                    raise self._redirected(exc.answer) from None
+                if exc.answer.status != 401 or renewed or not self.connection.credentials.renew(proof):
                     raise
                 renewed = True
             except ssl.SSLCertVerificationError as exc:
@@ -194,30 +208,29 @@ class Transport:
             else:
                 return
 
-    def _lines(self, target: str, timeout: float) -> t.Iterator[bytes]:
-        connection = self._new()
+    def _lines(self, target: str, timeout: float, proof: Proof) -> t.Iterator[bytes]:
+        connection = self._new(proof)
         try:
             connection.timeout = timeout
-            connection.request("GET", target, headers=self._headers(_JSON, None))
+            connection.request("GET", target, headers=self._headers(_JSON, None, proof))
             response = connection.getresponse()
-            if response.status >= 400:
-                raise Refused(Answer(response.status, response.read()))
+            if response.status >= 300:
+                raise Refused(_answer(response, response.read()))
+            self._note_warnings(response)
             while line := response.readline():
                 yield line
         finally:
             connection.close()
 
     def _exchange(
-        self, method: str, target: str, data: bytes | None, content_type: str, accept: str, timeout: float
+        self, method: str, target: str, data: bytes | None, content_type: str, accept: str, timeout: float, proof: Proof
     ) -> Answer:
-        try:
-            connection = self._idle.get_nowait()
-        except queue.Empty:
-            connection = self._new()
+        given = self._headers(accept, content_type if data else None, proof)
+        connection = self._lent(proof)
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
-            connection.request(method, target, body=data, headers=self._headers(accept, content_type if data else None))
+            connection.request(method, target, body=data, headers=given)
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
             response = connection.getresponse()
@@ -231,7 +244,18 @@ class Transport:
             connection.close()
         else:
             self._idle.put(connection)
-        return Answer(response.status, body, _seconds(response.getheader("Retry-After")))
+        return _answer(response, body)
+
+    def _lent(self, proof: Proof) -> _Wire:
+        """An idle connection, or a new one. A client certificate belongs to its connection, so those of an old one are closed."""
+        while True:
+            try:
+                found = self._idle.get_nowait()
+            except queue.Empty:
+                return self._new(proof)
+            if found.pair == self._pair(proof):
+                return found
+            found.close()
 
     def _body(self, response: http.client.HTTPResponse, timeout: float) -> bytes:
         """The whole body. The socket's timeout is only for the next byte, so a server that drips is stopped here."""
@@ -247,47 +271,36 @@ class Transport:
         return body
 
     def _target(self, path: str, query: t.Mapping[str, str]) -> str:
-        base = self._url.path.rstrip("/")
-        return f"{base}{path}?{urllib.parse.urlencode(query)}" if query else f"{base}{path}"
+        return f"{self._base}{path}?{urllib.parse.urlencode(query)}" if query else f"{self._base}{path}"
 
-    def _headers(self, accept: str, content_type: str | None) -> t.Any:
-        headers = [*self.connection.headers, ("Accept", accept), ("User-Agent", "muster")]
+    def _headers(self, accept: str, content_type: str | None, proof: Proof) -> t.Any:
+        """As they go out; here alone secrets are revealed. What cannot be sent is refused before http.client prints it."""
+        given: list[tuple[str, t.Any]] = [*self.connection.headers, ("Accept", accept), ("User-Agent", "muster")]
         if content_type:
-            headers.append(("Content-Type", content_type))
-        authorization = self.connection.credentials.proof().authorization
-        if authorization:
-            headers.append(("Authorization", authorization))
-        return _Headers(headers)
+            given.append(("Content-Type", content_type))
+        if proof.authorization:
+            given.append(("Authorization", proof.authorization.reveal()))
+        proxy = self.connection.proxy
+        if proxy and proxy.speaks_http and proxy.authorization and self.connection.url.scheme == "http":
+            given.append(("Proxy-Authorization", proxy.authorization.reveal()))
+        return _Headers((name, headers.sendable(value, f"The header {name}").encode()) for name, value in given)
 
-    def _new(self) -> http.client.HTTPConnection:
-        host, port = self._url.hostname or "", self._url.port or (443 if self._url.scheme == "https" else 80)
-        proxy = self._proxy(host)
-        at_host, at_port, tunnel = (proxy.hostname or "", proxy.port or 3128, True) if proxy else (host, port, False)
-        if self._url.scheme == "http":
-            connection = http.client.HTTPConnection(at_host, at_port, timeout=self.limits.connect)
-        else:
-            connection = _TlsConnection(at_host, at_port, timeout=self.limits.connect, context=self._context(),
-                                        server_name=self.connection.tls_server_name)  # fmt: skip
-        if tunnel and proxy:
-            connection.set_tunnel(host, port, headers=_proxy_authorization(proxy))
-        return connection
+    def _new(self, proof: Proof) -> _Wire:
+        pair = self._pair(proof)
+        context = self._context(pair, proof) if self.connection.url.scheme == "https" else None
+        return _Wire(self.connection, context, pair, self.limits.connect)
 
-    def _proxy(self, host: str) -> urllib.parse.SplitResult | None:
-        given = self.connection.proxy
-        if not given and not urllib.request.proxy_bypass(host):
-            given = urllib.request.getproxies_environment().get(self._url.scheme)
-        return urllib.parse.urlsplit(given) if given else None
+    def _pair(self, proof: Proof) -> Pair:
+        return proof.client_cert, proof.client_key
 
-    def _context(self) -> ssl.SSLContext:
+    def _context(self, pair: Pair, proof: Proof) -> ssl.SSLContext:
         with self._lock:
-            if self._tls is None:
-                self._tls = _tls_context(self.connection)
-            return self._tls
+            if self._tls is None or self._tls[0] != pair:
+                self._tls = pair, tls.context_for(self.connection, proof)
+            return self._tls[1]
 
     def close(self) -> None:
-        """Give up the idle connections. After new credentials, too: a client certificate belongs to its connection."""
-        with self._lock:
-            self._tls = None
+        """Give up the idle connections."""
         while True:
             try:
                 self._idle.get_nowait().close()
@@ -295,23 +308,33 @@ class Transport:
                 return
 
     def _note_warnings(self, response: http.client.HTTPResponse) -> None:
-        for value in response.headers.get_all("Warning") or []:
-            text = value.split('"')[1] if value.count('"') >= 2 else value
+        for text in headers.warnings(response.headers.get_all("Warning") or []):
             self.warnings.setdefault(text)
 
     def _unreachable(self, exc: BaseException) -> MusterError:
         reason = getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
-        return Unreachable(
-            f"The API server {self.connection.server} ({self.connection.source}) does not answer: {reason}.",
-            hint="Check the address, and that the cluster is running.",
-            details={"server": self.connection.server, "kubeconfig": self.connection.source},
-        )
+        hint = "Check the address, and that the cluster is running."
+        if self.connection.proxy:
+            hint = f"Check the address, and the proxy {self.connection.proxy}; what needs none belongs into NO_PROXY."
+        return self._error(f"does not answer: {reason}.", hint)
 
     def _untrusted(self, exc: ssl.SSLCertVerificationError) -> MusterError:
+        reason, hint = tls.reason_and_hint(exc, self.connection)
+        return self._error(f"has a certificate that is not trusted: {reason}.", hint)
+
+    def _redirected(self, answer: Answer) -> MusterError:
+        """The API server itself redirects nothing that we ask for. Only the host is told: the rest may hold the key of a session."""
+        return self._error(
+            f"answered with a redirect (status {answer.status}) to {_host_of(answer.location, self.connection)}.",
+            "A login page, a load balancer or a proxy answers in its place: check the address.",
+        )
+
+    def _error(self, what: str, hint: str) -> MusterError:
+        connection = self.connection
         return Unreachable(
-            f"The certificate of the API server {self.connection.server} is not trusted: {exc.verify_message}.",
-            hint=f"The certificate authority in {self.connection.source} belongs to another cluster, or set ca_cert.",
-            details={"server": self.connection.server, "kubeconfig": self.connection.source},
+            f"The API server {connection.server} ({connection.source}) {what}",
+            hint=hint,
+            details={"server": connection.server, "kubeconfig": connection.source},
         )
 
 
@@ -351,8 +374,8 @@ class HttpCluster:
             self._resources[api_version] = kinds.resources_of(answer.json())
         return self._resources[api_version].get(kind)
 
-    def kinds(self) -> list[tuple[str, str, Resource]]:
-        found: list[tuple[str, str, Resource]] = []
+    def kinds(self) -> kinds.Kinds:
+        found = kinds.Kinds()
         for path in ("/api", "/apis"):
             listing = self._json("GET", path, {}, verb="discover", what=path, accept=f"{_DISCOVERY},{_JSON}")
             if listing.get("kind") != "APIGroupDiscoveryList":
@@ -360,6 +383,7 @@ class HttpCluster:
                     "This API server has no aggregated discovery; Kubernetes 1.30 or later is needed to prune."
                 )
             found += kinds.discovered(listing)
+            found.unknown += kinds.stale(listing)
         return found
 
     def get(self, ref: Ref, *, within: float | None = None) -> Manifest | None:
@@ -375,7 +399,10 @@ class HttpCluster:
         self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None, *,
         within: float | None = None,
     ) -> Listing:  # fmt: skip
-        return self._list(api_version, kind, namespace, label_selector, _JSON, within)
+        try:
+            return self._list(api_version, kind, namespace, label_selector, _JSON, within)
+        except NotFound:
+            return Listing()
 
     def list_metadata(
         self,
@@ -385,29 +412,36 @@ class HttpCluster:
         label_selector: str | None = None,
         *,
         limit: int | None = None,
+        within: float | None = None,
     ) -> Listing:
-        return self._list(api_version, kind, namespace, label_selector, _METADATA, limit=limit)
+        return self._list(api_version, kind, namespace, label_selector, _METADATA, within, limit)
 
-    def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False) -> Manifest:
+    def apply(
+        self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
+    ) -> Manifest:
         metadata = manifest["metadata"]
         ref = Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
-        query = {"fieldManager": FIELD_MANAGER, "force": str(force_conflicts).lower(), "fieldValidation": "Strict"}
+        query = {"fieldManager": manager, "force": str(force_conflicts).lower(), "fieldValidation": "Strict"}
         return self._object("PATCH", ref, _with_dry_run(query, dry_run), manifest, verb="apply", content_type=_APPLY)
 
     def patch(self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool) -> Manifest:
         query = _with_dry_run({"fieldManager": FIELD_MANAGER}, dry_run)
         return self._object("PATCH", ref, query, patch, verb="patch", content_type=_MERGE, subresource=subresource)
 
-    def delete(self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None) -> bool:
+    def delete(
+        self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> bool:  # fmt: skip
         resource = self.resource(ref.api_version, ref.kind)
         if resource is None:
             return False
         options: Manifest = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        known = {"uid": uid, "resourceVersion": resource_version}
+        if uid or resource_version:
+            options["preconditions"] = {key: value for key, value in known.items() if value}
         path = _path(ref.api_version, resource, ref.namespace, ref.name)
         answer = self._http.call("DELETE", path, _with_dry_run({}, dry_run), options)
-        if answer.status == 404 or (uid and answer.status == 409):
+        if answer.status == 404 or (answer.status == 409 and "recondition" in str(answer.json().get("message"))):
             return False
         self._checked(answer, verb="delete", ref=ref, what=str(ref))
         return True
@@ -482,13 +516,11 @@ class HttpCluster:
             query["limit"] = str(limit)
         path = _path(api_version, resource, namespace)
         answer = self._http.call("GET", path, query, accept=accept, within=within)
-        if answer.status == 404:
-            return Listing()
         found = self._checked(
             answer, verb="list", ref=Ref(api_version, kind, "", namespace), what=f"objects of kind {kind}"
         )
         # Items of a list come without the two fields that say what they are.
-        items = ({**item, "apiVersion": api_version, "kind": kind} for item in found.get("items") or [])
+        items = (redact.seal({**item, "apiVersion": api_version, "kind": kind}) for item in found.get("items") or [])
         about = found.get("metadata") or {}
         return Listing(items, about.get("resourceVersion") or "", partial=bool(about.get("continue")))
 
@@ -498,7 +530,7 @@ class HttpCluster:
     ) -> Manifest:  # fmt: skip
         path = _path(ref.api_version, self._served(ref.api_version, ref.kind), ref.namespace, ref.name, subresource)
         answer = self._http.call(method, path, query, body, content_type=content_type)
-        return self._checked(answer, verb=verb, ref=ref, what=str(ref))
+        return self._checked(answer, verb=verb, ref=ref, what=str(ref), sent=body)
 
     def _served(self, api_version: str, kind: str) -> Resource:
         # Asked again before giving up: a definition may be established a moment before discovery knows of it.
@@ -513,10 +545,10 @@ class HttpCluster:
         return self._checked(self._http.call(method, path, query, accept=accept), verb=verb, ref=None, what=what)
 
     @staticmethod
-    def _checked(answer: Answer, *, verb: str, ref: Ref | None, what: str) -> Manifest:
+    def _checked(answer: Answer, *, verb: str, ref: Ref | None, what: str, sent: Manifest | None = None) -> Manifest:
         if answer.status >= 400:
-            raise answers.to_error(answer.status, answer.json(), verb=verb, ref=ref, what=what)
-        return answer.json()
+            raise answers.to_error(answer.status, answer.json(), verb=verb, ref=ref, what=what, sent=sent)
+        return redact.seal(answer.json())
 
 
 def connect(params: Params) -> HttpCluster:
@@ -525,20 +557,28 @@ def connect(params: Params) -> HttpCluster:
 
 
 def _group_path(api_version: str) -> str:
-    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    quoted = urllib.parse.quote(api_version)
+    return f"/apis/{quoted}" if "/" in api_version else f"/api/{quoted}"
 
 
 def _path(api_version: str, resource: Resource, namespace: str | None = None, name: str | None = None,
           subresource: str | None = None) -> str:  # fmt: skip
     parts = [_group_path(api_version)]
     if resource.namespaced and namespace:
-        parts += ["namespaces", namespace]
+        parts += ["namespaces", _segment(namespace)]
     parts.append(resource.plural)
-    if name:
-        parts.append(urllib.parse.quote(name, safe=":"))
+    if name is not None:
+        parts.append(_segment(name))
     if subresource:
         parts.append(subresource)
     return "/".join(parts)
+
+
+def _segment(name: str) -> str:
+    """A name as one part of a path. An empty one would mean all objects, and dots the parts before."""
+    if name in ("", ".", ".."):
+        raise InvalidInput(f"{name!r} is not the name of an object.")
+    return urllib.parse.quote(name, safe=":")
 
 
 def _with_dry_run(query: dict[str, str], dry_run: bool) -> dict[str, str]:
@@ -553,45 +593,37 @@ def _event(line: bytes, what: str) -> Event:
     if parsed["type"] == "ERROR":
         status = parsed["object"]
         raise answers.to_error(int(status.get("code") or 500), status, verb="watch", ref=None, what=what)
-    return Event(parsed["type"], parsed["object"])
+    return Event(parsed["type"], redact.seal(parsed["object"]))
 
 
-def _seconds(header: str | None) -> float | None:
-    return float(header) if header and header.isdigit() else None
+def _revealed(value: t.Any) -> t.Any:
+    """The one place at which a sensitive value of an object is written out: into the request."""
+    if isinstance(value, Sensitive):
+        return value.reveal()
+    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
-def _proxy_authorization(proxy: urllib.parse.SplitResult) -> dict[str, str]:
-    if not proxy.username:
-        return {}
-    pair = f"{urllib.parse.unquote(proxy.username)}:{urllib.parse.unquote(proxy.password or '')}"
-    return {"Proxy-Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
-
-
-def _tls_context(connection: Connection) -> ssl.SSLContext:
+def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
+    # The server's own clock, if it tells the time: ours may differ.
     try:
-        context = ssl.create_default_context(cadata=connection.ca)
-    except ssl.SSLError as exc:
-        raise InvalidInput(f"The certificate authority in {connection.source} is not a PEM certificate.") from exc
-    if not connection.verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    proof = connection.credentials.proof()
-    cert, key = proof.client_cert or connection.client_cert, proof.client_key or connection.client_key
-    if cert:
-        _load_pair(context, cert, key, connection.source)
-    return context
+        now = email.utils.parsedate_to_datetime(response.getheader("Date") or "")
+    except (ValueError, TypeError):
+        now = dt.datetime.now(dt.UTC)
+    wait = headers.retry_after(response.getheader("Retry-After"), now)
+    return Answer(response.status, body, wait, response.getheader("Location"))
 
 
-def _load_pair(context: ssl.SSLContext, cert: str, key: str | None, source: str) -> None:
-    """The ssl module reads keys only from files, so give it one that nobody else can read and that is gone at once."""
-    handle, name = tempfile.mkstemp(prefix="muster-")
+def _base(connection: Connection) -> str:
+    """What stands before the path in a request: the server's own path; to an HTTP proxy without a tunnel, the whole address."""
+    url, proxy = connection.url, connection.proxy
+    path = urllib.parse.quote(url.path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
+    return f"http://{url.netloc}{path}" if proxy and proxy.speaks_http and url.scheme == "http" else path
+
+
+def _host_of(location: str | None, connection: Connection) -> str:
     try:
-        with os.fdopen(handle, "w") as file:
-            file.write(f"{cert}\n{key or ''}")
-        context.load_cert_chain(name)
-    except ssl.SSLError as exc:
-        raise InvalidInput(
-            f"The client certificate and key in {source} do not fit together: {exc.reason or exc}."
-        ) from exc
-    finally:
-        pathlib.Path(name).unlink()
+        url = urllib.parse.urlsplit(location or "")
+        host = url.hostname
+    except ValueError:
+        return "nowhere"
+    return f"{url.scheme or connection.url.scheme}://{host}" if host else "a path of its own"

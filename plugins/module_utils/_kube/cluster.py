@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import typing as t
 
-from .objects import Event, Listing, Manifest, Ref, Resource
+from .kinds import Kinds
+from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
 
 
 class Cluster(t.Protocol):
-    """Everything that Muster asks of Kubernetes."""
+    """Everything that Muster asks of Kubernetes. Secret values of the objects it gives are Sensitive (redact.py)."""
 
     @property
     def namespace(self) -> str:
@@ -55,17 +56,31 @@ class Cluster(t.Protocol):
         label_selector: str | None = None,
         *,
         limit: int | None = None,
+        within: float | None = None,
     ) -> Listing:
-        """As ``list``, but only apiVersion, kind and metadata of each object, and of the first ``limit`` objects only."""
+        """As ``list``, but only apiVersion, kind and metadata of each object, and of the first ``limit`` objects only.
 
-    def kinds(self) -> t.Sequence[tuple[str, str, Resource]]:
+        NotFound where the kind was served and is not any more: what decides about deleting must not take that for "none".
+        """
+
+    def kinds(self) -> Kinds:
         """Every (apiVersion, kind, resource) that can be listed and deleted, in the group's preferred version."""
 
-    def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False) -> Manifest:
-        """Server-side apply as field manager ``muster``; the object as stored (or as it would be)."""
+    def apply(
+        self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
+    ) -> Manifest:
+        """Server-side apply; the object as stored (or as it would be). With ``metadata.uid`` only to that very object."""
 
-    def delete(self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None) -> bool:
-        """Delete the object; False where it does not exist. With ``uid`` only that very object."""
+    def delete(
+        self,
+        ref: Ref,
+        *,
+        dry_run: bool,
+        propagation: str = "Background",
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> bool:
+        """Delete the object; False where it does not exist, or is another one or another version than was asked for."""
 
     def patch(self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool) -> Manifest:
         """JSON merge patch of an object that exists."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import datetime as dt
 import json
 import os
 import pathlib
@@ -18,18 +19,29 @@ import subprocess
 import threading
 import typing as t
 
+from .._core.sensitive import Sensitive
+from . import headers, settings
 from .errors import InvalidInput, Unauthorized
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_EXEC_TIMEOUT = 60
+_EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+
+Now = t.Callable[[], dt.datetime]
 
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
     """What goes along with a request: a header, a client certificate, or neither."""
 
-    authorization: str | None = None
+    authorization: Sensitive | None = None
     client_cert: str | None = None
-    client_key: str | None = None
+    client_key: Sensitive | None = None
+
+
+def bearer(token: str, source: str) -> Sensitive:
+    """The header of a token."""
+    return Sensitive(headers.sendable(f"Bearer {token}", f"The token of {source}"))
 
 
 class Credentials(t.Protocol):
@@ -53,10 +65,10 @@ class Anonymous:
 
 
 class Token:
-    """A bearer token as it stands in the kubeconfig or the options."""
+    """A bearer token as it stands in the kubeconfig or the options. ``source`` is for messages."""
 
-    def __init__(self, token: str) -> None:
-        self._proof = Proof(f"Bearer {token}")
+    def __init__(self, token: Sensitive, source: str) -> None:
+        self._proof = Proof(bearer(token.reveal(), source))
 
     def proof(self) -> Proof:
         return self._proof
@@ -68,8 +80,9 @@ class Token:
 class Basic:
     """User and password, for proxies in front of an API server."""
 
-    def __init__(self, username: str, password: str) -> None:
-        self._proof = Proof("Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())
+    def __init__(self, username: str, password: Sensitive | None) -> None:
+        pair = f"{username}:{password.reveal() if password else ''}".encode("utf-8", "surrogateescape")
+        self._proof = Proof(Sensitive("Basic " + base64.b64encode(pair).decode()))
 
     def proof(self) -> Proof:
         return self._proof
@@ -86,12 +99,14 @@ class TokenFile:
         self._proof: Proof | None = None
 
     def proof(self) -> Proof:
-        if self._proof is None:
-            try:
-                self._proof = Proof(f"Bearer {self._path.read_text().strip()}")
-            except OSError as exc:
-                raise InvalidInput(f"The token file {self._path} cannot be read: {exc.strerror or exc}.") from exc
-        return self._proof
+        proof = self._proof
+        if proof is None:
+            # Editors and echo end a file with a line break; client-go cuts it off in files, and only there.
+            token = settings.read(self._path, "tokenFile").strip()
+            if not token:
+                raise InvalidInput(f"The token file {self._path} is empty.")
+            proof = self._proof = Proof(bearer(token, f"file {self._path}"))
+        return proof
 
     def renew(self, refused: Proof, /) -> bool:
         self._proof = None
@@ -101,22 +116,45 @@ class TokenFile:
 class Exec:
     """A credential plugin (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins)."""
 
-    def __init__(self, config: dict[str, t.Any], *, folder: pathlib.Path, cluster: dict[str, t.Any]) -> None:
+    def __init__(self, config: settings.Settings, cluster: t.Mapping[str, t.Any], now: Now | None = None) -> None:
+        """``cluster`` is what the plugin is told with provideClusterInfo."""
+        config.only("apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo")
         self._config = config
-        self._folder = folder
         self._cluster = cluster
+        self._now = now or _utc
         self._lock = threading.Lock()
         self._proof: Proof | None = None
-        if config.get("apiVersion") not in _EXEC_VERSIONS:
+        self._expires: dt.datetime | None = None
+        self._command = config.text("command")
+        if "/" in self._command:
+            self._command = str(config.folder / self._command)
+        self._check()
+
+    def _check(self) -> None:
+        if not self._command:
+            raise InvalidInput(f"{self._config.where} has no command.")
+        version = self._config.text("apiVersion")
+        if version not in _EXEC_VERSIONS:
+            raise InvalidInput(f"{self._told} has apiVersion {version!r}.",
+                               hint=f"Supported are {' and '.join(_EXEC_VERSIONS)}.")  # fmt: skip
+        mode = self._config.text("interactiveMode")
+        if mode == "Always":
+            raise InvalidInput(f"{self._told} asks at a terminal (interactiveMode Always), and a playbook has none.",
+                               hint="Use one that asks nothing, such as that of a service account.")  # fmt: skip
+        if mode not in ("", "Never", "IfAvailable"):
             raise InvalidInput(
-                f"The credential plugin {config.get('command')} of the kubeconfig has apiVersion {config.get('apiVersion')!r}.",
-                hint=f"Supported are {' and '.join(_EXEC_VERSIONS)}.",
+                f"{self._told} has interactiveMode {mode!r}.", hint="It is Never, IfAvailable or Always."
             )
+
+    @property
+    def _told(self) -> str:
+        """The plugin as messages name it."""
+        return f"The credential plugin {self._command} of the kubeconfig"
 
     def proof(self) -> Proof:
         with self._lock:
-            if self._proof is None:
-                self._proof = self._read(self._run())
+            if self._proof is None or (self._expires and self._now() >= self._expires):
+                self._proof, self._expires = self._read(self._run())
             return self._proof
 
     def renew(self, refused: Proof, /) -> bool:
@@ -125,48 +163,81 @@ class Exec:
                 self._proof = None
         return True
 
-    def _run(self) -> str:
-        command = str(self._config.get("command") or "")
-        if "/" in command:
-            command = str(self._folder / command)
-        added = {item["name"]: item["value"] for item in self._config.get("env") or []}
+    def _run(self) -> Sensitive:
+        """What the plugin prints. Nothing of its arguments and environment, which may hold secrets, gets into a message."""
+        added = {item.text("name"): item.text("value") for item in self._config.items("env")}
         try:
             done = subprocess.run(
-                [command, *(self._config.get("args") or [])],
+                [self._command, *self._config.texts("args")],
                 env={**os.environ, **added, "KUBERNETES_EXEC_INFO": json.dumps(self._info())},
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXEC_TIMEOUT, check=False,
             )  # fmt: skip
-        except FileNotFoundError as exc:
-            raise InvalidInput(f"The credential plugin {command} of the kubeconfig is not installed.",
-                               hint=self._config.get("installHint")) from exc  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired) as exc:
-            raise Unauthorized(f"The credential plugin {command} of the kubeconfig failed: {exc}.") from exc
-        if done.returncode:
+        except FileNotFoundError:
+            failure: Exception = InvalidInput(f"{self._told} is not installed.", hint=self._config.text("installHint"))
+        except subprocess.TimeoutExpired:
+            failure = Unauthorized(f"{self._told} did not end within {_EXEC_TIMEOUT} s.",
+                                   hint="It may wait for a login that it cannot ask for.")  # fmt: skip
+        except (OSError, ValueError) as exc:
+            failure = Unauthorized(f"{self._told} failed: {getattr(exc, 'strerror', None) or 'it cannot be started'}.")
+        else:
+            if done.returncode == 0:
+                return Sensitive(done.stdout)
             # Its standard output may hold a token, so only the error stream is told.
-            raise Unauthorized(f"The credential plugin {command} of the kubeconfig ended with status {done.returncode}: "
-                               f"{done.stderr.strip()[-500:] or 'no message'}.")  # fmt: skip
-        return done.stdout
+            said = done.stderr.decode(errors="replace").strip()[-500:] or "no message"
+            failure = Unauthorized(f"{self._told} ended with status {done.returncode}: {said}.")
+        raise failure
 
     def _info(self) -> dict[str, t.Any]:
         spec: dict[str, t.Any] = {"interactive": False}
-        if self._config.get("provideClusterInfo"):
-            keys = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
-            spec["cluster"] = {key: self._cluster[key] for key in keys if self._cluster.get(key)}
-        return {"apiVersion": self._config["apiVersion"], "kind": "ExecCredential", "spec": spec}
+        if self._config.flag("provideClusterInfo"):
+            spec["cluster"] = self._cluster
+        return {"apiVersion": self._config.text("apiVersion"), "kind": "ExecCredential", "spec": spec}
 
-    def _read(self, output: str) -> Proof:
+    def _read(self, output: Sensitive) -> tuple[Proof, dt.datetime | None]:
+        """The proof, and until when it is good."""
         try:
-            status = json.loads(output)["status"]
-            token = status.get("token")
-            proof = Proof(
-                f"Bearer {token}" if token else None, status.get("clientCertificateData"), status.get("clientKeyData")
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as exc:
-            raise Unauthorized(
-                f"The credential plugin {self._config.get('command')} did not print an ExecCredential."
-            ) from exc
-        if proof == Proof():
-            raise Unauthorized(
-                f"The credential plugin {self._config.get('command')} gave neither a token nor a certificate."
-            )
-        return proof
+            printed = json.loads(output.reveal())
+        except ValueError:
+            printed = None  # told below, outside: the exception holds all that was printed
+        status = printed.get("status") if isinstance(printed, dict) else None
+        if not isinstance(status, dict):
+            raise Unauthorized(f"{self._told} did not print an ExecCredential with a status.")
+        if printed.get("apiVersion", self._config.text("apiVersion")) != self._config.text("apiVersion"):
+            raise Unauthorized(f"{self._told} printed another apiVersion than the kubeconfig says.",
+                               hint="Update the plugin, or write the kubeconfig again.")  # fmt: skip
+        token, cert, key = (status.get(field) for field in ("token", "clientCertificateData", "clientKeyData"))
+        if not all(isinstance(value, str | None) for value in (token, cert, key)):
+            raise Unauthorized(f"{self._told} printed a token, certificate or key that is not text.")
+        if not token and not cert and not key:
+            raise Unauthorized(f"{self._told} gave neither a token nor a certificate.")
+        if bool(cert) != bool(key):
+            raise Unauthorized(f"{self._told} gave only one of certificate and key.")
+        authorization = bearer(token, f"credential plugin {self._command}") if token else None
+        proof = Proof(authorization, cert or None, Sensitive(key) if key else None)
+        return proof, self._expiry(status.get("expirationTimestamp"))
+
+    def _expiry(self, text: t.Any) -> dt.datetime | None:
+        if not text:
+            return None
+        try:
+            found = dt.datetime.fromisoformat(str(text))
+        except ValueError as exc:
+            raise Unauthorized(f"{self._told} printed an expirationTimestamp that is no time: {text!r}.") from exc
+        return found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+
+
+def _utc() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def cluster_info(cluster: settings.Settings, ca: str | None) -> dict[str, t.Any]:
+    """What a plugin is told about the cluster it logs in to (the type Cluster of client.authentication.k8s.io/v1)."""
+    told = {key: cluster.text(key) for key in ("server", "tls-server-name", "proxy-url")}
+    info: dict[str, t.Any] = {key: value for key, value in told.items() if value}
+    info |= {key: True for key in ("insecure-skip-tls-verify", "disable-compression") if cluster.flag(key)}
+    if ca:
+        info["certificate-authority-data"] = base64.b64encode(ca.encode()).decode()
+    for extension in cluster.items("extensions"):
+        if extension.text("name") == _EXEC_EXTENSION:
+            info["config"] = extension.revealed().get("extension")
+    return info

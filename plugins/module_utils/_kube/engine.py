@@ -12,25 +12,26 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import typing as t
 
 from .cluster import Cluster
-from .errors import MusterError
+from .deletion import DEFINITION, Mark
+from .errors import Conflict, InvalidInput, MusterError
+from .lease import Lease, holder
 from .objects import LABEL_OWNER, Manifest, Ref, labels_of
 from .order import wave_of, waves
-from .owned import named, owned_objects
+from .owned import owned_objects
 from .pace import SYSTEM_CLOCK, Clock
 from .plan import Step, Wish, make_plan
-from .pool import PARALLEL, OnProgress, Progress, do_all, raise_all, run_all
-from .ready import gone
+from .pool import PARALLEL, OnProgress, Progress, raise_all, run_all
+from .removal import Deletion, by_ref, release, shared_namespaces
 from .report import Change, Report
 from .settled import LABEL_SETTLED, is_settled, settle, unsettle
 from .wait import Predicates, wait_until
-from .write import Writer, holds_data
+from .write import Writer
 
 _ESTABLISHED_TIMEOUT = 60.0
-_DEFINITION = "CustomResourceDefinition"
+_PRUNE_TIMEOUT = 60.0
 
 
 def apply_objects(
@@ -40,6 +41,7 @@ def apply_objects(
     owner: str,
     check: bool,
     namespace: str | None = None,
+    adopt: bool = False,
     force_conflicts: bool = False,
     recreate: bool = False,
     prune: bool = False,
@@ -55,32 +57,149 @@ def apply_objects(
 
     ``predicates`` overrides readiness by kind. The report has the objects as they are at the end.
     """
-    wish = Wish(owner, namespace or cluster.namespace, check, force_conflicts, parallel)
+    objects = list(objects)
+    wish = Wish(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt)
+    writer = Writer(cluster, owner, check, clock, force_conflicts, recreate)
+    run = _Run(cluster, wish, writer, prune, prune_data, on_progress, clock)
     steps = make_plan(cluster, objects, wish)
-    report = Report()
-    writer = Writer(cluster, check, clock, force_conflicts, recreate)
-    refs = [step.ref for step in steps]
-    settled = prune and is_settled(cluster, owner, refs, wish.namespace)
-    _rehearse(writer, steps, wish)
-    if not (check or settled) and any(_joins(step, owner) for step in steps):
-        unsettle(cluster, owner, refs, wish.namespace)
-    _write(writer, steps, report, wish, on_progress, clock)
-    if prune and not settled:
-        _prune(cluster, refs, report, wish, prune_data)
+    if prune and not steps:
+        raise InvalidInput(
+            f"prune with no objects at all would delete everything of {owner}.",
+            hint="Is a condition of a template false, or a file empty? state: absent with this owner is how to remove everything.",
+        )
+    if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
+        with run.lease(wait_timeout) as lease:
+            # Another run may have been at work between our look and the Lease.
+            steps = make_plan(cluster, objects, wish)
+            report = run.carry_out(steps, lease)
+    else:
+        report = run.carry_out(steps, None)
     if wait and not check:
-        waiting = functools.partial(
-            wait_until, cluster, timeout=wait_timeout, predicates=predicates, label_selector=wish.selector,
-            on_progress=on_progress, clock=clock,
-        )  # fmt: skip
-        _wait_ready(waiting, refs, report)
+        _wait_ready(run, steps, report, wait_timeout, predicates)
     report.warnings += cluster.warnings()
     return report
 
 
-def _wait_ready(waiting: t.Callable[..., dict[Ref, Manifest | None]], refs: list[Ref], report: Report) -> None:
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """What is the same for all steps of a call."""
+
+    cluster: Cluster
+    wish: Wish
+    writer: Writer
+    prune: bool
+    prune_data: bool
+    on_progress: OnProgress | None
+    clock: Clock
+
+    def lease(self, patience: float) -> Lease:
+        """To be alone among the runs of this owner."""
+        return Lease(
+            self.cluster,
+            self.wish.owner,
+            self.wish.namespace,
+            patience=patience,
+            on_progress=self.on_progress,
+            clock=self.clock,
+        )
+
+    def carry_out(self, steps: list[Step], lease: Lease | None) -> Report:
+        """Rehearse, write, prune. With a Lease no other run of the owner prunes meanwhile."""
+        report, refs = Report(), [step.ref for step in steps]
+        settled = self.prune and is_settled(self.cluster, self.wish.owner, refs, self.wish.namespace)
+        _rehearse(self.writer, steps, self.wish)
+        joins = not self.wish.check and any(map(self._joins, steps))
+        if joins and not settled:
+            self._forget(refs)
+        _write(self.writer, steps, report, self.wish, self.on_progress, self.clock)
+        if self.prune and not settled:
+            self._prune(steps, report, lease)
+        elif joins and not lease:
+            report.warnings += self._forget_again(refs)
+        return report
+
+    @property
+    def _deletion(self) -> Deletion:
+        mark = Mark(self.wish.owner)
+        return Deletion(self.cluster, mark, self.wish.check, "prune_data", self.prune_data, self.wish.parallel)
+
+    def _forget(self, refs: list[Ref]) -> None:
+        unsettle(self.cluster, self.wish.owner, refs, self.wish.namespace)
+
+    def _forget_again(self, refs: list[Ref]) -> t.Iterator[str]:
+        """A prune that looked before our objects came, and remembers now that there are none, would be wrong."""
+        if holder(self.cluster, self.wish.owner, self.wish.namespace):
+            try:
+                with self.lease(_PRUNE_TIMEOUT):
+                    self._forget(refs)
+            except Conflict as exc:
+                yield f"{exc.message} It may overlook what this run made: run prune again when both are over."
+        else:
+            self._forget(refs)
+
+    def _joins(self, step: Step) -> bool:
+        """Whether the owner gets an object that it does not have yet."""
+        if step.verdict == "unchanged" or not step.ours:
+            return False
+        return step.live is None or labels_of(step.live).get(LABEL_OWNER) != self.wish.owner
+
+    def _leftovers(self, steps: list[Step]) -> tuple[dict[Ref, Manifest], list[str]]:
+        """What carries our label and is not among the steps."""
+        wanted = {step.ref.identity for step in steps}
+        namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.wish.namespace}
+        found, warnings = owned_objects(
+            self.cluster, self.wish.owner, namespaces=namespaces, parallel=self.wish.parallel
+        )
+        left = {
+            ref: item
+            for ref, item in by_ref(found).items()
+            if ref.identity not in wanted and LABEL_SETTLED not in labels_of(item)
+        }
+        return left, warnings
+
+    def _shared(self, refs: list[Ref]) -> list[Ref]:
+        return [ref for ref in shared_namespaces(self.cluster, self.wish.owner) if ref not in refs]
+
+    def _prune(self, steps: list[Step], report: Report, lease: Lease | None) -> None:
+        """Remove what carries our label and is no longer wanted, last wave first; remember when nothing is left over."""
+        refs, uids = [step.ref for step in steps], _uids(steps) | _uids_of(report.objects.values())
+        found, warnings = self._leftovers(steps)
+        shared = self._shared(refs)
+        if lease is None:
+            pruned = dataclasses.replace(self._deletion, check=True).remove(found, uids)
+            if not self.wish.check and (pruned.changed or shared):
+                with self.lease(_PRUNE_TIMEOUT) as taken:  # nothing had to be written so far
+                    return self._prune(steps, report, taken)
+        else:
+            pruned = self._deletion.remove(found, uids)
+        report.merge(pruned)
+        report.warnings += warnings
+        report.changes += release(self.cluster, self.wish.owner, shared, check=self.wish.check)
+        # A run that has nothing to change writes nothing, not even this. Nor does one beside which another may be at work.
+        if report.changed and lease and lease.guarded and not (warnings or pruned.kept):
+            settle(self.cluster, self.wish.owner, refs, self.wish.namespace)
+        return None
+
+
+def _uids(steps: list[Step]) -> set[str]:
+    return _uids_of(step.live for step in steps if step.live)
+
+
+def _uids_of(objects: t.Iterable[Manifest]) -> set[str]:
+    return {item["metadata"]["uid"] for item in objects if item["metadata"].get("uid")}
+
+
+def _wait_ready(run: _Run, steps: list[Step], report: Report, timeout: float, predicates: Predicates | None) -> None:
     """Wait; what was applied is in the error too, if it comes to that."""
+    refs = [step.ref for step in steps]
+    # Where something that is not ours is used as it is, our label does not find all.
+    selector = run.wish.selector if all(step.ours for step in steps) else None
+    known = {ref: found for ref in refs if (found := report.objects.get(ref))}
     try:
-        seen = waiting(refs, known={ref: found for ref in refs if (found := report.objects.get(ref))})
+        seen = wait_until(
+            run.cluster, refs, timeout=timeout, predicates=predicates, known=known, label_selector=selector,
+            on_progress=run.on_progress, clock=run.clock,
+        )  # fmt: skip
     except MusterError as exc:
         exc.details = {**report.result(diff=False), **exc.details}
         raise
@@ -136,7 +255,7 @@ def _rehearse(writer: Writer, steps: list[Step], wish: Wish) -> None:
 def _establish(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:
     """Definitions take a moment to be served, and a later wave may have objects of their kinds."""
     known: dict[Ref, Manifest | None] = {
-        change.ref: found for change, found in results if change.ref.kind == _DEFINITION and change.changed and found
+        change.ref: found for change, found in results if change.ref.kind == DEFINITION and change.changed and found
     }
     if not known:
         return
@@ -145,136 +264,3 @@ def _establish(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None
         spec = (definition or {}).get("spec") or {}
         for version in spec.get("versions") or []:
             writer.cluster.resource(f"{spec['group']}/{version['name']}", spec["names"]["kind"], refresh=True)
-
-
-def _joins(step: Step, owner: str) -> bool:
-    """Whether the owner gets an object that it does not have yet."""
-    return step.verdict != "unchanged" and (step.live is None or labels_of(step.live).get(LABEL_OWNER) != owner)
-
-
-def _prune(cluster: Cluster, refs: list[Ref], report: Report, wish: Wish, prune_data: bool) -> None:
-    """Remove what carries our label and is no longer wanted, last wave first; remember when nothing is left over."""
-    wanted = {ref.identity for ref in refs}
-    namespaces = {ref.namespace for ref in refs if ref.namespace}
-    found, warnings = owned_objects(cluster, wish.owner, namespaces=namespaces, parallel=wish.parallel)
-    leftover = {
-        ref: item
-        for item in found
-        if (ref := named([item])[0]).identity not in wanted and LABEL_SETTLED not in labels_of(item)
-    }
-    pruned = _delete(
-        cluster, leftover, check=wish.check, delete_data=prune_data, option="prune_data", parallel=wish.parallel
-    )
-    report.merge(pruned)
-    report.warnings += warnings
-    # A run that has nothing to change writes nothing, not even this.
-    if report.changed and not (wish.check or warnings or pruned.kept):
-        settle(cluster, wish.owner, refs, wish.namespace)
-
-
-def delete_objects(
-    cluster: Cluster,
-    what: t.Iterable[Manifest | Ref] | str,
-    *,
-    check: bool,
-    namespace: str | None = None,
-    wait: bool = False,
-    wait_timeout: float = 120,
-    delete_data: bool = False,
-    parallel: int = PARALLEL,
-    on_progress: OnProgress | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> Report:
-    """Remove objects, or everything of an owner (given as a string). What is not there is no error, and no request."""
-    if isinstance(what, str):
-        found, warnings = owned_objects(cluster, what, namespaces=[namespace or cluster.namespace], parallel=parallel)
-        live: dict[Ref, Manifest | None] = {named([item])[0]: item for item in found}
-    else:
-        refs = [_placed(cluster, ref, namespace or cluster.namespace) for ref in named(what)]
-        warnings = []
-        live = dict(zip(refs, do_all(cluster.get, refs, parallel=parallel), strict=True))
-    there = {ref: item for ref, item in live.items() if item is not None}
-    wait_gone = functools.partial(
-        wait_until, cluster, timeout=wait_timeout, goal="gone", on_progress=on_progress, clock=clock
-    ) if wait and not check else None  # fmt: skip
-    report = _delete(
-        cluster,
-        there,
-        check=check,
-        delete_data=delete_data,
-        option="delete_data",
-        parallel=parallel,
-        wait_gone=wait_gone,
-    )
-    report.warnings += warnings
-    report.changes += [Change(ref, "unchanged", "is not there") for ref, item in live.items() if item is None]
-    return report
-
-
-def _placed(cluster: Cluster, ref: Ref, namespace: str) -> Ref:
-    resource = cluster.resource(ref.api_version, ref.kind)
-    if resource is None:
-        return ref
-    if not resource.namespaced:
-        return dataclasses.replace(ref, namespace=None)
-    return ref if ref.namespace else dataclasses.replace(ref, namespace=namespace)
-
-
-def _delete(
-    cluster: Cluster, live: dict[Ref, Manifest], *, check: bool, delete_data: bool, option: str, parallel: int,
-    wait_gone: t.Callable[..., t.Any] | None = None,
-) -> Report:  # fmt: skip
-    report = Report()
-
-    def remove(ref: Ref) -> Change:
-        item = live[ref]
-        data = "" if delete_data else _data_of(cluster, ref, item, live)
-        if data:
-            return Change(ref, "kept", f"{data}; {option} deletes it")
-        if item["metadata"].get("deletionTimestamp"):
-            return Change(ref, "unchanged", "is being deleted already")
-        change = Change(ref, "deleted", before={"apiVersion": ref.api_version, "kind": ref.kind,
-                                                "metadata": {"name": ref.name, "namespace": ref.namespace}})  # fmt: skip
-        if not check:
-            # Foreground where somebody waits: the object then stays until all that it made is gone.
-            propagation = "Foreground" if wait_gone else "Background"
-            cluster.delete(ref, dry_run=False, propagation=propagation, uid=item["metadata"].get("uid"))
-        return change
-
-    for wave in waves(live, reverse=True):
-        changes, failures = run_all(remove, wave, parallel=parallel)
-        report.changes += changes
-        raise_all(failures, report.result(diff=False))
-        going = [change.ref for change in changes if change.action != "kept"]
-        if wait_gone and going:
-            _wait_gone(wait_gone, going, report)
-    if report.kept:
-        told = ", ".join(f"{change.ref} ({change.reason.partition(';')[0]})" for change in report.kept)
-        report.warnings.append(f"Kept: {told}. Set {option} to delete.")
-    return report
-
-
-def _data_of(cluster: Cluster, ref: Ref, item: Manifest, going: t.Collection[Ref]) -> str:
-    """What would be lost with the object for good, empty where nothing is."""
-    if holds_data(ref, item):
-        return "holds data"
-    if ref.kind != _DEFINITION:
-        return ""
-    group = ref.name.partition(".")[2]  # a definition is named <plural>.<group>, and all objects of its kind go with it
-    gone_too = {other.identity for other in going}
-    left = [
-        other
-        for api_version, kind, resource in cluster.kinds()
-        if f"{resource.plural}.{api_version.rpartition('/')[0]}" == ref.name and group
-        for other in named(cluster.list_metadata(api_version, kind))
-        if other.identity not in gone_too
-    ]
-    return f"{left[0]} and {len(left) - 1} more objects of its kind exist" if left else ""
-
-
-def _wait_gone(wait_gone: t.Callable[..., t.Any], refs: list[Ref], report: Report) -> None:
-    try:
-        wait_gone(refs, predicates={ref.kind: gone for ref in refs})
-    except MusterError as exc:
-        exc.details = {**report.result(diff=False), **exc.details}
-        raise

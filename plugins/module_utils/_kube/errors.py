@@ -94,13 +94,14 @@ class Conflict(MusterError):
         self,
         message: str,
         *,
-        manager: str = "",
+        managers: t.Sequence[str] = (),
         fields: t.Sequence[str] = (),
         hint: str | None = None,
         ref: Ref | None = None,
     ) -> None:
-        super().__init__(message, hint=hint, ref=ref, details={"manager": manager, "fields": list(fields)})
-        self.manager = manager
+        details = {"manager": ", ".join(managers), "fields": list(fields)}
+        super().__init__(message, hint=hint, ref=ref, details=details)
+        self.managers = list(managers)
         self.fields = list(fields)
 
 

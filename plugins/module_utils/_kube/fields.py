@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import typing as t
 
-from .objects import FIELD_MANAGER, Manifest
+from .objects import Manifest
 from .quantity import canonical
 
 Trie = dict[str, t.Any]
@@ -25,55 +25,83 @@ _NEVER_OWNED = ("apiVersion", "kind")
 _METADATA_OWNED = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
-def owned_fields(live: Manifest, manager: str = FIELD_MANAGER, operation: str = "Apply") -> Trie:
-    """The fieldsV1 of a manager, empty where it has none."""
-    for entry in live.get("metadata", {}).get("managedFields") or []:
-        if entry.get("manager") == manager and entry.get("operation") == operation and not entry.get("subresource"):
+def owned_fields(live: Manifest, manager: str) -> Trie:
+    """The fieldsV1 that a manager applied, empty where it has none."""
+    for entry in _entries(live):
+        if entry.get("manager") == manager and entry.get("operation") == "Apply":
             return entry.get("fieldsV1") or {}
     return {}
 
 
-def unowned(wanted: Manifest, live: Manifest) -> list[str]:
-    """Paths that we want and do not own (any more)."""
-    owned = owned_fields(live)
+def managers(live: Manifest) -> set[str]:
+    """Everybody who set a field of the object itself (not of its status)."""
+    return {str(entry.get("manager")) for entry in _entries(live)}
+
+
+def _entries(live: Manifest) -> list[Manifest]:
+    found = live.get("metadata", {}).get("managedFields") or []
+    return [entry for entry in found if not entry.get("subresource")]
+
+
+def taken_over(live: Manifest, givers: t.Container[str], taker: str) -> list[Manifest]:
+    """``managedFields`` in which what the givers hold is held by the taker, so that its next apply drops what it does not want.
+
+    What ``kubectl apply --server-side`` does with the fields of an earlier client-side apply, which would stay for ever otherwise.
+    """
+    given = [entry for entry in _entries(live) if entry.get("manager") in givers]
+    own = [entry for entry in _entries(live) if (entry.get("manager"), entry.get("operation")) == (taker, "Apply")]
+    rest = [entry for entry in live["metadata"].get("managedFields") or [] if entry not in given and entry not in own]
+    if not given:
+        return [*rest, *own]
+    union: Trie = {}
+    for entry in (*own, *given):
+        union = _united(union, entry.get("fieldsV1") or {})
+    return [*rest, {**(own or given)[0], "manager": taker, "operation": "Apply", "fieldsV1": union}]
+
+
+def _united(one: Trie, other: Trie) -> Trie:
+    return {key: _united(one.get(key) or {}, other.get(key) or {}) for key in {**one, **other}}
+
+
+def unowned(wanted: Manifest, live: Manifest, manager: str) -> list[str]:
+    """Paths that are wanted and that the manager does not own (any more)."""
+    owned = owned_fields(live, manager)
     spec = {key: value for key, value in wanted.items() if key not in (*_NEVER_OWNED, "metadata")}
     metadata = {key: value for key, value in wanted["metadata"].items() if key in _METADATA_OWNED}
     return [*_missing(metadata, owned.get("f:metadata") or {}, "metadata"), *_missing(spec, owned, "")]
 
 
-def holder(live: Manifest, path: str) -> str | None:
-    """Who, other than us, set the field at a path that ``unowned`` gave; None where nobody did."""
+def holder(live: Manifest, path: str, manager: str) -> str | None:
+    """Who, other than the manager, set the field at a path that ``unowned`` gave; None where nobody did."""
     for entry in live.get("metadata", {}).get("managedFields") or []:
-        if entry.get("manager") != FIELD_MANAGER and path in _paths(entry.get("fieldsV1") or {}, ""):
+        if entry.get("manager") != manager and path in _paths(entry.get("fieldsV1") or {}, ""):
             return str(entry.get("manager"))
     return None
 
 
-def owned_keys(live: Manifest, *path: str) -> set[str]:
-    """The keys that we own below a path of maps, such as ``data``."""
-    node = owned_fields(live)
+def owned_keys(live: Manifest, manager: str, *path: str) -> set[str]:
+    """The keys that a manager owns below a path of maps, such as ``metadata`` and ``labels``."""
+    node = owned_fields(live, manager)
     for key in path:
         node = node.get(f"f:{key}") or {}
     return {key[2:] for key in node if key.startswith("f:")}
 
 
-def overlaid(live: Manifest, wanted: Manifest) -> Manifest:
-    """``wanted`` together with the labels and annotations that we own already (for objects that several callers share)."""
-    merged = {**wanted, "metadata": dict(wanted["metadata"])}
-    for part in ("labels", "annotations"):
-        ours = owned_keys(live, "metadata", part)
-        kept = {key: value for key, value in (live["metadata"].get(part) or {}).items() if key in ours}
-        merged["metadata"][part] = {**kept, **(wanted["metadata"].get(part) or {})}
-    return merged
+def differing(live: t.Any, wanted: t.Any, path: str = "") -> t.Iterator[str]:
+    """The paths at which a value that the server completed does not say what is wanted."""
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        for key, value in wanted.items():
+            yield from differing(live.get(key), value, f"{path}.{key}" if path else key)
+    elif isinstance(wanted, list) and isinstance(live, list) and len(live) == len(wanted):
+        for index, value in enumerate(wanted):
+            yield from differing(live[index], value, f"{path}[{index}]")
+    elif canonical(live) != canonical(wanted):
+        yield path
 
 
 def covers(live: t.Any, wanted: t.Any) -> bool:
     """Whether a value that the server completed still says what was wanted."""
-    if isinstance(wanted, dict):
-        return isinstance(live, dict) and all(covers(live.get(key), value) for key, value in wanted.items())
-    if isinstance(wanted, list):
-        return isinstance(live, list) and len(live) == len(wanted) and all(map(covers, live, wanted))
-    return bool(canonical(live) == canonical(wanted))
+    return not any(True for _path in differing(live, wanted))
 
 
 def _missing(wanted: dict[str, t.Any], node: Trie, path: str) -> t.Iterator[str]:

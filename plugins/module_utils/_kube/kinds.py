@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .objects import Manifest, Resource
+from .objects import Manifest, Resource, group_of
 
 _NAMESPACED = {
     "v1": "ConfigMap:configmaps Endpoints:endpoints Event:events LimitRange:limitranges PersistentVolumeClaim:persistentvolumeclaims "
@@ -60,6 +60,22 @@ NEVER_OURS = frozenset({
 })  # fmt: skip
 
 
+# What nobody would miss: Kubernetes makes it from other objects, or it tells of them.
+BYPRODUCTS = frozenset({"Endpoints", "EndpointSlice", "Event", "NodeMetrics", "PodMetrics"})
+
+
+class Kinds(list[tuple[str, str, Resource]]):
+    """Every (apiVersion, kind, resource) that can be listed and deleted. ``unknown``: API groups and versions that could not be asked."""
+
+    def __init__(self, found: t.Iterable[tuple[str, str, Resource]] = (), unknown: t.Iterable[str] = ()) -> None:
+        super().__init__(found)
+        self.unknown = list(unknown)
+
+    def of_definition(self, name: str) -> list[tuple[str, str]]:
+        """(apiVersion, kind) that a CustomResourceDefinition brings; its name is <plural>.<group>."""
+        return [(api, kind) for api, kind, resource in self if f"{resource.plural}.{group_of(api)}" == name]
+
+
 def resources_of(listing: Manifest) -> dict[str, Resource]:
     """kind -> resource of an APIResourceList (``/apis/<group>/<version>``)."""
     return {
@@ -81,3 +97,13 @@ def discovered(aggregated: Manifest) -> t.Iterator[tuple[str, str, Resource]]:
                 if {"list", "delete"} <= set(item.get("verbs") or ()) and kind not in seen:
                     seen.add(kind)
                     yield api_version, kind, Resource(item["resource"], item.get("scope") == "Namespaced")
+
+
+def stale(aggregated: Manifest) -> list[str]:
+    """Group/version of an APIGroupDiscoveryList whose server did not answer when the list was made: what it serves is not known now."""
+    return [
+        f"{(group.get('metadata') or {}).get('name')}/{version.get('version')}"
+        for group in aggregated.get("items") or []
+        for version in group.get("versions") or []
+        if version.get("freshness") == "Stale"
+    ]

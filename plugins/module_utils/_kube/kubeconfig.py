@@ -4,25 +4,40 @@
 
 """Where the cluster is and how to prove who we are: kubeconfig files, exec plugins, tokens, the service account of a pod.
 
+What kubectl does with each setting, and what we do: docs/architecture/clients.md.
+
 Private to the collection.
 """
 
 from __future__ import annotations
 
-import base64
 import dataclasses
+import functools
 import os
 import pathlib
+import re
 import typing as t
+import urllib.parse
 
-from .credentials import Anonymous, Basic, Credentials, Exec, Token, TokenFile
+from .._core.sensitive import Sensitive
+from . import headers, proxy
+from .credentials import Anonymous, Basic, Credentials, Exec, Token, TokenFile, cluster_info
 from .errors import InvalidInput
+from .objects import plain
+from .settings import Settings, expanded, read
 
 Params = t.Mapping[str, t.Any]
 Environment = t.Mapping[str, str]
 
 SERVICE_ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_KUBECONFIG = "~/.kube/config"
+
+_LISTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
+_CONTEXT = ("cluster", "user", "namespace", "extensions")
+_CLUSTER = ("server", "certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify", "tls-server-name",
+            "proxy-url", "disable-compression", "extensions")  # fmt: skip
+_USER = ("client-certificate", "client-certificate-data", "client-key", "client-key-data", "token", "tokenFile", "username",
+         "password", "exec", "auth-provider", "as", "as-uid", "as-groups", "as-user-extra", "extensions")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +52,38 @@ class Connection:
     ca: str | None = None
     """PEM text; None means the authorities that the system trusts."""
     client_cert: str | None = None
-    client_key: str | None = None
+    client_key: Sensitive | None = None
     tls_server_name: str | None = None
-    proxy: str | None = None
-    headers: tuple[tuple[str, str], ...] = ()
+    proxy: proxy.Proxy | None = None
+    headers: headers.Pairs = ()
+
+    @functools.cached_property
+    def url(self) -> urllib.parse.SplitResult:
+        """The server's address, taken apart."""
+        try:
+            url = urllib.parse.urlsplit(self.server)
+            problem = _problem(url, self.server)
+        except ValueError:  # of hosts and ports; the exception may hold a part of a password
+            problem = "host or port is wrong"
+        if problem:
+            shown = "" if re.search("[@?#]", self.server) else f" {self.server!r}"
+            raise InvalidInput(f"The server{shown} ({self.source}) is not the URL of an API server: {problem}.",
+                               hint="It is like https://name:6443.")  # fmt: skip
+        return url
+
+
+def _problem(url: urllib.parse.SplitResult, text: str) -> str | None:
+    """What is wrong with the address of a server. Raises ValueError where the parts are."""
+    if re.search(r"[\x00-\x20\x7f]", text):
+        return "it has spaces or control characters"
+    if url.scheme not in ("http", "https") or not url.hostname:
+        return "it has no scheme and host"
+    if url.username is not None or url.query or url.fragment:
+        return "it has more than scheme, host, port and path"
+    if "%" in url.hostname:
+        return "addresses with a zone are not supported"
+    url.hostname.encode("idna")
+    return "port 0 is none" if url.port == 0 else None
 
 
 def load(params: Params, env: Environment | None = None) -> Connection:
@@ -50,22 +93,37 @@ def load(params: Params, env: Environment | None = None) -> Connection:
         found = Connection(server=str(params["host"]), source="option host")
     else:
         found = _from_files(params, env)
-    return _with_options(found, params)
+    found = _with_options(found, params)
+    _check_privacy(found)
+    return found if found.proxy else dataclasses.replace(found, proxy=proxy.from_environment(found.url, env))
+
+
+def _check_privacy(found: Connection) -> None:
+    if (
+        found.url.scheme == "https"
+        or isinstance(found.credentials, Anonymous)
+        or proxy.is_loopback(found.url.hostname or "")
+    ):
+        return
+    raise InvalidInput(
+        f"The server {found.server} ({found.source}) is asked without TLS, and everybody on the way could read the credentials.",
+        hint="Use https://. kubectl leaves the credentials out, which Muster does not do silently.",
+    )
 
 
 def _from_files(params: Params, env: Environment) -> Connection:
-    given = params.get("kubeconfig")
+    given, context = params.get("kubeconfig"), params.get("context")
     if isinstance(given, dict):
-        return _selected(
-            _absolute(given, pathlib.Path.cwd(), "option kubeconfig"), params.get("context"), "option kubeconfig"
-        )
+        return _selected(_named(given, pathlib.Path.cwd(), "option kubeconfig"), context, "option kubeconfig")
+    if given and not isinstance(given, str | os.PathLike):
+        raise InvalidInput("The option kubeconfig is neither a path nor a mapping.")
     if given:
-        return _from_paths(str(given), params.get("context"), must_exist=True)
+        return _from_paths(str(given), context, must_exist=True)
     if env.get("KUBECONFIG"):
-        return _from_paths(env["KUBECONFIG"], params.get("context"), must_exist=False)
-    default = pathlib.Path(DEFAULT_KUBECONFIG).expanduser()
-    if default.is_file():
-        return _from_paths(str(default), params.get("context"), must_exist=True)
+        return _from_paths(env["KUBECONFIG"], context, must_exist=False)
+    default = expanded(DEFAULT_KUBECONFIG, "default kubeconfig")
+    if _exists(default):
+        return _from_paths(str(default), context, must_exist=True)
     if env.get("KUBERNETES_SERVICE_HOST") and (SERVICE_ACCOUNT / "token").is_file():
         return _in_cluster(env)
     raise InvalidInput(
@@ -83,159 +141,205 @@ def _in_cluster(env: Environment) -> Connection:
         source=f"service account of this pod in {SERVICE_ACCOUNT}",
         credentials=TokenFile(SERVICE_ACCOUNT / "token"),
         namespace=namespace.read_text().strip() if namespace.is_file() else "default",
-        ca=_text(SERVICE_ACCOUNT / "ca.crt", "certificate authority of the service account"),
+        ca=read(SERVICE_ACCOUNT / "ca.crt", "certificate authority of the service account"),
     )
+
+
+Named = dict[str, Settings]
+
+
+@dataclasses.dataclass
+class _Kubeconfig:
+    """The entries of one kubeconfig, or of several, by name."""
+
+    current: str = ""
+    clusters: Named = dataclasses.field(default_factory=dict)
+    contexts: Named = dataclasses.field(default_factory=dict)
+    users: Named = dataclasses.field(default_factory=dict)
+
+    def add(self, other: _Kubeconfig) -> None:
+        """What is not there yet: the first file that has a name wins, as a whole."""
+        self.current = self.current or other.current
+        for plural in _LISTS:
+            mine: Named = getattr(self, plural)
+            setattr(self, plural, {**getattr(other, plural), **mine})
+
+
+def _exists(path: pathlib.Path) -> bool:
+    """Also for a pipe, as a shell's ``<(...)`` makes one. What may not be looked at exists: reading it says why not."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+    except ValueError:  # a NUL byte
+        return False
 
 
 def _from_paths(value: str, context: str | None, *, must_exist: bool) -> Connection:
     """Several files are merged as kubectl does: the first file that has a name wins; missing ones are skipped."""
-    paths = [pathlib.Path(part).expanduser() for part in value.split(os.pathsep) if part]
-    present = [path for path in paths if path.is_file()]
+    paths = [expanded(part, "kubeconfig") for part in value.split(os.pathsep) if part]
+    present = [path for path in paths if _exists(path)]
     if not present or (must_exist and len(present) < len(paths)):
         missing = ", ".join(str(path) for path in paths if path not in present)
         raise InvalidInput(
             f"The kubeconfig {missing} does not exist.",
             hint="Give the path of an existing kubeconfig with the option kubeconfig or the environment variable KUBECONFIG.",
         )
-    merged: dict[str, t.Any] = {}
+    merged = _Kubeconfig()
     for path in present:
-        for key, item in _absolute(_parse(path), path.parent, str(path)).items():
-            if isinstance(item, dict):
-                merged[key] = {**item, **merged.get(key, {})}
-            else:
-                merged[key] = merged.get(key) or item
+        merged.add(_named(_parse(path, alone=len(present) == 1), path.parent, str(path)))
     return _selected(merged, context, os.pathsep.join(str(path) for path in present))
 
 
-def _parse(path: pathlib.Path) -> dict[str, t.Any]:
+def _parse(path: pathlib.Path, *, alone: bool) -> dict[str, t.Any]:
+    """The mapping in a file. One of several may be empty, as one that ``kubectl config`` is to fill."""
     import yaml
 
     try:
         parsed = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    except PermissionError as exc:
-        raise InvalidInput(
-            f"The kubeconfig {path} cannot be read: permission denied.",
-            hint="It must be readable for the user of the task.",
-        ) from exc
-    except yaml.YAMLError as exc:
+    except OSError as exc:
+        raise InvalidInput(f"The kubeconfig {path} cannot be read: {(exc.strerror or str(exc)).lower()}.",
+                           hint="It must be a file that the user of the task may read.") from exc  # fmt: skip
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        raise InvalidInput(
-            f"The kubeconfig {path} is not YAML: {getattr(exc, 'problem', None) or 'cannot be parsed'}{where}."
-        ) from exc
-    if not isinstance(parsed, dict):
+        # What is quoted may be a part of a token.
+        said = re.sub(r"""(['"]).{3,}\1""", "...", getattr(exc, "problem", None) or "cannot be parsed")
+    else:
+        if isinstance(parsed, dict):
+            return t.cast(dict[str, t.Any], plain(parsed))
+        if parsed is None and not alone:
+            return {}
         raise InvalidInput(
             f"The kubeconfig {path} is empty or not a mapping.", hint="A kubeconfig has clusters, contexts and users."
         )
-    return parsed
+    raise InvalidInput(f"The kubeconfig {path} is not YAML: {said}{where}.")
 
 
-_PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-
-
-def _absolute(config: dict[str, t.Any], folder: pathlib.Path, source: str) -> dict[str, t.Any]:
-    """Named lists as maps, and paths as they are meant: relative to the file they are written in."""
-    found: dict[str, t.Any] = {"current-context": config.get("current-context")}
-    for plural, singular in (("clusters", "cluster"), ("contexts", "context"), ("users", "user")):
-        entries = {}
-        for entry in config.get(plural) or []:
-            if not isinstance(entry, dict) or "name" not in entry:
+def _named(config: dict[str, t.Any], folder: pathlib.Path, source: str) -> _Kubeconfig:
+    """The entries by name, with the folder that their paths are relative to."""
+    top = Settings(config, f"the kubeconfig {source}", folder)
+    if top.text("kind") not in ("", "Config"):
+        raise InvalidInput(f"{source} is no kubeconfig, but of kind {top.text('kind')}.")
+    found = _Kubeconfig(current=top.text("current-context"))
+    for plural, singular in _LISTS.items():
+        entries: Named = getattr(found, plural)
+        for item in top.items(plural):
+            name = item.text("name")
+            if not name:
                 raise InvalidInput(f"The kubeconfig {source} has an entry without a name in {plural}.")
-            value = dict(entry.get(singular) or {})
-            for key in _PATHS:
-                if value.get(key):
-                    value[key] = str(folder / pathlib.Path(value[key]).expanduser())
-            entries[entry["name"]] = {**value, "folder": folder}
-        found[plural] = entries
+            if name in entries:
+                raise InvalidInput(f"The kubeconfig {source} has {singular} {name!r} twice.")
+            values = item.revealed().get(singular)
+            entries[name] = Settings(values, f"{singular} {name!r} of the kubeconfig {source}", folder)
     return found
 
 
-def _selected(config: dict[str, t.Any], context_name: str | None, source: str) -> Connection:
-    name = context_name or config.get("current-context")
+def _selected(config: _Kubeconfig, context_name: str | None, source: str) -> Connection:
+    name = context_name or config.current
     if not name:
         raise InvalidInput(
             f"The kubeconfig {source} has no current-context.", hint="Choose one with the option context."
         )
-    context = _entry(config, "contexts", name, source)
-    cluster = _entry(config, "clusters", context.get("cluster"), source)
-    user = _entry(config, "users", context["user"], source) if context.get("user") else {}
-    if not cluster.get("server"):
-        raise InvalidInput(f"Cluster {context.get('cluster')} of the kubeconfig {source} has no server.")
-    verify = not cluster.get("insecure-skip-tls-verify")
-    ca = _pem(cluster, "certificate-authority")
+    context = _entry(config.contexts, "context", name, source)
+    context.only(*_CONTEXT)
+    cluster = _entry(config.clusters, "cluster", context.text("cluster"), source)
+    cluster.only(*_CLUSTER)
+    user = Settings({}, "no user", context.folder)
+    if "user" in context:
+        user = _entry(config.users, "user", context.text("user"), source)
+        user.only(*_USER)
+    if "server" not in cluster:
+        raise InvalidInput(f"{cluster.where} has no server.")
+    key = user.pem("client-key")
+    ca = cluster.pem("certificate-authority")
+    if ca and cluster.flag("insecure-skip-tls-verify"):
+        raise InvalidInput(f"{cluster.where} has both a certificate-authority and insecure-skip-tls-verify.",
+                           hint="Leave out insecure-skip-tls-verify; kubectl refuses both together, too.")  # fmt: skip
     return Connection(
-        server=str(cluster["server"]),
+        server=cluster.text("server"),
         source=source,
-        credentials=_credentials(user, cluster, source),
-        namespace=context.get("namespace") or "default",
-        verify=verify,
+        credentials=_credentials(user, cluster, ca),
+        namespace=context.text("namespace") or "default",
+        verify=not cluster.flag("insecure-skip-tls-verify"),
         ca=ca,
-        client_cert=_pem(user, "client-certificate"),
-        client_key=_pem(user, "client-key"),
-        tls_server_name=cluster.get("tls-server-name"),
-        proxy=cluster.get("proxy-url"),
-        headers=_impersonation(user.get("as"), user.get("as-groups") or ()),
+        client_cert=user.pem("client-certificate"),
+        client_key=Sensitive(key) if key else None,
+        tls_server_name=cluster.text("tls-server-name") or None,
+        proxy=proxy.parse(cluster.text("proxy-url"), f"proxy-url of {cluster.where}")
+        if "proxy-url" in cluster
+        else None,
+        headers=_impersonation(user),
     )
 
 
-def _entry(config: dict[str, t.Any], plural: str, name: str | None, source: str) -> dict[str, t.Any]:
-    entries = config.get(plural) or {}
+def _entry(entries: Named, singular: str, name: str, source: str) -> Settings:
     if name not in entries:
         there = ", ".join(sorted(entries)) or "none"
-        raise InvalidInput(f"The kubeconfig {source} has no {plural[:-1]} {name!r}; it has: {there}.")
-    return t.cast(dict[str, t.Any], entries[name])
+        raise InvalidInput(f"The kubeconfig {source} has no {singular} {name!r}; it has: {there}.")
+    return entries[name]
 
 
-def _credentials(user: dict[str, t.Any], cluster: dict[str, t.Any], source: str) -> Credentials:
-    if user.get("tokenFile"):
-        return TokenFile(pathlib.Path(user["tokenFile"]))
-    if user.get("token"):
-        return Token(str(user["token"]))
-    if user.get("exec"):
-        return Exec(user["exec"], folder=user["folder"], cluster=cluster)
-    if user.get("username"):
-        return Basic(str(user["username"]), str(user.get("password") or ""))
-    if user.get("auth-provider"):
-        raise InvalidInput(
-            f"The kubeconfig {source} uses auth-provider {user['auth-provider'].get('name')!r}, which Kubernetes removed in 1.26.",
-            hint="Write the kubeconfig again with a credential plugin (exec), as gcloud, aws and kubelogin do.",
-        )
+def _credentials(user: Settings, cluster: Settings, ca: str | None) -> Credentials:
+    if "auth-provider" in user:
+        name = user.inner("auth-provider").text("name")
+        raise InvalidInput(f"{user.where} uses auth-provider {name!r}, which Muster does not have; Kubernetes removed most in 1.26.",
+                           hint="Write the kubeconfig again with a credential plugin (exec), as gcloud, aws and kubelogin do.")  # fmt: skip
+    token, path = user.secret("token"), user.path("tokenFile")
+    basic = "username" in user or "password" in user
+    if basic and (token or path):
+        raise InvalidInput(f"{user.where} has a token, and user name and password.", hint="kubectl refuses that, too.")
+    if path:
+        return TokenFile(path)
+    if token:
+        return Token(token, user.where)
+    if "exec" in user:
+        return Exec(user.inner("exec"), cluster_info(cluster, ca))
+    if basic:
+        return Basic(user.text("username"), user.secret("password"))
     return Anonymous()
+
+
+def _impersonation(user: Settings) -> headers.Pairs:
+    name, groups = user.text("as"), user.texts("as-groups")
+    uid, extra = user.text("as-uid"), user.lists("as-user-extra")
+    if name:
+        return headers.impersonation(name, groups, uid, extra)
+    if groups or uid or extra:
+        raise InvalidInput(f"{user.where} has as-groups, as-uid or as-user-extra, but no as.")
+    return ()
 
 
 def _with_options(found: Connection, params: Params) -> Connection:
     """Options win over the kubeconfig."""
     changes: dict[str, t.Any] = {}
-    if params.get("host"):
-        changes["server"] = str(params["host"])
+    if params.get("host") and found.source != "option host":
+        # The name in the certificate was that of the other server; kubectl's --server does the same.
+        changes |= {
+            "server": str(params["host"]),
+            "source": f"option host with {found.source}",
+            "tls_server_name": None,
+        }
     if params.get("api_key"):
-        changes["credentials"] = Token(str(params["api_key"]))
+        changes["credentials"] = Token(Sensitive(str(params["api_key"])), "option api_key")
     elif params.get("username"):
-        changes["credentials"] = Basic(str(params["username"]), str(params.get("password") or ""))
+        changes["credentials"] = Basic(str(params["username"]), Sensitive(str(params.get("password") or "")))
     for option, field in (("ca_cert", "ca"), ("client_cert", "client_cert"), ("client_key", "client_key")):
         if params.get(option):
-            changes[field] = _text(pathlib.Path(params[option]).expanduser(), f"option {option}")
+            changes[field] = read(expanded(str(params[option]), f"option {option}"), f"option {option}")
+    if "client_key" in changes:
+        changes["client_key"] = Sensitive(changes["client_key"])
+    if "ca" in changes:
+        changes["verify"] = True  # whatever the kubeconfig says; as kubectl's --certificate-authority
     if params.get("validate_certs") is not None:
         changes["verify"] = bool(params["validate_certs"])
     if params.get("proxy"):
-        changes["proxy"] = str(params["proxy"])
-    if params.get("impersonate_user"):
-        changes["headers"] = _impersonation(params["impersonate_user"], params.get("impersonate_groups") or ())
+        changes["proxy"] = proxy.parse(str(params["proxy"]), "option proxy")
+    user, groups = params.get("impersonate_user"), params.get("impersonate_groups") or ()
+    if groups and not user:
+        raise InvalidInput(
+            "impersonate_groups needs impersonate_user.", hint="Kubernetes acts as groups only with a user."
+        )
+    if user:
+        changes["headers"] = headers.impersonation(str(user), [str(group) for group in groups], "", {})
     return dataclasses.replace(found, **changes)
-
-
-def _impersonation(user: str | None, groups: t.Iterable[str]) -> tuple[tuple[str, str], ...]:
-    return (("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)) if user else ()
-
-
-def _pem(entry: dict[str, t.Any], key: str) -> str | None:
-    if entry.get(f"{key}-data"):
-        return base64.b64decode(entry[f"{key}-data"]).decode()
-    return _text(pathlib.Path(entry[key]), f"{key} of the kubeconfig") if entry.get(key) else None
-
-
-def _text(path: pathlib.Path, what: str) -> str:
-    try:
-        return path.read_text()
-    except OSError as exc:
-        raise InvalidInput(f"The file {path} ({what}) cannot be read: {exc.strerror or exc}.") from exc

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import hashlib
 import typing as t
 
 Manifest = dict[str, t.Any]
 
 FIELD_MANAGER = "muster"
-"""One stable name: the API server caps the number of managers per object, and ownership is how we see drift."""
+"""Of objects that were applied before every owner had a field manager of its own, and of patches of single fields."""
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_OWNER = "muster.ml/owner"
 ANNOTATION_APPLIED = "muster.ml/applied"
-"""Digest of what was asked for last time (without any secret value)."""
+"""VERSION:DIGEST:PLACE of what was asked for last time: its digest (without any secret value), and for whom and where it was made."""
 ANNOTATION_NOT_KEPT = "muster.ml/not-kept"
 """Fields that were asked for and that this API server did not keep."""
 ANNOTATION_GENERATED = "muster.ml/generated"
@@ -88,6 +89,26 @@ def ref_of(manifest: Manifest) -> Ref:
     """The reference of an object that has at least apiVersion, kind and metadata.name."""
     metadata = manifest["metadata"]
     return Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace") or None)
+
+
+def manager_of(owner: str) -> str:
+    """The field manager of an owner. One for each, so that the API server itself tells two owners who want the same field apart.
+
+    Stable, because ownership is how we see drift, and because the server caps the number of managers per object. At most 128 characters.
+    """
+    return f"{FIELD_MANAGER}:{owner}"
+
+
+def place_mark(owner: str, ref: Ref) -> str:
+    """Short digest of an owner and a place. An object with it at another place is a copy, or the same one under another name."""
+    return hashlib.sha256("\n".join((owner, *ref.identity)).encode()).hexdigest()[:12]
+
+
+def made_for(manifest: Manifest, owner: str) -> bool:
+    """Whether the object's own record says that it was made for this owner at this very place."""
+    return annotations_of(manifest).get(ANNOTATION_APPLIED, "").rpartition(":")[2] == place_mark(
+        owner, ref_of(manifest)
+    )
 
 
 def labels_of(manifest: Manifest) -> dict[str, str]:

@@ -33,7 +33,7 @@ _BINDINGS = frozenset({"ClusterRoleBinding", "RoleBinding"})
 # Their servers are workloads of the same list: before those run, nothing that passes a webhook would be admitted.
 _SERVED_BY_WORKLOADS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService"})
 
-# Objects that hold what cannot be made again. Secrets are data where muster generated their keys; see engine.holds_data.
+# Objects that hold what cannot be made again. Secrets are data where muster generated their keys; see deletion.holds_data.
 DATA_KINDS = frozenset({("", "PersistentVolumeClaim"), ("", "PersistentVolume"), ("", "Namespace")})
 
 

@@ -9,53 +9,79 @@ Private to the collection.
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
 from .cluster import Cluster
-from .errors import Forbidden
-from .fields import owned_fields
-from .kinds import NEVER_OURS
-from .objects import LABEL_OWNER, Manifest, Ref, Resource, ref_of
+from .deletion import DEFINITION, was_applied
+from .errors import Forbidden, MusterError, NotFound, ServerError, Unreachable
+from .kinds import NEVER_OURS, Kinds
+from .objects import LABEL_OWNER, Manifest, Ref, Resource, made_for, ref_of
+from .order import BUILT_IN_GROUPS
 from .pool import do_all
+
+_UNLISTED = 10.0
+"""Seconds for kinds of an aggregated API to be listed: its server may be down for long, and all else must not wait for it."""
 
 
 def owned_objects(
     cluster: Cluster, owner: str, *, namespaces: t.Collection[str] = (), parallel: int
 ) -> tuple[list[Manifest], list[str]]:
-    """Metadata of the owner's objects, and warnings about what could not be listed.
+    """Metadata of what carries the owner's label, each object once, and warnings about what could not be looked at.
 
-    Controllers copy labels (a Service's go to its EndpointSlices), so only what we applied ourselves counts.
+    Controllers copy labels (a Service's go to its EndpointSlices): what has an owner of Kubernetes' own and was not applied is left out.
     """
-    served = [found for found in cluster.kinds() if found[1] not in NEVER_OURS]
-    listings = do_all(lambda found: _listed(cluster, found, owner, namespaces), served, parallel=parallel)
-    objects: dict[tuple[str, str, str, str], Manifest] = {}
-    warnings: list[str] = []
-    for items, warning in listings:
-        objects.update({ref_of(item).identity: item for item in items if owned_fields(item)})
-        warnings += warning
+    kinds = cluster.kinds()
+    served = [found for found in kinds if found[1] not in NEVER_OURS]
+    look = functools.partial(_listed, cluster, owner=owner, namespaces=namespaces)
+    listings = do_all(look, served, parallel=parallel)
+    warnings = [*_unserved(cluster, kinds), *dict.fromkeys(text for _items, texts in listings for text in texts)]
+    objects: dict[str, Manifest] = {}
+    for items, _texts in listings:
+        for item in items:
+            if was_applied(item, owner) or not item["metadata"].get("ownerReferences"):
+                # An API may show an object of another one under a name of its own (OpenShift's Project is a Namespace): same uid.
+                key = item["metadata"].get("uid") or str(ref_of(item).identity)
+                if key not in objects or made_for(item, owner):
+                    objects[key] = item
     return list(objects.values()), warnings
 
 
+def _unserved(cluster: Cluster, kinds: Kinds) -> t.Iterator[str]:
+    """What may hold objects of the owner and cannot be listed, because the API server does not serve its kind now."""
+    for name in kinds.unknown:
+        yield f"Objects of {name} are left out: the server behind that API does not answer."
+    try:
+        definitions = cluster.list_metadata("apiextensions.k8s.io/v1", DEFINITION)
+    except MusterError:  # who may not see definitions has to trust in discovery
+        return
+    for name in sorted(item["metadata"]["name"] for item in definitions):
+        if not kinds.of_definition(name):
+            yield f"Objects of {name} are left out: the definition is there, and its kind is not served now."
+
+
 def _listed(
-    cluster: Cluster, found: tuple[str, str, Resource], owner: str, namespaces: t.Collection[str]
+    cluster: Cluster, found: tuple[str, str, Resource], *, owner: str, namespaces: t.Collection[str]
 ) -> tuple[list[Manifest], list[str]]:
     api_version, kind, resource = found
     selector = f"{LABEL_OWNER}={owner}"
+    within = None if Ref(api_version, kind, "").group in BUILT_IN_GROUPS else _UNLISTED
     try:
-        return cluster.list_metadata(api_version, kind, None, selector), []
+        return cluster.list_metadata(api_version, kind, None, selector, within=within), []
     except Forbidden as exc:
         if not resource.namespaced:
             return [], [f"Objects of kind {kind} are left out: {exc.message}"]
+    except (NotFound, ServerError, Unreachable) as exc:
+        if within is None:
+            raise
+        return [], [f"Objects of kind {kind} are left out: {exc.message}"]
     items: list[Manifest] = []
-    warnings = []
-    for namespace in namespaces:  # a user with rights in some namespaces only
+    warnings = [
+        f"Only namespaces {', '.join(sorted(namespaces))} were looked at: the user may not list objects of all namespaces."
+    ]
+    for namespace in namespaces:
         try:
             items += cluster.list_metadata(api_version, kind, namespace, selector)
         except Forbidden as exc:
             warnings.append(f"Objects of kind {kind} in namespace {namespace} are left out: {exc.message}")
     return items, warnings
-
-
-def named(what: t.Iterable[Manifest | Ref]) -> list[Ref]:
-    """References of objects that are given as manifests or as references."""
-    return [item if isinstance(item, Ref) else ref_of(item) for item in what]

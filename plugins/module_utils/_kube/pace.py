@@ -72,7 +72,8 @@ class Patience:
     def again(self, *, limit: float, retry_after: float | None = None) -> bool:
         """Wait and say True, or False where the limit is reached."""
         self._tries += 1
-        pause = retry_after if retry_after is not None else min(0.1 * 2**self._tries, 3.0)
+        # Also one who says "at once" is not asked without a pause: it would be asked as fast as it answers.
+        pause = max(retry_after, 0.1) if retry_after is not None else min(0.1 * 2**self._tries, 3.0)
         if self._clock.monotonic() + pause - self._started > limit:
             return False
         self._clock.sleep(pause)

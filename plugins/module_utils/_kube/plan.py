@@ -19,12 +19,15 @@ from .errors import Conflict, Forbidden, MissingKind, NotFound, Terminating
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_NOT_KEPT,
+    FIELD_MANAGER,
     LABEL_MANAGED_BY,
     LABEL_OWNER,
     Manifest,
     Ref,
     annotations_of,
     labels_of,
+    made_for,
+    manager_of,
     ref_of,
 )
 from .order import promised_kinds
@@ -37,12 +40,19 @@ _WORTH_A_LIST = 5
 """From so many objects of a kind in a namespace on, one list is cheaper than a request for each."""
 _LONGEST_LIST = 2000
 
-_BOOKKEEPING = (LABEL_MANAGED_BY, LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
+_BOOKKEEPING = (LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
+_TOLD = 5
+"""Of many fields that differ, so many are named."""
+KUBECTL_APPLY = "kubectl-client-side-apply"
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What is to be done about one object. ``unborn``: the server cannot be asked yet, because this run makes its namespace or kind."""
+    """What is to be done about one object.
+
+    ``unborn``: the server cannot be asked yet, because this run makes its namespace or kind. ``takes``: field managers whose fields
+    become ours with the object. ``ours`` is False where an object that was there is used as it is, or shared with its owner.
+    """
 
     ref: Ref
     wanted: Manifest
@@ -50,6 +60,8 @@ class Step:
     verdict: Verdict
     reason: str = ""
     unborn: bool = False
+    takes: tuple[str, ...] = ()
+    ours: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +73,11 @@ class Wish:
     check: bool
     force_conflicts: bool = False
     parallel: int = PARALLEL
+    adopt: bool = False
+
+    @property
+    def manager(self) -> str:
+        return manager_of(self.owner)
 
     @property
     def selector(self) -> str:
@@ -147,10 +164,10 @@ def _read_of_others(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, 
 
 
 def _names(cluster: Cluster, group: Group) -> set[str] | None:
-    """The names of all objects of a kind in a namespace; None where there are too many, or a policy lets us see only our own."""
+    """The names of all objects of a kind in a namespace; None where there are too many, or they cannot be listed."""
     try:
         listing = cluster.list_metadata(*group, limit=_LONGEST_LIST)
-    except Forbidden:
+    except (Forbidden, NotFound):
         return None
     return None if listing.partial else {item["metadata"]["name"] for item in listing}
 
@@ -182,13 +199,13 @@ class _Namespaces:
         refs = [ref_of(manifest) for manifest in wanted]
         names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
-        found = do_all(cluster.get, asked, parallel=wish.parallel)
-        self._found: dict[str | None, Manifest | None] = {
-            ref.name: item for ref, item in zip(asked, found, strict=True)
-        }
+        found, forbidden = run_all(lambda ref: (ref.name, cluster.get(ref)), asked, parallel=wish.parallel)
+        # Who may work in a namespace need not have the right to read it: then the server says so where it is not there.
+        raise_all([exc for exc in forbidden if not isinstance(exc, Forbidden)])
+        self._found: dict[str | None, Manifest | None] = dict(found)
 
     def there(self, name: str | None) -> bool:
-        """True also where nobody asked: something of ours was found in it."""
+        """True also where nobody asked (something of ours was found in it), or nobody may ask."""
         return name not in self._found or self._found[name] is not None
 
     def terminating(self, name: str | None) -> bool:
@@ -224,64 +241,92 @@ def _held_by(live: Manifest) -> str:
 def decide(wanted: Manifest, live: Manifest, wish: Wish) -> Step:
     """Compare an object that exists with what is wanted. See fields.py for why this needs no values."""
     ref = ref_of(wanted)
+    redact.seal(live, like=wanted)
     owner = labels_of(live).get(LABEL_OWNER)
     if owner and owner != wish.owner:
         if ref.kind == "Namespace":
-            return _shared(wanted, live, owner)
+            return _shared(wanted, live, owner, wish)
         if not wish.force_conflicts:
-            raise Conflict(f"{ref} belongs to {owner}, not to {wish.owner}.", ref=ref, manager=owner,
+            raise Conflict(f"{ref} belongs to {owner}, not to {wish.owner}.", ref=ref, managers=[owner],
                            hint="Give the object another name, or take it over with force_conflicts.")  # fmt: skip
-        return Step(ref, wanted, live, "update", f"taken over from {owner}")
-    if not owner:
-        return Step(ref, wanted, live, "update", "existed already; adopted")
-    if annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(wanted)[ANNOTATION_APPLIED]:
-        return Step(ref, wanted, live, "update", "the definition changed")
+        return Step(
+            ref, wanted, live, "update", f"taken over from {owner}", takes=_former(live, wish, manager_of(owner))
+        )
+    if not owner and not made_for(live, wish.owner):
+        return _adopted(wanted, live, wish)
+    takes = _former(live, wish)
+    if takes or annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(wanted)[ANNOTATION_APPLIED]:
+        return Step(ref, wanted, live, "update", "the definition changed", takes=takes)
     not_kept = annotations_of(live).get(ANNOTATION_NOT_KEPT)
-    lost = [path for path in fields.unowned(wanted, live) if path not in (not_kept or "").split("\n")]
+    lost = [path for path in fields.unowned(wanted, live, wish.manager) if path not in (not_kept or "").split("\n")]
     if lost:
-        return Step(ref, _remembering(wanted, not_kept), live, "update", _drift(live, lost))
-    if any(not _same_secrets(wanted, live, path) for path in redact.sensitive_paths(wanted)):
+        return Step(ref, _remembering(wanted, not_kept), live, "update", _drift(live, lost, wish))
+    if not redact.same_secrets(wanted, live):
         return Step(ref, wanted, live, "update", "secret values changed")
     return Step(ref, wanted, live, "unchanged")
+
+
+def _former(live: Manifest, wish: Wish, *more: str) -> tuple[str, ...]:
+    """Managers under which this owner's fields, or those that it takes over, were applied before."""
+    there = fields.managers(live)
+    return tuple(manager for manager in (FIELD_MANAGER, *more) if manager in there and manager != wish.manager)
+
+
+def _adopted(wanted: Manifest, live: Manifest, wish: Wish) -> Step:
+    """What somebody else made is used as it is where it says all that is wanted, and becomes ours only by its own word."""
+    ref = ref_of(wanted)
+    if wish.adopt:
+        return Step(ref, wanted, live, "update", "existed already; adopted", takes=_former(live, wish, KUBECTL_APPLY))
+    differ = list(fields.differing(live, _asked_for(wanted)))
+    if not differ:
+        return Step(
+            ref, wanted, live, "unchanged", "existed already, as it is wanted; it stays somebody else's", ours=False
+        )
+    more = f" and {len(differ) - _TOLD} more fields" if len(differ) > _TOLD else ""
+    raise Conflict(
+        f"{ref} exists already, was not made by Muster, and differs in {', '.join(differ[:_TOLD])}{more}.",
+        ref=ref, fields=differ, managers=sorted(fields.managers(live)),
+        hint="Give the object another name; or adopt: true makes it Muster's: it is changed, and goes with its owner.",
+    )  # fmt: skip
+
+
+def _asked_for(wanted: Manifest) -> Manifest:
+    """What the user asked for: without our bookkeeping, which somebody else's object cannot have."""
+    metadata = {key: value for key, value in wanted["metadata"].items() if key not in ("labels", "annotations")}
+    for part in ("labels", "annotations"):
+        asked = {key: value for key, value in (wanted["metadata"].get(part) or {}).items() if not _ours(key, value)}
+        if asked:
+            metadata[part] = asked
+    return {**wanted, "metadata": metadata}
+
+
+def _ours(key: str, value: t.Any) -> bool:
+    return key in _BOOKKEEPING or (key, value) == (LABEL_MANAGED_BY, FIELD_MANAGER)
 
 
 def _remembering(wanted: Manifest, not_kept: str | None) -> Manifest:
     return with_annotation(wanted, ANNOTATION_NOT_KEPT, not_kept) if not_kept else wanted
 
 
-def _shared(wanted: Manifest, live: Manifest, owner: str) -> Step:
-    """A namespace has one owner; others may add labels and annotations to it, and leave the rest alone."""
-    ref = ref_of(wanted)
-    differs = [
+def _shared(wanted: Manifest, live: Manifest, owner: str, wish: Wish) -> Step:
+    """A namespace has one owner; another one has its own labels and annotations on it, under a field manager of its own."""
+    ref, asked = ref_of(wanted), _asked_for(wanted)
+    lost = fields.unowned(asked, live, wish.manager)
+    surplus = [
         f"metadata.{part}.{key}"
         for part in ("labels", "annotations")
-        for key, value in (wanted["metadata"].get(part) or {}).items()
-        if key not in _BOOKKEEPING and (live["metadata"].get(part) or {}).get(key) != value
+        for key in fields.owned_keys(live, wish.manager, "metadata", part) - set(asked["metadata"].get(part) or {})
     ]
-    if not differs:
-        return Step(ref, wanted, live, "unchanged", f"belongs to {owner}")
-    merged = fields.overlaid(live, wanted)
-    for part in ("labels", "annotations"):
-        held = live["metadata"].get(part) or {}
-        merged["metadata"][part].update({key: held[key] for key in _BOOKKEEPING if key in held})
-    return Step(ref, merged, live, "update", f"{', '.join(differs)} added; belongs to {owner}")
+    if not lost and not surplus:
+        return Step(ref, asked, live, "unchanged", f"belongs to {owner}", ours=False)
+    told = [*(f"{path} added" for path in lost), *(f"{path} removed" for path in surplus)]
+    return Step(ref, asked, live, "update", f"{', '.join(told)}; belongs to {owner}", ours=False)
 
 
-def _drift(live: Manifest, lost: list[str]) -> str:
+def _drift(live: Manifest, lost: list[str], wish: Wish) -> str:
     told = []
     for path in lost[:3]:
-        manager = fields.holder(live, path)
+        manager = fields.holder(live, path, wish.manager)
         told.append(f"{path} was changed by {manager}" if manager else f"{path} was removed")
     more = f" and {len(lost) - 3} more fields" if len(lost) > 3 else ""
     return ", ".join(told) + more
-
-
-def _same_secrets(wanted: Manifest, live: Manifest, path: tuple[str, ...]) -> bool:
-    """Secret values are in no digest, so compare them themselves, and the set of keys that we own."""
-    wish, held = redact.at(wanted, path), redact.at(live, path)
-    if wish is None:
-        return not fields.owned_keys(live, *path)
-    if not isinstance(wish, dict):
-        return bool(wish == held)
-    have = held if isinstance(held, dict) else {}
-    return fields.owned_keys(live, *path) <= set(wish) and all(have.get(key) == value for key, value in wish.items())

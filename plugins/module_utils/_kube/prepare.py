@@ -14,6 +14,7 @@ import hashlib
 import json
 import typing as t
 
+from .._core.sensitive import Sensitive, revealed
 from . import quantity, redact
 from .objects import (
     ANNOTATION_APPLIED,
@@ -24,12 +25,15 @@ from .objects import (
     Manifest,
     annotations_of,
     copied,
+    labels_of,
+    place_mark,
+    ref_of,
 )
 
 # Set by the server. They come with objects that were read from a cluster or made by a generator, and mean nothing in a wish.
 _SERVER_METADATA = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
                     "resourceVersion", "selfLink", "uid")  # fmt: skip
-_DIGEST_VERSION = "1"
+_DIGEST_VERSION = "2"
 
 
 def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
@@ -58,21 +62,23 @@ def prepared(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str
         metadata.setdefault("namespace", namespace)
     else:
         metadata.pop("namespace", None)
-    metadata["labels"] = {**(metadata.get("labels") or {}), LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner}
+    # Who manages an object is said by whoever wrote it; LABEL_OWNER is how we find what is ours.
+    metadata["labels"] = {LABEL_MANAGED_BY: FIELD_MANAGER, **(metadata.get("labels") or {}), LABEL_OWNER: owner}
     if wanted.get("kind") == "Secret":
         _encode(wanted)
-    return sealed(wanted)
+    return recorded(redact.seal(wanted))
 
 
-def sealed(wanted: Manifest) -> Manifest:
-    """The object with the digest of what it asks for as an annotation."""
+def recorded(wanted: Manifest) -> Manifest:
+    """The object with the record of what it asks for, for whom and where, as an annotation."""
     annotations = {
         key: value
         for key, value in annotations_of(wanted).items()
         if key not in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
     }
     bare = {**wanted, "metadata": {**wanted["metadata"], "annotations": annotations}}
-    return with_annotation(bare, ANNOTATION_APPLIED, digest(bare))
+    place = place_mark(labels_of(wanted)[LABEL_OWNER], ref_of(wanted))
+    return with_annotation(bare, ANNOTATION_APPLIED, f"{digest(bare)}:{place}")
 
 
 def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
@@ -83,15 +89,18 @@ def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
 
 def digest(wanted: Manifest) -> str:
     """Tells two wishes apart. No secret value goes into it, because annotations are shown freely."""
-    secret = redact.sensitive_paths(wanted)
-    public = redact.without(wanted, secret) if secret else wanted
-    text = json.dumps(quantity.with_canonical_quantities(public), sort_keys=True, separators=(",", ":"), default=str)
+    public = quantity.with_canonical_quantities(wanted)
+    text = json.dumps(public, sort_keys=True, separators=(",", ":"), default=_public)
     return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
+
+
+def _public(value: t.Any) -> t.Any:
+    return None if isinstance(value, Sensitive) else str(value)
 
 
 def _encode(secret: Manifest) -> None:
     """``stringData`` is write-only and would never be found again; ``data`` is what the server makes of it."""
     plain = secret.pop("stringData", None) or {}
-    encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
+    encoded = {key: base64.b64encode(str(revealed(value)).encode()).decode() for key, value in plain.items()}
     if encoded or secret.get("data") is not None:
         secret["data"] = {**(secret.get("data") or {}), **encoded}

@@ -2,72 +2,177 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keep secret values out of everything that is shown or stored beside them.
+"""Which values of an object are secret: the ``data`` of a Secret, and whatever the annotation ``muster.ml/sensitive`` names.
 
-Secret values are the ``data`` of a Secret and whatever the annotation ``muster.ml/sensitive`` names (dotted paths, comma separated).
+``seal`` puts each of them into a Sensitive, which nothing can print. It is called where objects come in: from the user (prepare.py) and
+from the API server (client.py).
 
 Private to the collection.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import base64
 import json
-import secrets
+import re
 import typing as t
 
-from .objects import Manifest, annotations_of, copied
+from .._core.sensitive import Sensitive, revealed
+from .objects import Manifest, annotations_of
 
 ANNOTATION_SENSITIVE = "muster.ml/sensitive"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
-# Of this process alone: equal values look equal within one run, and a stored log is of no use for guessing.
-_KEY = secrets.token_bytes(32)
+Path = tuple[str, ...]
+EVERY = "*"
+
+# One step of a path as kubectl's JSONPath writes it: .key, .key\\.with\\.dots, ['any key'], [0], [*]; or the comma between two paths.
+_STEP = re.compile(
+    r"\s*(?P<comma>,)\s*|\.?(?P<key>(?:\\.|[^\s.,\[\]\\])+)|\[(?P<index>\d+|\*)\]|\['(?P<quoted>[^']*)'\]"
+)
+_SHORTEST = 3
+"""Characters of a secret value that is looked for in what a server says; shorter ones are in every second word."""
 
 
-def sensitive_paths(manifest: Manifest) -> list[tuple[str, ...]]:
-    """Where secret values are in this object."""
-    marked = annotations_of(manifest).get(ANNOTATION_SENSITIVE, "")
-    paths = [tuple(part.strip().split(".")) for part in marked.split(",") if part.strip()]
-    return [("data",), ("stringData",), *paths] if manifest.get("kind") == "Secret" else paths
-
-
-def at(value: t.Any, path: tuple[str, ...]) -> t.Any:
-    """The value at a path, None where there is none."""
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def without(manifest: Manifest, paths: list[tuple[str, ...]]) -> Manifest:
-    """A copy in which each secret value is replaced by nothing; the names of its keys stay."""
-    return _replaced(manifest, paths, lambda _value: None)
-
-
-def redacted(manifest: Manifest) -> Manifest:
-    """A copy that may be shown: secret values as fingerprints."""
-    shown = _replaced(manifest, sensitive_paths(manifest), fingerprint)
-    if _LAST_APPLIED in annotations_of(shown) and sensitive_paths(manifest):
-        shown["metadata"]["annotations"][_LAST_APPLIED] = fingerprint(annotations_of(shown)[_LAST_APPLIED])
-    return shown
-
-
-def fingerprint(value: t.Any) -> str:
-    """The same for equal values of this run, and nothing more."""
-    text = json.dumps(value, sort_keys=True)
-    return f"<redacted {hmac.new(_KEY, text.encode(), hashlib.sha256).hexdigest()[:12]}>"
-
-
-def _replaced(manifest: Manifest, paths: list[tuple[str, ...]], how: t.Callable[[t.Any], t.Any]) -> Manifest:
-    if not paths:
-        return t.cast(Manifest, copied(manifest))
-    shown = t.cast(Manifest, copied(manifest))
-    for path in paths:
-        parent = at(shown, path[:-1])
-        if isinstance(parent, dict) and path[-1] in parent:
-            value = parent[path[-1]]
-            parent[path[-1]] = (
-                {key: how(item) for key, item in value.items()} if isinstance(value, dict) else how(value)
+def marked_paths(manifest: Manifest) -> list[Path]:
+    """The paths that the annotation names; ValueError where one cannot be read."""
+    text = (annotations_of(manifest).get(ANNOTATION_SENSITIVE) or "").strip()
+    paths: list[Path] = [()]
+    position = 0
+    while position < len(text):
+        step = _STEP.match(text, position)
+        if not step:
+            raise ValueError(
+                f"{text[position:]!r} is not a path such as spec.password, data['nats.conf'] or spec.users[*].token"
             )
-    return shown
+        if step["comma"]:
+            paths.append(())
+        else:
+            key = step["index"] or step["quoted"] or re.sub(r"\\(.)", r"\1", step["key"] or "")
+            paths[-1] = (*paths[-1], key)
+        position = step.end()
+    return [path for path in paths if path]
+
+
+def problems(manifest: Manifest) -> t.Iterator[str]:
+    """What is wrong with the annotation. A path that matches nothing is an error: a typing mistake in it would show the secret."""
+    try:
+        paths = marked_paths(manifest)
+    except ValueError as exc:
+        yield f"annotation {ANNOTATION_SENSITIVE}: {exc}"
+        return
+    for path in paths:
+        if not list(_places(manifest, path)):
+            yield (
+                f"annotation {ANNOTATION_SENSITIVE}: there is no {' > '.join(path)} in the object (a key with dots is written "
+                "['like.this'], every item of a list [*])"
+            )
+
+
+def seal(manifest: Manifest, like: Manifest | None = None) -> Manifest:
+    """Put the secret values into Sensitive, in place; those, too, that an object LIKE this one marks. The names of keys stay."""
+    paths: list[Path] = [("data",), ("stringData",)] if manifest.get("kind") == "Secret" else []
+    for marking in (manifest, like or {}):
+        if ANNOTATION_SENSITIVE in annotations_of(marking):
+            try:
+                paths += marked_paths(marking)
+            except (
+                ValueError
+            ):  # an annotation that somebody else wrote: what it means cannot be told, so nothing is shown
+                paths += [(key,) for key in manifest if key not in ("apiVersion", "kind", "metadata", "status")]
+    for path in paths:
+        for container, key in list(_places(manifest, path)):
+            container[key] = _sealed(container[key])
+    if paths and _LAST_APPLIED in annotations_of(manifest):
+        manifest["metadata"]["annotations"][_LAST_APPLIED] = Sensitive(annotations_of(manifest)[_LAST_APPLIED])
+    return manifest
+
+
+def same_secrets(wanted: t.Any, live: t.Any) -> bool:
+    """Whether every secret value that is wanted is there. They are in no digest, so they are compared themselves."""
+    if isinstance(wanted, Sensitive):
+        return bool(wanted == (live if isinstance(live, Sensitive) else Sensitive(live)))
+    if isinstance(wanted, dict):
+        have = live if isinstance(live, dict) else {}
+        return all(same_secrets(item, have.get(key)) for key, item in wanted.items() if _has_secret(item))
+    if isinstance(wanted, list):
+        return all(
+            same_secrets(item, _counterpart(item, index, live))
+            for index, item in enumerate(wanted)
+            if _has_secret(item)
+        )
+    return True
+
+
+def without_secrets(text: str, manifest: Manifest) -> str:
+    """What a server said about an object, without the values of it that are secret."""
+    for value in sorted(_spellings(manifest), key=len, reverse=True):
+        text = text.replace(value, "<redacted>")
+    return text
+
+
+def has_secret(manifest: Manifest) -> bool:
+    """Whether any value of the object is sensitive."""
+    return _has_secret(manifest)
+
+
+def _sealed(value: t.Any) -> t.Any:
+    if isinstance(value, dict):
+        return {key: item if item is None else Sensitive(item) for key, item in value.items()}
+    return value if value is None else Sensitive(value)
+
+
+def _places(value: t.Any, path: Path) -> t.Iterator[tuple[t.Any, t.Any]]:
+    """(container, key) of everything that the path matches."""
+    for key in _keys(value, path[0]):
+        if len(path) == 1:
+            yield value, key
+        else:
+            yield from _places(value[key], path[1:])
+
+
+def _keys(value: t.Any, step: str) -> list[t.Any]:
+    if isinstance(value, dict):
+        return list(value) if step == EVERY and EVERY not in value else [step] if step in value else []
+    if isinstance(value, list):
+        return [index for index in range(len(value)) if step in (EVERY, str(index))]
+    return []
+
+
+def _has_secret(value: t.Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_secret, value.values()))
+    return any(map(_has_secret, value)) if isinstance(value, list) else isinstance(value, Sensitive)
+
+
+def _counterpart(item: t.Any, index: int, live: t.Any) -> t.Any:
+    """The element of a live list that stands for one that is wanted: others may have put theirs between."""
+    if not isinstance(live, list):
+        return None
+    if isinstance(item, dict) and isinstance(item.get("name"), str):
+        return next((one for one in live if isinstance(one, dict) and one.get("name") == item["name"]), None)
+    return live[index] if index < len(live) else None
+
+
+def _spellings(value: t.Any) -> set[str]:
+    """The forms in which sensitive values may appear in a text: as they are, escaped as Go and JSON do, and what base64 stands for."""
+    if isinstance(value, Sensitive):
+        return {form for leaf in _leaves(revealed(value)) for form in _forms(leaf) if len(form) >= _SHORTEST}
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return {form for item in items for form in _spellings(item)}
+
+
+def _leaves(value: t.Any) -> list[str]:
+    if isinstance(value, dict | list):
+        return [leaf for item in (value.values() if isinstance(value, dict) else value) for leaf in _leaves(item)]
+    return [] if value is None or isinstance(value, bool) else [str(value)]
+
+
+def _forms(leaf: str) -> t.Iterator[str]:
+    texts = [leaf]
+    try:
+        texts.append(base64.b64decode(leaf, validate=True).decode())
+    except ValueError:  # it is no base64 of a text
+        texts.append(base64.b64encode(leaf.encode()).decode())
+    for text in texts:
+        yield from (text, text.strip(), json.dumps(text)[1:-1])

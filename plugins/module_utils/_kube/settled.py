@@ -5,7 +5,8 @@
 """Remember in the cluster that an owner has no objects but these, so that prune need not ask for every kind again.
 
 A ConfigMap holds the digest of the set. It may be missing, and then prune looks everywhere; it may never claim too much, so it goes
-before the owner gets any object that is not in the set, and comes only when prune has looked everywhere and left nothing over.
+before the owner gets any object that is not in the set, and comes only when prune has looked everywhere and left nothing over. A run
+that gives the owner an object holds no Lease (lease.py), so it forgets once more when it is done: a prune may have looked in between.
 
 Private to the collection.
 """
@@ -18,7 +19,9 @@ import typing as t
 
 from .cluster import Cluster
 from .errors import Forbidden, MusterError
-from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, ref_of
+from .lease import name_of
+from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, manager_of, ref_of
+from .prepare import recorded
 
 LABEL_SETTLED = "muster.ml/settled"
 _VERSION = 1
@@ -27,11 +30,8 @@ _VERSION = 1
 
 def place(owner: str, refs: t.Iterable[Ref], namespace: str) -> Ref:
     """Where it is remembered: beside the owner's objects, in NAMESPACE where none of them has one."""
-    # An owner may have letters that a name may not; the digest keeps two such owners apart.
-    readable = "".join(letter if letter.isalnum() else "-" for letter in owner.lower())
-    name = f"muster-settled-{readable}-{hashlib.sha256(owner.encode()).hexdigest()[:8]}"
     home = min((ref.namespace for ref in refs if ref.namespace), default=namespace)
-    return Ref("v1", "ConfigMap", name, home)
+    return Ref("v1", "ConfigMap", name_of("muster-settled", owner), home)
 
 
 def is_settled(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> bool:
@@ -60,7 +60,8 @@ def settle(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: s
     """Prune looked everywhere, and these are all. Where this cannot be written down, the next run looks everywhere, too."""
     try:
         unsettle(cluster, owner, wanted, namespace)
-        cluster.apply(_manifest(owner, wanted, namespace), dry_run=False, force_conflicts=True)
+        manifest = _manifest(owner, wanted, namespace)
+        cluster.apply(manifest, dry_run=False, force_conflicts=True, manager=manager_of(owner))
     except MusterError:  # no right, a quota, a policy, no such namespace: no reason to fail after all is done
         return
 
@@ -69,12 +70,12 @@ def _manifest(owner: str, wanted: t.Collection[Ref], namespace: str) -> Manifest
     ref = place(owner, wanted, namespace)
     labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner, LABEL_SETTLED: "true"}
     why = f"Nothing of {owner} is left over: it has no objects but those of its last run. May be deleted at any time."
-    return {
+    return recorded({
         "apiVersion": ref.api_version,
         "kind": ref.kind,
         "metadata": {"name": ref.name, "namespace": ref.namespace, "labels": labels},
         "data": {"about": why, "objects": _digest(wanted)},
-    }
+    })  # fmt: skip
 
 
 def _digest(wanted: t.Iterable[Ref]) -> str:

@@ -13,7 +13,8 @@ import collections
 import re
 import typing as t
 
-from . import quantity
+from .._core.sensitive import revealed
+from . import quantity, redact
 from .errors import InvalidInput
 from .objects import Manifest, ref_of
 
@@ -72,7 +73,8 @@ def problems_of(manifest: t.Any) -> list[str]:
     """Everything that is wrong with one object, empty where nothing is."""
     if not isinstance(manifest, dict):
         return [f"is not a mapping but {type(manifest).__name__}"]
-    return [*_identity(manifest), *_maps(manifest), *_quantities(manifest), *_containers(manifest, "")]
+    found = [*_identity(manifest), *_maps(manifest), *_quantities(manifest), *_containers(manifest, "")]
+    return found or list(redact.problems(manifest))
 
 
 def _title(manifest: t.Any, index: int) -> str:
@@ -137,7 +139,7 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
             yield f"{path} is not a mapping"
             continue
         for key, item in value.items():
-            if not isinstance(item, str) and not (item is None and path != "metadata.labels"):
+            if not isinstance(revealed(item), str) and not (item is None and path != "metadata.labels"):
                 yield f"{path}.{key} is not a string but {type(item).__name__}; put it in quotes"
             elif path == "metadata.labels" and not _LABEL_VALUE.fullmatch(str(item)):
                 yield f"{path}.{key}: {item!r} is not a label value (letters, digits, '-', '_' and '.', at most 63)"

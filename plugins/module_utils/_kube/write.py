@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import secrets
 
-from . import fields, redact
+from .._core.deletion import why_kept
+from .._core.sensitive import printable
+from . import fields
 from .cluster import Cluster
-from .errors import Forbidden, Immutable, InvalidInput, MusterError, NotFound, ServerError
-from .objects import ANNOTATION_APPLIED, ANNOTATION_GENERATED, ANNOTATION_NOT_KEPT, Manifest, Ref, annotations_of
-from .order import DATA_KINDS
+from .deletion import Judge, Mark
+from .errors import Conflict, Forbidden, Immutable, InvalidInput, MusterError, NotFound, ServerError
+from .objects import ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT, Manifest, annotations_of, manager_of
 from .pace import Clock
 from .plan import Step
 from .ready import gone
@@ -34,6 +37,7 @@ class Writer:
     """How steps are carried out in this run."""
 
     cluster: Cluster
+    owner: str
     check: bool
     clock: Clock
     force_conflicts: bool = False
@@ -46,7 +50,7 @@ class Writer:
         if step.unborn and self.check:
             return self._guessed(step, step.reason), None
         try:
-            stored = self._applied(step.wanted)
+            stored = self._applied(step)
         except Immutable as exc:
             return self._recreated(step, exc)
         except MusterError as exc:
@@ -57,7 +61,7 @@ class Writer:
             not self.check or _visible(stored) == _visible(step.live)
         ):  # fmt: skip
             return Change(step.ref, "unchanged", step.reason), stored
-        return self._change(step, stored), self._remembered(step.wanted, stored)
+        return self._change(step, stored), self._remembered(step, stored)
 
     def rehearse(self, step: Step, *, later: bool = False) -> None:
         """Let the server say now what it would refuse (a conflict, an immutable field), before anything is written.
@@ -66,20 +70,40 @@ class Writer:
         which may have looked for such an object.
         """
         try:
-            self.cluster.apply(step.wanted, dry_run=True, force_conflicts=self.force_conflicts)
+            self._tried(step)
         except Immutable as exc:
             self._may_recreate(step, exc)
         except MusterError as exc:
             if not (_about_webhook(exc) or _dependency(exc) or (later and "admission webhook" in exc.message)):
                 raise
 
-    def _applied(self, wanted: Manifest) -> Manifest:
+    def _tried(self, step: Step) -> Manifest:
+        """What an apply would store. A dry run cannot take over fields before, so a conflict about those alone is none."""
+        wanted, manager = _only_there(step), manager_of(self.owner)
+        try:
+            return self.cluster.apply(wanted, dry_run=True, force_conflicts=self.force_conflicts, manager=manager)
+        except Conflict as exc:
+            if not set(exc.managers) <= set(step.takes):
+                raise
+        return self.cluster.apply(wanted, dry_run=True, force_conflicts=True, manager=manager)
+
+    def _applied(self, step: Step) -> Manifest:
+        if self.check:
+            return self._tried(step)
+        if step.live and step.takes:
+            taken = fields.taken_over(step.live, step.takes, manager_of(self.owner))
+            known = {key: step.live["metadata"][key] for key in ("uid", "resourceVersion")}
+            self.cluster.patch(step.ref, {"metadata": {**known, "managedFields": taken}}, dry_run=False)
+        return self._sent(_only_there(step))
+
+    def _sent(self, wanted: Manifest) -> Manifest:
         deadline = self.clock.monotonic() + _WEBHOOK_PATIENCE
         while True:
             try:
-                return self.cluster.apply(wanted, dry_run=self.check, force_conflicts=self.force_conflicts)
+                return self.cluster.apply(wanted, dry_run=self.check, force_conflicts=self.force_conflicts,
+                                          manager=manager_of(self.owner))  # fmt: skip
             except (ServerError, NotFound, Forbidden) as exc:
-                if not _may_come(exc) or self.check or self.clock.monotonic() >= deadline:
+                if not _may_come(exc) or self.clock.monotonic() >= deadline:
                     raise
             self.clock.sleep(0.5)
 
@@ -95,27 +119,50 @@ class Writer:
             step.ref, action, reason, before=shown(step.live) if step.live else None, after=shown(step.wanted)
         )
 
-    def _remembered(self, wanted: Manifest, stored: Manifest) -> Manifest:
+    def _remembered(self, step: Step, stored: Manifest) -> Manifest:
         """Write down fields that this server did not keep, or every run would ask for them again."""
-        dropped = fields.unowned(wanted, stored)
-        if self.check or not dropped or "managedFields" not in stored["metadata"]:
+        wanted = step.wanted
+        dropped = fields.unowned(wanted, stored, manager_of(self.owner))
+        if self.check or not step.ours or not dropped or "managedFields" not in stored["metadata"]:
             return stored
         noted = {
             **wanted["metadata"],
             "annotations": {**annotations_of(wanted), ANNOTATION_NOT_KEPT: "\n".join(dropped)},
         }
-        return self._applied({**wanted, "metadata": noted})
+        return self._sent({**wanted, "metadata": noted})
 
     def _may_recreate(self, step: Step, refusal: Immutable) -> Manifest:
         if step.live is None:
             raise refusal
         if not self.recreate:
             raise _naming_fields(refusal, step.wanted, step.live)
-        if holds_data(step.ref, step.live):
-            raise InvalidInput(
-                f"{step.ref} holds data and is never recreated: {refusal.message}", ref=step.ref
-            ) from refusal
+        # No word deletes data here: "recreate" says nothing about what is in an object.
+        judge = Judge(
+            self.cluster,
+            Mark(self.owner, others=self.force_conflicts, nobodys=True),
+            [step.live],
+            wanted=(),
+            delete_data=False,
+        )
+        why = why_kept(judge.candidate(step.ref, step.live), data_option="", delete_data=False).partition(";")[0]
+        if why:
+            raise InvalidInput(f"{step.ref} is never recreated ({why}): {refusal.message}", ref=step.ref) from refusal
+        self._could_be_made(step, refusal)
         return step.live
+
+    def _could_be_made(self, step: Step, refusal: Immutable) -> None:
+        """Ask whether the new object would be accepted, under a name that is free: what is deleted first could be missing for ever."""
+        name = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
+        tried = {**step.wanted, "metadata": {**step.wanted["metadata"], "name": name}}
+        try:
+            self.cluster.apply(tried, dry_run=True, manager=manager_of(self.owner))
+        except MusterError as exc:
+            if "already allocated" in exc.message:  # an address or port that the old object holds, and gives back
+                return
+            raise InvalidInput(
+                f"{step.ref} cannot be changed in place, and is not deleted either, because the new one would be refused: {exc.message}",
+                hint=exc.hint, ref=step.ref, details=exc.details,
+            ) from refusal  # fmt: skip
 
     def _recreated(self, step: Step, refusal: Immutable) -> tuple[Change, Manifest | None]:
         live = self._may_recreate(step, refusal)
@@ -125,7 +172,11 @@ class Writer:
             return change, None
         # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
         propagation = "Orphan" if step.ref.kind == "StatefulSet" else "Foreground"
-        self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=live["metadata"].get("uid"))
+        known = live["metadata"]
+        if not self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=known.get("uid"),
+                                   resource_version=known.get("resourceVersion")):  # fmt: skip
+            raise Conflict(f"{step.ref} was changed by somebody while it was to be made again.", ref=step.ref,
+                           hint="Nothing was deleted. Run again.")  # fmt: skip
         wait_until(
             self.cluster,
             [step.ref],
@@ -134,18 +185,18 @@ class Writer:
             goal="gone",
             clock=self.clock,
         )
-        return change, self._remembered(step.wanted, self._applied(step.wanted))
+        return change, self._remembered(step, self._sent(step.wanted))
 
 
-def holds_data(ref: Ref, live: Manifest) -> bool:
-    """Whether deleting the object loses something that cannot be made again."""
-    generated = ref.kind == "Secret" and ANNOTATION_GENERATED in annotations_of(live)
-    return generated or (ref.group, ref.kind) in DATA_KINDS
+def _only_there(step: Step) -> Manifest:
+    """What is sent for an object that exists: the server refuses it where another one has taken its place meanwhile."""
+    uid = (step.live or {}).get("metadata", {}).get("uid")
+    return {**step.wanted, "metadata": {**step.wanted["metadata"], "uid": uid}} if uid else step.wanted
 
 
 def shown(manifest: Manifest) -> Manifest:
     """The object as people want to see it: no status, no bookkeeping of the server or of ours, no secret value."""
-    visible = redact.redacted(_visible(manifest))
+    visible: Manifest = printable(_visible(manifest))
     annotations = visible["metadata"].get("annotations")
     if annotations is not None:
         for key in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT):

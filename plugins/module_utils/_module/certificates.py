@@ -20,6 +20,7 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from .._core.sensitive import revealed
 from .._kube.errors import Failed
 from .._kube.objects import ANNOTATION_GENERATED, Manifest, Ref
 
@@ -73,7 +74,7 @@ def secrets(
 
     def there(name: str) -> _Pair | None:
         data = (cluster.get(Ref("v1", "Secret", name, namespace)) or {}).get("data") or {}
-        return _pair(*(base64.b64decode(data.get(part, "")) for part in ("tls.crt", "tls.key")))
+        return _pair(*(base64.b64decode(revealed(data.get(part, ""))) for part in ("tls.crt", "tls.key")))
 
     own, pairs = _pairs(there, authority, f"{authority} of {namespace}", leaves)
     made = [_secret(namespace, name, pair.data(own.certificate), labels) for name, pair in pairs.items()]

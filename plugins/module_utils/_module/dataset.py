@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-from .._kube.engine import delete_objects
 from .._kube.errors import Failed, Forbidden, InvalidInput, MusterError
 from .._kube.objects import Manifest, Ref, labels_of, ref_of
 from .._kube.ready import job as job_state
+from .._kube.removal import delete_objects
 from .._manifests.dataset import Dataset, nested, place_of
 from .._manifests.status import Rank, rank_of
 from . import dataset_fetch, storage, training
@@ -74,11 +74,11 @@ def check_neighbours(ctx: Context, data: Dataset) -> None:
             )
 
 
-def drop_failed(ctx: Context, job: Manifest) -> None:
+def drop_failed(ctx: Context, job: Manifest, owner: str) -> None:
     """Remove the Job where it has failed, so that it is made again."""
     ref = ref_of(job)
     if job_state(ctx.cluster.get(ref)).failed:
-        delete_objects(ctx.cluster, [ref], check=ctx.check, wait=True)
+        delete_objects(ctx.cluster, [ref], owner, check=ctx.check, wait=True)
 
 
 def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:

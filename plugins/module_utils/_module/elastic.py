@@ -15,9 +15,10 @@ import json
 import typing as t
 import uuid
 
-from .._kube.engine import apply_objects, delete_objects
+from .._kube.engine import apply_objects
 from .._kube.errors import Conflict, Forbidden, Immutable, MissingKind, MusterError, WaitTimeout
 from .._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, ref_of
+from .._kube.removal import delete_objects
 from .._kube.report import Change, Report
 from .._manifests import elastic_job, pytorch_job
 from .._manifests.elastic_job import ElasticJob
@@ -108,7 +109,7 @@ def present(ctx: Context, job: ElasticJob) -> tuple[Report, JobStatus, World]:
     status, seen = look(ctx.cluster, job.namespace, job.name)
     if status.state in ("Succeeded", "Failed") and not again:
         return Report([Change(ref_of(item), "unchanged") for item in objects]), *_settled(ctx, job, status, seen)
-    stopped = _stop(ctx, live) if live and again else Report()
+    stopped = _stop(ctx, job, live) if live and again else Report()
     report = _as_one(stopped, _apply(ctx, job, _still_to_plan(ctx, objects, stopped)), job_ref(job))
     if ctx.check:
         return report, status, seen
@@ -162,9 +163,10 @@ def _changed(ctx: Context, job: ElasticJob, live: Manifest) -> list[str]:
     return sorted(key for key in {*then, *now} if then.get(key) != now.get(key))
 
 
-def _stop(ctx: Context, live: Manifest) -> Report:
+def _stop(ctx: Context, job: ElasticJob, live: Manifest) -> Report:
+    owner = owner_of("elastic_job", job.namespace, job.name)
     return delete_objects(
-        ctx.cluster, [ref_of(live)], check=ctx.check, wait=True, wait_timeout=ctx.params["wait_timeout"]
+        ctx.cluster, [ref_of(live)], owner, check=ctx.check, wait=True, wait_timeout=ctx.params["wait_timeout"]
     )
 
 
@@ -174,6 +176,7 @@ def _apply(ctx: Context, job: ElasticJob, objects: list[Manifest]) -> Report:
         objects,
         owner=owner_of("elastic_job", job.namespace, job.name),
         check=ctx.check,
+        adopt=ctx.params["adopt"],
         force_conflicts=ctx.params["force_conflicts"],
         on_progress=ctx.progress,
     )
@@ -266,6 +269,7 @@ def absent(ctx: Context, namespace: str, name: str) -> Report:
     """Remove the job; its claim only when that is asked for in so many words."""
     return delete_objects(
         ctx.cluster,
+        None,
         owner_of("elastic_job", namespace, name),
         check=ctx.check,
         namespace=namespace,

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import typing as t
 
-from .._kube.engine import delete_objects
+from .._kube.deletion import Mark
 from .._kube.errors import Failed, MusterError
 from .._kube.objects import Manifest, Ref
 from .._kube.ready import stateful_set
+from .._kube.removal import delete_objects
 from .._kube.report import Report
 from .._manifests.etcd import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, together
 from .._manifests.status import rank_of
@@ -121,4 +122,6 @@ def drop_claims(ctx: Context, namespace: str, labels: t.Mapping[str, str]) -> Re
     kind = "PersistentVolumeClaim"
     found = ctx.cluster.list("v1", kind, namespace, selector(labels))
     refs = [Ref("v1", kind, claim["metadata"]["name"], namespace) for claim in found]
-    return delete_objects(ctx.cluster, refs, check=ctx.check, delete_data=True)
+    label, value = next(iter(labels.items()))
+    mark = Mark(value, label, applied=False)
+    return delete_objects(ctx.cluster, refs, mark, check=ctx.check, delete_data=True)

@@ -13,9 +13,9 @@ import contextlib
 import typing as t
 from collections.abc import Iterator, Sequence
 
-from .._kube.engine import delete_objects
 from .._kube.errors import InvalidInput
 from .._kube.objects import LABEL_OWNER, Ref, labels_of
+from .._kube.removal import delete_objects
 from .._kube.report import Report
 from .._manifests.meta import InvalidSpec, owner
 
@@ -82,4 +82,4 @@ def owner_of(kind: str, namespace: str, name: str) -> str:
 def drop(ctx: Context, refs: Sequence[Ref], owned_by: str) -> Report:
     """Delete what an earlier run made and this one does not want; what is not ours stays."""
     ours = [ref for ref in refs if (live := ctx.cluster.get(ref)) and labels_of(live).get(LABEL_OWNER) == owned_by]
-    return delete_objects(ctx.cluster, ours, check=ctx.check) if ours else Report()
+    return delete_objects(ctx.cluster, ours, owned_by, check=ctx.check) if ours else Report()

@@ -47,6 +47,7 @@ WAIT: Spec = {
 }
 
 APPLY: Spec = {
+    "adopt": {"type": "bool", "default": False},
     "force_conflicts": {"type": "bool", "default": False},
     "recreate": {"type": "bool", "default": False},
 }

@@ -13,9 +13,11 @@ import time
 import typing as t
 from collections.abc import Sequence
 
-from .._kube.engine import apply_objects, delete_objects
+from .._kube.deletion import Mark
+from .._kube.engine import apply_objects
 from .._kube.errors import Immutable, InvalidInput, MissingKind, WaitTimeout
 from .._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, ref_of
+from .._kube.removal import delete_objects
 from .._kube.report import Change, Report
 from .._manifests import persia_native, persia_operator
 from .._manifests.persia_job import PersiaJob, changed_parts
@@ -111,6 +113,7 @@ def _apply(ctx: Context, job: PersiaJob, objects: list[Manifest]) -> Report:
         objects,
         owner=mine,
         check=ctx.check,
+        adopt=ctx.params["adopt"],
         force_conflicts=ctx.params["force_conflicts"],
         recreate=ctx.params["recreate"],
         on_progress=ctx.progress,
@@ -181,7 +184,8 @@ def _give_back(ctx: Context, job: PersiaJob, status: JobStatus) -> Report:
         # Deleted pods stay deleted: the operator is done with this PersiaJob. Those of the trainers keep their logs.
         left = [r.pod for g in status.groups for r in g.ranks if r.phase in ("Running", "Pending")]
         refs = [Ref("v1", "Pod", name, job.namespace) for name in left]
-        return report.merge(delete_objects(ctx.cluster, refs, check=ctx.check)) if refs else report
+        made = Mark(job.name, JOB_LABEL, applied=False)
+        return report.merge(delete_objects(ctx.cluster, refs, made, check=ctx.check)) if refs else report
     objects = _wanted(job, finished=True)
     jobs = [item for item in objects if item["kind"] == "Job"]
     report = _apply(ctx, job, [item for item in objects if item["kind"] != "Job"])
@@ -221,7 +225,8 @@ def _stop(ctx: Context, job: PersiaJob, live: JobStatus) -> Report:
         for api_version, kind in (("batch/v1", "Job"), ("apps/v1", "StatefulSet"))
         for item in ctx.cluster.list(api_version, kind, job.namespace, selector)
     ]
-    return delete_objects(ctx.cluster, found, check=ctx.check, wait=True, wait_timeout=ctx.params["wait_timeout"])
+    mine, timeout = owner(job.namespace, job.name), ctx.params["wait_timeout"]
+    return delete_objects(ctx.cluster, found, mine, check=ctx.check, wait=True, wait_timeout=timeout)
 
 
 def absent(ctx: Context, namespace: str, name: str) -> Report:
@@ -238,6 +243,7 @@ def absent(ctx: Context, namespace: str, name: str) -> Report:
         )
     deleted = delete_objects(
         ctx.cluster,
+        None,
         mine,
         check=ctx.check,
         namespace=namespace,
@@ -261,6 +267,7 @@ def _remove_operator(ctx: Context, namespace: str, name: str) -> Report:
         report = delete_objects(
             ctx.cluster,
             [ref],
+            owner(namespace, name),
             check=ctx.check,
             wait=True,
             wait_timeout=min(timeout, _OPERATOR_PATIENCE if by_hand else timeout),
@@ -287,7 +294,7 @@ def _do_operators_work(ctx: Context, ref: Ref) -> Report:
         for kind in ("Service", "Pod")
         for item in ctx.cluster.list("v1", kind, ref.namespace, selector)
     ]
-    report = delete_objects(ctx.cluster, refs, check=ctx.check)
+    report = delete_objects(ctx.cluster, refs, Mark(ref.name, JOB_LABEL, applied=False), check=ctx.check)
     live = ctx.cluster.get(ref)
     if live is not None:
         kept = [entry for entry in live["metadata"].get("finalizers") or [] if entry != FINALIZER]

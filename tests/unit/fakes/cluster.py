@@ -16,8 +16,12 @@ import itertools
 import json
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
+from ansible_collections.muster.ml.plugins.module_utils._kube import redact
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict, InvalidInput, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
+    FIELD_MANAGER,
     Event,
     Listing,
     Manifest,
@@ -44,6 +48,7 @@ KINDS: dict[tuple[str, str], Resource] = {
     ("apps/v1", "Deployment"): Resource("deployments", True),
     ("apps/v1", "StatefulSet"): Resource("statefulsets", True),
     ("batch/v1", "Job"): Resource("jobs", True),
+    ("coordination.k8s.io/v1", "Lease"): Resource("leases", True),
     ("policy/v1", "PodDisruptionBudget"): Resource("poddisruptionbudgets", True),
     ("storage.k8s.io/v1", "StorageClass"): Resource("storageclasses", False),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"): Resource("clusterroles", False),
@@ -94,18 +99,21 @@ def _owned(manifest: Manifest) -> Manifest:
     return t.cast(Manifest, _fields({**fields, **({"metadata": metadata} if metadata else {})}))
 
 
-def _without(value: t.Any, owned: t.Any, wanted: t.Any) -> t.Any:
-    """Drop what was owned and is not wanted any more."""
+def _without(value: t.Any, owned: t.Any, wanted: t.Any, held: t.Any) -> t.Any:
+    """Drop what was owned, is not wanted any more, and is not held by others."""
     if not isinstance(value, dict) or not owned:
         return value
     kept = {}
     for key, item in value.items():
         below = owned.get(f"f:{key}")
         wish = wanted.get(key) if isinstance(wanted, dict) else None
+        theirs = held.get(f"f:{key}")
         if below is None or wish is not None:
-            kept[key] = _without(item, below or {}, wish)
+            kept[key] = _without(item, below or {}, wish, theirs or {})
+        elif theirs == {}:
+            kept[key] = item
         elif isinstance(item, dict) and below:
-            rest = _without(item, below, {})
+            rest = _without(item, below, {}, theirs or {})
             if rest:
                 kept[key] = rest
     return kept
@@ -149,6 +157,7 @@ class FakeCluster:
         self.failures: dict[tuple[str, str], list[Exception]] = {}
         self.server_version = "v1.36.3"
         self.server_warnings: list[str] = []
+        self.unknown: list[str] = []
         self._versions = itertools.count(1)
         self._version = 0
 
@@ -205,15 +214,17 @@ class FakeCluster:
                 self._serve(definition)
         return self.kinds_served.get((api_version, kind))
 
-    def kinds(self) -> list[tuple[str, str, Resource]]:
+    def kinds(self) -> Kinds:
         self.resource("", "")
-        return [(api_version, kind, resource) for (api_version, kind), resource in self.kinds_served.items()]
+        found = [(api_version, kind, resource) for (api_version, kind), resource in self.kinds_served.items()]
+        return Kinds(found, self.unknown)
 
     def get(self, ref: Ref, *, within: float | None = None) -> Manifest | None:
         self._note("get", ref)
         if ref.kind == "Namespace" and ref.name in ALWAYS_THERE and ref.identity not in self.objects:
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ref.name, "resourceVersion": "1"}}
-        return copy.deepcopy(self.objects.get(ref.identity))
+        found = self.objects.get(ref.identity)
+        return redact.seal(copy.deepcopy(found)) if found else None
 
     def list(
         self,
@@ -226,7 +237,7 @@ class FakeCluster:
     ) -> Listing:
         self._note("list", Ref(api_version, kind, "", namespace))
         found = [
-            copy.deepcopy(manifest)
+            redact.seal(copy.deepcopy(manifest))
             for manifest in list(self.objects.values())
             if self._matches(manifest, api_version, kind, namespace, label_selector)
         ]
@@ -240,6 +251,7 @@ class FakeCluster:
         label_selector: str | None = None,
         *,
         limit: int | None = None,
+        within: float | None = None,
     ) -> Listing:
         full = self.list(api_version, kind, namespace, label_selector)
         return Listing(
@@ -248,7 +260,10 @@ class FakeCluster:
             partial=limit is not None and len(full) > limit,
         )
 
-    def apply(self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False) -> Manifest:
+    def apply(
+        self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
+    ) -> Manifest:
+        manifest = revealed(manifest)
         ref = ref_of(manifest)
         self._note("apply", ref, dry_run)
         resource = self.resource(ref.api_version, ref.kind)
@@ -257,17 +272,35 @@ class FakeCluster:
         if resource.namespaced and ref.namespace and not self._has_namespace(ref.namespace):
             raise NotFound(f'namespaces "{ref.namespace}" not found', ref=ref)
         live = self.objects.get(ref.identity)
-        merged = self._applied(live, manifest, ref, force_conflicts)
+        self._same_object(ref, live, manifest)
+        merged = self._applied(live, manifest, ref, force_conflicts, manager)
         if live is not None and {k: v for k, v in merged.items() if k != "status"} == {
             k: v for k, v in live.items() if k != "status"
         }:
-            return copy.deepcopy(live)
-        return merged if dry_run else self._store(merged, "MODIFIED" if live else "ADDED")
+            return redact.seal(copy.deepcopy(live))
+        return redact.seal(merged if dry_run else self._store(merged, "MODIFIED" if live else "ADDED"))
 
-    def delete(self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None) -> bool:
+    @staticmethod
+    def _same_object(ref: Ref, live: Manifest | None, manifest: Manifest) -> None:
+        """As the API server refuses an apply that names the uid of an object which is not there any more."""
+        uid = manifest.get("metadata", {}).get("uid")
+        if uid and (live is None or live["metadata"]["uid"] != uid):
+            raise Conflict(f"{ref}: Precondition failed: UID in precondition: {uid}", ref=ref)
+
+    def delete(
+        self,
+        ref: Ref,
+        *,
+        dry_run: bool,
+        propagation: str = "Background",
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> bool:
         self._note("delete", ref, dry_run)
         live = self.objects.get(ref.identity)
         if live is None or (uid and live["metadata"]["uid"] != uid):
+            return False
+        if resource_version and live["metadata"]["resourceVersion"] != resource_version:
             return False
         if dry_run:
             return True
@@ -291,8 +324,9 @@ class FakeCluster:
         live = self.objects.get(ref.identity)
         if live is None:
             raise NotFound(f"{ref} does not exist", ref=ref)
-        merged = _merge(live, patch)
-        return t.cast(Manifest, merged) if dry_run else self._store(merged, "MODIFIED")
+        self._same_object(ref, live, patch)
+        merged = _merge(live, revealed(patch))
+        return redact.seal(merged if dry_run else self._store(merged, "MODIFIED"))
 
     def watch(
         self,
@@ -310,7 +344,7 @@ class FakeCluster:
             if version <= int(resource_version or 0) or (name and event.object["metadata"]["name"] != name):
                 continue
             if self._matches(event.object, api_version, kind, namespace, label_selector):
-                yield copy.deepcopy(event)
+                yield Event(event.type, redact.seal(copy.deepcopy(event.object)))
         self.clock.sleep(timeout)
 
     def logs(
@@ -363,25 +397,28 @@ class FakeCluster:
         if namespace and metadata.get("namespace") != namespace:
             return False
         labels = metadata.get("labels") or {}
-        wanted = dict(part.split("=", 1) for part in (label_selector or "").split(",") if part)
-        return all(labels.get(key) == value for key, value in wanted.items())
+        wanted = [part.partition("=") for part in (label_selector or "").split(",") if part]
+        return all(labels.get(key) == value if equals else key in labels for key, equals, value in wanted)
 
     @staticmethod
-    def _applied(live: Manifest | None, manifest: Manifest, ref: Ref, force: bool) -> Manifest:
+    def _applied(live: Manifest | None, manifest: Manifest, ref: Ref, force: bool, manager: str) -> Manifest:
         base = copy.deepcopy(live) if live else {}
         entries = base.get("metadata", {}).pop("managedFields", [])
-        others = [entry for entry in entries if (entry["manager"], entry["operation"]) != ("muster", "Apply")]
+        others = [entry for entry in entries if (entry["manager"], entry["operation"]) != (manager, "Apply")]
         ours = [entry["fieldsV1"] for entry in entries if entry not in others]
         for entry in others:
             fields = _clashes(live, manifest, entry["fieldsV1"])
             if fields and not force:
                 raise Conflict(
-                    f"{ref}: {entry['manager']} has {fields}", manager=entry["manager"], fields=fields, ref=ref
+                    f"{ref}: {entry['manager']} has {fields}", managers=[entry["manager"]], fields=fields, ref=ref
                 )
+        held: dict[str, t.Any] = {}
+        for entry in others:
+            held = _merge(held, entry["fieldsV1"])
         for owned in ours:
-            base = _without(base, owned, manifest)
+            base = _without(base, owned, manifest, held)
         merged = t.cast(Manifest, _merge(base, manifest))
-        entry = {"manager": "muster", "operation": "Apply", "apiVersion": ref.api_version, "fieldsType": "FieldsV1"}
+        entry = {"manager": manager, "operation": "Apply", "apiVersion": ref.api_version, "fieldsType": "FieldsV1"}
         merged["metadata"]["managedFields"] = [*others, {**entry, "fieldsV1": _owned(manifest)}]
         return merged
 

@@ -15,6 +15,7 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.etcd import (
@@ -58,7 +59,7 @@ def actions(result: dict[str, t.Any]) -> dict[str, str]:
 def secret(cluster: FakeCluster, name: str) -> dict[str, bytes]:
     found = cluster.get(Ref("v1", "Secret", name, "default"))
     assert found is not None
-    return {key: base64.b64decode(value) for key, value in found["data"].items()}
+    return {key: base64.b64decode(revealed(value)) for key, value in found["data"].items()}
 
 
 def args(cluster: FakeCluster) -> list[str]:

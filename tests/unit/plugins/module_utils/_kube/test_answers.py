@@ -32,7 +32,7 @@ def test_conflicts_name_managers_and_fields() -> None:
     )
     found = error(409, reason="Conflict", message="Apply failed with 2 conflicts", details=details)
     assert isinstance(found, errors.Conflict)
-    assert (found.manager, found.fields) == ("kubectl-scale", ["spec.replicas", "spec.x"])
+    assert (found.managers, found.fields) == (["kubectl-scale", "hpa"], ["spec.replicas", "spec.x"])
     assert "spec.replicas (set by kubectl-scale); spec.x (set by hpa)" in str(found)
 
 

@@ -15,8 +15,9 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
-from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof, bearer
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     Forbidden,
     Gone,
@@ -70,7 +71,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         status, content, more = reply
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(status)
+        self.send_response_only(status)
         for key, value in {"Content-Length": str(len(data)), **more}.items():
             self.send_header(key, value)
         self.end_headers()
@@ -86,7 +87,7 @@ class Renewable:
         self.number = 1
 
     def proof(self) -> Proof:
-        return Proof(f"Bearer {self.number}")
+        return Proof(bearer(str(self.number), "a test"))
 
     def renew(self, refused: Proof) -> bool:
         self.number += 1
@@ -268,7 +269,7 @@ def test_delete_is_of_that_very_object(server: Server, kube: HttpCluster) -> Non
     assert kube.delete(POD, dry_run=False, propagation="Foreground", uid="u-1")
     options = server.seen[0][2]
     assert (options["propagationPolicy"], options["preconditions"]) == ("Foreground", {"uid": "u-1"})
-    server.replies = [status(409, message="the UID in the precondition does not match")]
+    server.replies = [status(409, message="the UID in the precondition (u-1) does not match the UID in record (u-2)")]
     assert kube.delete(POD, dry_run=False, uid="u-1") is False
 
 
@@ -368,6 +369,161 @@ def test_a_server_of_another_protocol(server: Server, kube: HttpCluster) -> None
         kube.list("v1", "Pod")
 
 
-def test_nonsense_is_no_url() -> None:
-    with pytest.raises(InvalidInput, match="is not the URL"):
-        Transport(Connection(server="foo", source="option host"))
+SERVERS = {
+    "foo": "no scheme and host",
+    "10.0.0.1:6443": "no scheme and host",
+    "ftp://x": "no scheme and host",
+    "https://": "no scheme and host",
+    "https://x:abc": "host or port is wrong",
+    "https://x:99999": "host or port is wrong",
+    "https://x:0": "port 0",
+    "https://[fd00::1": "host or port is wrong",
+    "https://[fe80::1%25eth0]:6443": "a zone",
+    "https://a..b": "host or port is wrong",
+    "https://x\n:6443": "control characters",
+    "https://user@x": "more than scheme, host, port and path",
+    "https://x?token=y": "more than scheme, host, port and path",
+}
+
+
+@pytest.mark.parametrize(("server", "told"), SERVERS.items(), ids=SERVERS)
+def test_nonsense_is_no_url(server: str, told: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"option host\) is not the URL of an API server: .*{told}"):
+        Transport(Connection(server=server, source="option host"))
+
+
+def test_a_host_of_the_new_internet(clock: FakeClock) -> None:
+    class Six(Server):
+        address_family = socket.AF_INET6
+
+        def __init__(self) -> None:
+            self.replies, self.seen, self.connections = [], [], set()
+            http.server.ThreadingHTTPServer.__init__(self, ("::1", 0), Handler)
+
+    if not socket.has_ipv6:
+        pytest.skip("this Python knows no IPv6")
+    with Six() as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        port = server.server_address[1]
+        kube = HttpCluster(Transport(Connection(server=f"http://[::1]:{port}/ab", source="a test"), clock))
+        kube.get(POD)
+        kube.close()
+        server.shutdown()
+    assert server.seen[0][1] == "/ab/api/v1/namespaces/ml/pods/p"
+    assert server.seen[0][3]["Host"] == [f"[::1]:{port}"]
+
+
+REDIRECTS = {
+    "https://login.corp/?key=s3cr3t": "to https://login.corp.",
+    "https://u:s3cr3t@login.corp:8443/s3cr3t": "to https://login.corp.",
+    "//login.corp/": "to http://login.corp.",
+    "/login?key=s3cr3t": "to a path of its own.",
+    "http://[s3cr3t": "to nowhere.",
+    "": "to a path of its own.",
+}
+ASKED: dict[str, t.Callable[[HttpCluster], t.Any]] = {
+    "get": lambda kube: kube.get(POD),
+    "list": lambda kube: kube.list("v1", "Pod"),
+    "apply": lambda kube: kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}, dry_run=False),
+    "patch": lambda kube: kube.patch(POD, {}, dry_run=False),
+    "delete": lambda kube: kube.delete(POD, dry_run=False),
+    "kinds": lambda kube: kube.kinds(),
+    "resource": lambda kube: kube.resource("x.io/v1", "Foo"),
+    "watch": lambda kube: list(kube.watch("v1", "Pod", "ml", timeout=5)),
+    "logs": lambda kube: kube.logs("ml", "p"),
+    "pod": lambda kube: kube.proxy_get("ml", "p", 80, "/", timeout=5),
+    "version": lambda kube: kube.version(),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("code", [301, 302, 307, 308])
+def test_a_redirect_is_no_answer(
+    server: Server, kube: HttpCluster, ask: t.Callable[[HttpCluster], t.Any], code: int
+) -> None:
+    server.replies = [(code, b"<a>Found</a>", {"Location": "https://login.corp/?key=s3cr3t"})]
+    told = rf"http://127.0.0.1:\d+ \(a test\) answered with a redirect \(status {code}\) to https://login.corp\. A login page"
+    with pytest.raises(Unreachable, match=told):
+        ask(kube)
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(("location", "told"), REDIRECTS.items(), ids=range(len(REDIRECTS)))
+def test_a_redirect_tells_the_host_it_leads_to_and_no_more(
+    server: Server, kube: HttpCluster, location: str, told: str
+) -> None:
+    server.replies = [(302, b"", {"Location": location})] * 2
+    for ask in (ASKED["get"], ASKED["watch"]):
+        with pytest.raises(Unreachable) as caught:
+            ask(kube)
+        assert told in str(caught.value)
+        assert "s3cr3t" not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_a_name_that_means_more_than_one_object_is_never_sent(server: Server, kube: HttpCluster, name: str) -> None:
+    for ask in (
+        lambda: kube.delete(Ref("v1", "Pod", name, "ml"), dry_run=False),
+        lambda: kube.get(Ref("v1", "Pod", name, "ml")),
+        lambda: kube.logs("ml", name),
+    ):
+        with pytest.raises(InvalidInput, match="is not the name of an object"):
+            ask()
+    assert server.seen == []
+
+
+def test_every_part_of_a_path_is_quoted(server: Server, kube: HttpCluster) -> None:
+    kube.get(Ref("v1", "Pod", "a?b#c%/ü", "x/../y"))
+    kube.resource("x?.io/v1", "Foo")
+    assert [path for _verb, path, *_rest in server.seen] == [
+        "/api/v1/namespaces/x%2F..%2Fy/pods/a%3Fb%23c%25%2F%C3%BC",
+        "/apis/x%3F.io/v1",
+    ]
+
+
+def test_a_server_that_says_at_once_is_not_asked_without_a_pause(
+    server: Server, kube: HttpCluster, clock: FakeClock
+) -> None:
+    server.replies = [(429, {}, {"Retry-After": "0"})] * 20
+    kube.get(POD)
+    assert clock.now - 1000 >= 2
+
+
+def test_a_server_that_says_until_when(server: Server, kube: HttpCluster, clock: FakeClock) -> None:
+    # Its own clock counts, which here is years behind.
+    until = {"Retry-After": "Thu, 01 Jan 2015 12:00:20 GMT", "Date": "Thu, 01 Jan 2015 12:00:00 GMT"}
+    server.replies = [(503, {}, until)]
+    kube.get(POD)
+    assert 20 <= clock.now - 1000 < 21
+
+
+def test_warnings_of_a_watch_are_kept_too(server: Server, kube: HttpCluster) -> None:
+    server.replies = [(200, b"", {"Warning": '299 - "is deprecated"'})]
+    list(kube.watch("v1", "Pod", "ml", timeout=5))
+    assert kube.warnings() == ["is deprecated"]
+
+
+class Expiring(Renewable):
+    """Another certificate after each renewal, too."""
+
+    def proof(self) -> Proof:
+        return Proof(bearer(str(self.number), "a test"), f"certificate {self.number}", Sensitive("key"))
+
+
+def test_a_connection_goes_with_its_client_certificate(server: Server, clock: FakeClock) -> None:
+    credentials = Expiring()
+    kube = connect(server, clock, credentials=credentials)
+    kube.get(POD)
+    kube.get(POD)
+    credentials.number = 2
+    kube.get(POD)
+    kube.close()
+    assert len(server.connections) == 2
+
+
+def test_headers_are_sent_as_the_utf8_that_kubernetes_reads(server: Server, clock: FakeClock) -> None:
+    kube = connect(server, clock, headers=(("Impersonate-User", "Größe"),))
+    kube.get(POD)
+    kube.close()
+    assert server.seen[0][3]["Impersonate-User"][0].encode("latin-1").decode() == "Größe"

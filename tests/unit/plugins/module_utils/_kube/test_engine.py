@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._kube import plan
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     ApplyFailed,
     Conflict,
@@ -31,7 +31,8 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     Terminating,
     WaitTimeout,
 )
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, Resource, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.settled import place
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -197,16 +198,31 @@ def test_a_field_that_somebody_changed_is_a_conflict(cluster: FakeCluster) -> No
     drifted(cluster, "9")
     with pytest.raises(Conflict) as caught:
         apply(cluster, config())
-    assert caught.value.manager == "kubectl-edit"
+    assert caught.value.managers == ["kubectl-edit"]
     assert caught.value.fields == [".data.x"]
     report = apply(cluster, config(), force_conflicts=True)
     assert "kubectl-edit" in report.changes[0].reason or report.changed
     assert not apply(cluster, config()).changed
 
 
-def test_an_object_that_was_there_is_adopted(cluster: FakeCluster) -> None:
+def test_an_object_that_was_there_and_is_as_wanted_is_used_and_stays_somebody_elses(cluster: FakeCluster) -> None:
     cluster.add(config(), manager="kubectl")
-    report = apply(cluster, config())
+    report = apply(cluster, config(), prune=True, wait=True)
+    assert report.changes[0].reason == "existed already, as it is wanted; it stays somebody else's"
+    assert "muster.ml/owner" not in (cluster.stored("ConfigMap", "a", "default") or {})["metadata"].get("labels", {})
+    delete_objects(cluster, None, OWNER, check=False, delete_data=True)
+    assert cluster.writes == []
+
+
+def test_an_object_that_was_there_and_differs_is_refused_until_adoption_is_asked_for(cluster: FakeCluster) -> None:
+    cluster.add(config(x="theirs"), manager="helm")
+    with pytest.raises(
+        Conflict, match=r"exists already, was not made by Muster, and differs in data\.x.*adopt: true"
+    ) as caught:
+        apply(cluster, config(), config("b"))
+    assert caught.value.managers == ["helm"]
+    assert cluster.writes == []
+    report = apply(cluster, config(), adopt=True, force_conflicts=True)
     assert report.changes[0].reason == "existed already; adopted"
     assert not apply(cluster, config()).changed
 
@@ -388,7 +404,7 @@ def test_a_claim_is_never_recreated(cluster: FakeCluster) -> None:
     claim = {**config(), "kind": "PersistentVolumeClaim", "data": {"size": "1"}}
     apply(cluster, claim)
     cluster.fail("apply", "a", Immutable("claim: field is immutable"))
-    with pytest.raises(InvalidInput, match="holds data and is never recreated"):
+    with pytest.raises(InvalidInput, match=r"is never recreated \(holds data\)"):
         apply(cluster, {**claim, "data": {"size": "2"}}, recreate=True)
 
 
@@ -428,7 +444,9 @@ def test_prune_leaves_what_others_own_or_made(cluster: FakeCluster) -> None:
     copied = config("copied-labels")
     copied["metadata"]["labels"] = {"muster.ml/owner": OWNER}
     cluster.add(copied, manager="some-controller")
-    assert not apply(cluster, prune=True).changed
+    report = apply(cluster, config(), prune=True)
+    assert {name for name, action in actions(report).items() if action == "deleted"} == set()
+    assert actions(report)["ConfigMap default/copied-labels"] == "kept"
 
 
 def test_data_is_kept_without_an_explicit_word(cluster: FakeCluster) -> None:
@@ -447,22 +465,23 @@ def test_data_is_kept_without_an_explicit_word(cluster: FakeCluster) -> None:
 def test_a_definition_with_objects_of_others_is_kept(established: FakeCluster) -> None:
     apply(established, definition())
     apply(established, widget("theirs"), owner="o.theirs")
-    report = apply(established, prune=True)
-    assert actions(report) == {"CustomResourceDefinition foos.x.io": "kept"}
-    assert "Foo default/theirs" in report.changes[0].reason
+    for options in ({}, {"prune_data": True}):
+        report = apply(established, config(), prune=True, **options)
+        assert actions(report)["CustomResourceDefinition foos.x.io"] == "kept"
+        assert "Foo default/theirs" in report.changes[-1].reason
 
 
 def test_delete_by_owner_and_again(cluster: FakeCluster) -> None:
     apply(cluster, config(), stateful())
-    deleted = delete_objects(cluster, OWNER, check=False)
+    deleted = delete_objects(cluster, None, OWNER, check=False)
     assert set(actions(deleted).values()) == {"deleted"}
     cluster.requests.clear()
-    assert not delete_objects(cluster, OWNER, check=False).changed
+    assert not delete_objects(cluster, None, OWNER, check=False).changed
     assert cluster.writes == []
 
 
 def test_delete_of_what_is_not_there_sends_nothing(cluster: FakeCluster) -> None:
-    report = delete_objects(cluster, [config(), widget()], check=False, wait=True)
+    report = delete_objects(cluster, [config(), widget()], OWNER, check=False, wait=True)
     assert set(actions(report).values()) == {"unchanged"}
     assert cluster.writes == []
 
@@ -470,26 +489,18 @@ def test_delete_of_what_is_not_there_sends_nothing(cluster: FakeCluster) -> None
 def test_delete_in_check_mode(cluster: FakeCluster) -> None:
     apply(cluster, config())
     cluster.requests.clear()
-    assert actions(delete_objects(cluster, [config()], check=True)) == {"ConfigMap default/a": "deleted"}
+    assert actions(delete_objects(cluster, [config()], OWNER, check=True)) == {"ConfigMap default/a": "deleted"}
     assert cluster.writes == []
 
 
 def test_a_finalizer_that_blocks_is_named(cluster: FakeCluster) -> None:
     held = config()
     held["metadata"]["finalizers"] = ["x.io/hold"]
-    cluster.add(held)
+    apply(cluster, held)
     with pytest.raises(WaitTimeout, match=r"ConfigMap default/a: waits for its finalizers x\.io/hold"):
-        delete_objects(cluster, [config()], check=False, wait=True, wait_timeout=30, clock=cluster.clock)
-    again = delete_objects(cluster, [config()], check=False)
+        delete_objects(cluster, [config()], OWNER, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
+    again = delete_objects(cluster, [config()], OWNER, check=False)
     assert again.changes[0].reason == "is being deleted already"
-
-
-def test_a_user_with_few_rights_is_warned(cluster: FakeCluster) -> None:
-    cluster.kinds_served = {("v1", "ConfigMap"): Resource("configmaps", True), ("v1", "Node"): Resource("nodes", False)}
-    apply(cluster, config("b"))
-    cluster.fail("list", "", Forbidden("may not list configmaps"))
-    report = apply_objects(cluster, [], owner=OWNER, check=False, prune=True, clock=cluster.clock, parallel=1)
-    assert report.changes == []  # the one list that failed was cluster-wide, and no namespace was named
 
 
 # Waiting
@@ -545,7 +556,8 @@ def test_an_object_of_a_changing_kind_is_judged_by_the_new_kind(established: Fak
 # Properties: any sequence of wishes ends where the last one says, and then nothing is left to do
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
-WISHES = st.dictionaries(NAMES, st.dictionaries(st.sampled_from("xyz"), st.sampled_from("12"), min_size=1), max_size=4)
+VALUES = st.dictionaries(st.sampled_from("xyz"), st.sampled_from("12"), min_size=1)
+WISHES = st.dictionaries(NAMES, VALUES, min_size=1, max_size=4)
 
 
 @given(st.lists(WISHES, min_size=1, max_size=4))
@@ -610,8 +622,8 @@ def verbs(cluster: FakeCluster) -> dict[str, int]:
 
 def test_a_first_run_asks_for_names_once_instead_of_for_each_object(cluster: FakeCluster) -> None:
     apply(cluster, *(config(f"a{number}") for number in range(20)))
-    # Ours, names of all, and whether it was remembered that the owner has no others.
-    assert verbs(cluster) == {"list": 3, "get": 1, "apply dry": 20, "apply": 20}
+    # Ours, names of all, and (before and after) whether it was remembered that the owner has no others, or a prune is at work.
+    assert verbs(cluster) == {"list": 4, "get": 2, "apply dry": 20, "apply": 20}
 
 
 def test_few_objects_of_a_kind_are_asked_for_by_name_and_once(cluster: FakeCluster) -> None:
@@ -626,7 +638,7 @@ def test_few_objects_of_a_kind_are_asked_for_by_name_and_once(cluster: FakeClust
 def test_what_is_there_without_our_label_is_found_by_the_list_of_names(cluster: FakeCluster) -> None:
     cluster.add(config("a3"), manager="kubectl")
     report = apply(cluster, *(config(f"a{number}") for number in range(20)))
-    assert [change.ref.name for change in report.changes if change.action == "updated"] == ["a3"]
+    assert [change.ref.name for change in report.changes if change.action == "unchanged"] == ["a3"]
     taken = {**config("b3"), "metadata": {"name": "b3", "namespace": "default", "labels": {"muster.ml/owner": "o.one"}}}
     cluster.add(taken)
     cluster.requests.clear()
@@ -642,7 +654,7 @@ def test_a_list_of_names_that_is_cut_off_is_not_trusted(
     monkeypatch.setattr(plan, "_LONGEST_LIST", limit)
     cluster.add(*(config(f"other{number}") for number in range(4)), config("a3"))
     report = apply(cluster, *(config(f"a{number}") for number in range(6)))
-    assert [change.ref.name for change in report.changes if change.action == "updated"] == ["a3"]
+    assert [change.ref.name for change in report.changes if change.action == "unchanged"] == ["a3"]
 
 
 def test_who_may_not_list_all_names_asks_for_each(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -652,7 +664,7 @@ def test_who_may_not_list_all_names_asks_for_each(cluster: FakeCluster, monkeypa
     monkeypatch.setattr(cluster, "list_metadata", forbidden)
     cluster.add(config("a3"))
     report = apply(cluster, *(config(f"a{number}") for number in range(6)))
-    assert [change.ref.name for change in report.changes if change.action == "updated"] == ["a3"]
+    assert [change.ref.name for change in report.changes if change.action == "unchanged"] == ["a3"]
 
 
 # What prune remembers
@@ -728,7 +740,7 @@ def test_who_may_not_write_it_down_looks_everywhere(cluster: FakeCluster) -> Non
 
 def test_it_goes_with_the_owners_objects(cluster: FakeCluster) -> None:
     apply(cluster, config(), prune=True)
-    delete_objects(cluster, OWNER, check=False)
+    delete_objects(cluster, None, OWNER, check=False)
     assert claims(cluster) == []
 
 
@@ -742,6 +754,10 @@ def test_who_may_list_in_some_namespaces_only_prunes_there(
     assert {name: action for name, action in actions(report).items() if action == "deleted"} == {
         "ConfigMap default/b": "deleted"
     }
+    assert any("Only namespaces default were looked at" in text for text in report.warnings)
+    assert claims(cluster) == []  # what is in other namespaces is not known
+    removed = delete_objects(cluster, None, OWNER, check=False)
+    assert any("Only namespaces default were looked at" in text for text in removed.warnings)
 
 
 def _within(look: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:

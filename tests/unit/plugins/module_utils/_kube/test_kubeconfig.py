@@ -7,18 +7,23 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import os
 import pathlib
+import re
 import stat
+import threading
 import typing as t
 
 import pytest
 import yaml
 
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig
-from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Exec, Proof, TokenFile
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, Unauthorized
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Exec, Proof, TokenFile, bearer
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, MusterError, Unauthorized
+from ansible_collections.muster.ml.plugins.module_utils._kube.settings import Settings
 
 PEM = "-----BEGIN CERTIFICATE-----\nxyz\n-----END CERTIFICATE-----\n"
 
@@ -37,6 +42,10 @@ def write(path: pathlib.Path, content: t.Any) -> str:
     return str(path)
 
 
+def sent(token: str) -> Proof:
+    return Proof(bearer(token, "a test"))
+
+
 def load(env: dict[str, str] | None = None, **params: t.Any) -> kubeconfig.Connection:
     return kubeconfig.load(params, env or {})
 
@@ -50,7 +59,7 @@ def _no_kubeconfig_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: pa
 def test_current_context_and_namespace(tmp_path: pathlib.Path) -> None:
     found = load(kubeconfig=write(tmp_path / "kc", config(token="t")))
     assert (found.server, found.namespace) == ("https://a:6443", "ns-a")
-    assert found.credentials.proof() == Proof("Bearer t")
+    assert found.credentials.proof() == sent("t")
     assert found.verify is True
 
 
@@ -87,15 +96,15 @@ def test_options_win(tmp_path: pathlib.Path) -> None:
     path = write(tmp_path / "kc", config(token="t"))
     found = load(kubeconfig=path, host="https://other", api_key="k", validate_certs=False, proxy="http://p:1",
                  impersonate_user="u", impersonate_groups=["g", "h"], ca_cert=write(tmp_path / "ca", PEM))  # fmt: skip
-    assert (found.server, found.verify, found.proxy, found.ca) == ("https://other", False, "http://p:1", PEM)
-    assert found.credentials.proof() == Proof("Bearer k")
+    assert (found.server, found.verify, found.ca) == ("https://other", False, PEM)
+    assert str(found.proxy) == "http://p:1 (option proxy)"
+    assert found.credentials.proof() == sent("k")
     assert found.headers == (("Impersonate-User", "u"), ("Impersonate-Group", "g"), ("Impersonate-Group", "h"))
 
 
 def test_a_host_alone_needs_no_kubeconfig() -> None:
-    assert load(host="https://x", username="u", password="p").credentials.proof() == Proof(
-        "Basic " + base64.b64encode(b"u:p").decode()
-    )
+    found = load(host="https://x", username="u", password="p").credentials.proof()
+    assert found == Proof(Sensitive("Basic " + base64.b64encode(b"u:p").decode()))
 
 
 def test_in_a_pod(tmp_path: pathlib.Path) -> None:
@@ -105,7 +114,7 @@ def test_in_a_pod(tmp_path: pathlib.Path) -> None:
         (account / name).write_text(text)
     found = load({"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"})
     assert (found.server, found.namespace) == ("https://[fd00::1]:443", "ml")
-    assert found.credentials.proof() == Proof("Bearer t")
+    assert found.credentials.proof() == sent("t")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +127,7 @@ def test_in_a_pod(tmp_path: pathlib.Path) -> None:
         (config() | {"clusters": []}, {}, "has no cluster 'a'; it has: none"),
         (config() | {"users": []}, {}, "has no user 'a'"),
         (config() | {"users": [{"user": {}}]}, {}, "an entry without a name in users"),
-        (config(**{"auth-provider": {"name": "gcp"}}), {}, "auth-provider 'gcp', which Kubernetes removed"),
+        (config(**{"auth-provider": {"name": "gcp"}}), {}, "auth-provider 'gcp', which Muster does not have"),
         (config(**{"client-certificate": "/none.crt"}), {}, "/none.crt"),
         (config(exec={"command": "x", "apiVersion": "v1alpha1"}), {}, "apiVersion 'v1alpha1'"),
     ],
@@ -126,6 +135,239 @@ def test_in_a_pod(tmp_path: pathlib.Path) -> None:
 def test_what_is_wrong_is_told(tmp_path: pathlib.Path, content: t.Any, params: dict[str, t.Any], told: str) -> None:
     with pytest.raises(InvalidInput, match=told.replace("[", r"\[")):
         load(kubeconfig=write(tmp_path / "kc", content), **params)
+
+
+def clusters(**cluster: t.Any) -> dict[str, t.Any]:
+    return config() | {"clusters": [{"name": "a", "cluster": {"server": "https://a", **cluster}}]}
+
+
+def context(**more: t.Any) -> dict[str, t.Any]:
+    return config() | {"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a", **more}}]}
+
+
+EXEC = {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}
+# What is wrong, and that the message names file, entry and setting.
+INSECURE = {"insecure-skip-tls-verify": True}
+# ``@`` stands for the kubeconfig's name.
+WRONG: dict[str, tuple[t.Any, str]] = {
+    "base64": (
+        clusters(**{"certificate-authority-data": "!!!"}),
+        "certificate-authority-data of cluster 'a'@ is not base64",
+    ),
+    "base64 without padding": (
+        clusters(**{"certificate-authority-data": "abc"}),
+        "certificate-authority-data of cluster 'a' .* is not base64",
+    ),
+    "port": (
+        clusters(server="https://x:abc"),
+        "'https://x:abc' \\(KC\\) is not the URL of an API server: host or port is wrong",
+    ),
+    "no server": (clusters(server=""), "cluster 'a'@ has no server"),
+    "server that is a number": (clusters(server=6443), "server of cluster 'a'@ is not text. Put it in quotes"),
+    "contexts that are a mapping": (config() | {"contexts": {"a": {}}}, "contexts@ is not a list"),
+    "users that are text": (config() | {"users": "x"}, "users@ is not a list"),
+    "a user that is text": (config() | {"users": ["x"]}, "item 0 of users@ is not a mapping"),
+    "settings that are text": (config() | {"users": [{"name": "a", "user": "x"}]}, "user 'a'@ is not a mapping"),
+    "a name that is a number": (config() | {"users": [{"name": 7}]}, "name of item 0 of users@ is not text"),
+    "a key that is a number": (config(token="t") | {7: "x"}, "the kubeconfig KC has a name that is not text"),
+    "a name twice": (config() | {"users": [{"name": "a"}] * 2}, "KC has user 'a' twice"),
+    "another kind": (config() | {"kind": "Secret"}, "KC is no kubeconfig, but of kind Secret"),
+    "a list": ([config()], "KC is empty or not a mapping"),
+    "two documents": (f"{yaml.safe_dump(config())}---\n{{}}\n", "KC is not YAML"),
+    "NUL in the text": ("a: \0", "KC is not YAML"),
+    "a date that is none": ("a: 2026-99-99", "KC is not YAML"),
+    "NUL in a path": (config(tokenFile="a\0b"), "tokenFile of user 'a'@ has a NUL byte"),
+    "a home that is none": (config(tokenFile="~nobody-of-that-name/x"), "tokenFile of user 'a' .* no such home"),
+    "a flag that is text": (
+        clusters(**{"insecure-skip-tls-verify": "false"}),
+        "insecure-skip-tls-verify of cluster 'a' .* is not true or false",
+    ),
+    "authority and insecure": (
+        clusters(**INSECURE, **{"certificate-authority-data": "eA=="}),
+        "cluster 'a' .* has both",
+    ),
+    "authority twice": (
+        clusters(**{"certificate-authority": "x", "certificate-authority-data": "eA=="}),
+        "cluster 'a' .* has both",
+    ),
+    "unknown setting of a cluster": (
+        clusters(**{"proxy-uri": "http://x"}),
+        "cluster 'a'@ has proxy-uri, which Muster does not know",
+    ),
+    "unknown setting of a user": (config(tokenfile="x"), "user 'a'@ has tokenfile, which Muster does not know"),
+    "unknown setting of a context": (context(name_space="x"), "context 'a'@ has name_space, which"),
+    "proxy-url of another kind": (
+        clusters(**{"proxy-url": "ftp://x"}),
+        "proxy-url of cluster 'a'@ has an unknown scheme",
+    ),
+    "proxy-url over TLS": (
+        clusters(**{"proxy-url": "https://x"}),
+        "proxy-url of cluster 'a'@ is to be spoken to over TLS",
+    ),
+    "a user that is not there": (context(user="b"), "KC has no user 'b'; it has: a"),
+    "no cluster": (context(cluster=""), "KC has no cluster ''; it has: a"),
+    "token with a line break": (config(token="x\n"), "token of user 'a'@ has a line break at its end"),
+    "token and password": (config(token="x", username="y"), "user 'a'@ has a token, and user name"),
+    "auth-provider": (
+        config(**{"auth-provider": {"name": "oidc"}, "token": "x"}),
+        "user 'a'@ uses auth-provider 'oidc'",
+    ),
+    "groups without a user": (
+        config(**{"as-groups": ["g"]}),
+        "user 'a'@ has as-groups, as-uid or as-user-extra, but no as",
+    ),
+    "uid without a user": (config(**{"as-uid": "7"}), "but no as"),
+    "groups that are text": (config(**{"as": "u", "as-groups": "g"}), "as-groups of user 'a'@ is not a list"),
+    "extra that is text": (
+        config(**{"as": "u", "as-user-extra": {"k": "v"}}),
+        "k of as-user-extra of user 'a'@ is not a list",
+    ),
+    "a user with a line break": (config(**{"as": "u\n"}), "Impersonate-User has a line break"),
+    "credentials without TLS": (
+        clusters(server="http://a") | {"users": config(token="x")["users"]},
+        "http://a \\(KC\\) is asked without TLS",
+    ),
+    "plugin without a command": (config(exec=EXEC | {"command": ""}), "exec of user 'a'@ has no command"),
+    "plugin that asks": (
+        config(exec=EXEC | {"interactiveMode": "Always"}),
+        "credential plugin x .* asks at a terminal \\(interactiveMode Always\\)",
+    ),
+    "plugin of an unknown mode": (config(exec=EXEC | {"interactiveMode": "never"}), "interactiveMode 'never'"),
+    "unknown setting of a plugin": (config(exec=EXEC | {"arguments": []}), "exec of user 'a'@ has arguments, which"),
+    "plugin that is text": (config(exec="aws"), "exec of user 'a'@ is not a mapping"),
+}
+
+
+@pytest.mark.parametrize(("content", "told"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_one_message_that_names_file_and_setting(
+    tmp_path: pathlib.Path, content: t.Any, told: str
+) -> None:
+    path = write(tmp_path / "kc", content)
+    with pytest.raises(InvalidInput, match=told.replace("@", " of the kubeconfig KC").replace("KC", re.escape(path))):
+        load(kubeconfig=path)
+
+
+MAPPINGS = {name: case for name, case in WRONG.items() if isinstance(case[0], dict)}
+
+
+@pytest.mark.parametrize(("content", "told"), MAPPINGS.values(), ids=MAPPINGS)
+def test_a_mistake_in_a_mapping_is_told_alike(content: t.Any, told: str) -> None:
+    with pytest.raises(
+        InvalidInput, match=told.replace("@", " of the kubeconfig KC").replace("KC", "option kubeconfig")
+    ):
+        load(kubeconfig=content)
+
+
+def test_what_no_file_can_be(tmp_path: pathlib.Path) -> None:
+    for given, told in (
+        (str(tmp_path), "cannot be read: is a directory"),
+        ("a\0b", "does not exist"),
+        ("~nobody-of-that-name/x", "no such home"),
+        ([config()], "neither a path nor a mapping"),
+    ):
+        with pytest.raises(InvalidInput, match=told):
+            load(kubeconfig=given)
+
+
+def test_what_is_wrong_in_entries_that_are_not_chosen_does_not_matter(tmp_path: pathlib.Path) -> None:
+    content = config()
+    content["users"].append({"name": "old", "user": {"auth-provider": {"name": "gcp"}}})
+    content["clusters"].append({"name": "old", "cluster": {"certificate-authority-data": "!!!", "api-version": "v1"}})
+    assert load(kubeconfig=write(tmp_path / "kc", content)).server == "https://a:6443"
+
+
+def test_what_changes_nothing_is_ignored() -> None:
+    content = clusters(**{"disable-compression": True, "extensions": [{"name": "x", "extension": {}}]})
+    assert load(kubeconfig=content | {"preferences": {"colors": True}, "extensions": []}).server == "https://a"
+
+
+def test_impersonation_of_a_kubeconfig_is_whole() -> None:
+    user = {"as": "bob", "as-uid": "7", "as-groups": ["g"], "as-user-extra": {"b/c": ["x", "y"], "a": ["z"]}}
+    assert load(kubeconfig=config(**user)).headers == (
+        ("Impersonate-User", "bob"),
+        ("Impersonate-Group", "g"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Extra-a", "z"),
+        ("Impersonate-Extra-b%2Fc", "x"),
+        ("Impersonate-Extra-b%2Fc", "y"),
+    )
+
+
+def test_groups_of_the_options_need_a_user_of_the_options() -> None:
+    with pytest.raises(InvalidInput, match="impersonate_groups needs impersonate_user"):
+        load(kubeconfig=config(**{"as": "bob"}), impersonate_groups=["g"])
+
+
+def test_a_token_file_wins_over_a_token(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "token").write_text("from-file\n")
+    path = write(tmp_path / "kc", config(token="old", tokenFile="token"))
+    assert load(kubeconfig=path).credentials.proof() == sent("from-file")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [("", "is empty"), ("\n", "is empty"), ("a\nb", "control character 0x0a"), (None, "No such file")],
+)
+def test_a_token_file_that_has_none(tmp_path: pathlib.Path, content: str | None, told: str) -> None:
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(InvalidInput, match=told):
+        TokenFile(path).proof()
+
+
+def test_credentials_without_tls_stay_on_this_machine() -> None:
+    for host in ("http://127.0.0.1:8001", "http://localhost:8001", "http://[::1]:8001"):
+        assert load(host=host, api_key="k").credentials.proof() == sent("k")
+    assert load(host="http://far").credentials.proof() == Proof()
+
+
+def test_a_host_of_the_options_has_a_name_of_its_own_in_its_certificate() -> None:
+    content = clusters(**{"tls-server-name": "kubernetes"})
+    assert load(kubeconfig=content).tls_server_name == "kubernetes"
+    found = load(kubeconfig=content, host="https://other")
+    assert (found.tls_server_name, found.source) == (None, "option host with option kubeconfig")
+
+
+def test_an_authority_of_the_options_is_held_against_the_server(tmp_path: pathlib.Path) -> None:
+    content = clusters(**{"insecure-skip-tls-verify": True})
+    assert load(kubeconfig=content).verify is False
+    assert load(kubeconfig=content, ca_cert=write(tmp_path / "ca", PEM)).verify is True
+
+
+def test_base64_may_be_folded() -> None:
+    text = base64.b64encode(PEM.encode()).decode()
+    assert load(kubeconfig=clusters(**{"certificate-authority-data": f"{text[:20]}\n  {text[20:]}\n"})).ca == PEM
+
+
+def test_a_pipe_is_read_as_a_file_is(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=(yaml.safe_dump(config()),))
+    writer.start()
+    assert load(kubeconfig=str(path)).server == "https://a:6443"
+    writer.join()
+
+
+def test_one_of_several_files_may_be_empty(tmp_path: pathlib.Path) -> None:
+    value = os.pathsep.join([write(tmp_path / "new", ""), write(tmp_path / "a", config())])
+    assert load({"KUBECONFIG": value}).server == "https://a:6443"
+
+
+def test_paths_of_each_file_are_relative_to_that_file(tmp_path: pathlib.Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "token").write_text(name)
+    first, second = config("a", tokenFile="token"), config("b", tokenFile="token")
+    files = [write(tmp_path / "one" / "kc", first), write(tmp_path / "two" / "kc", second)]
+    env = {"KUBECONFIG": os.pathsep.join(files)}
+    assert load(env).credentials.proof() == sent("one")
+    assert load(env, context="b").credentials.proof() == sent("two")
+
+
+def test_an_entry_of_a_later_file_adds_nothing_to_one_of_the_same_name(tmp_path: pathlib.Path) -> None:
+    files = [write(tmp_path / "one", config("a")), write(tmp_path / "two", config("a", token="t"))]
+    assert load({"KUBECONFIG": os.pathsep.join(files)}).credentials.proof() == Proof()
 
 
 def test_no_kubeconfig_at_all(tmp_path: pathlib.Path) -> None:
@@ -146,7 +388,11 @@ def plugin(tmp_path: pathlib.Path, body: str) -> dict[str, t.Any]:
 
 
 def run(tmp_path: pathlib.Path, body: str) -> Exec:
-    return Exec(plugin(tmp_path, body), folder=tmp_path, cluster={"server": "https://a", "folder": tmp_path})
+    return made(plugin(tmp_path, body), tmp_path)
+
+
+def made(settings: dict[str, t.Any], folder: pathlib.Path, now: t.Any = None) -> Exec:
+    return Exec(Settings(settings, "a test", folder), {"server": "https://a"}, now)
 
 
 CREDENTIAL = '''printf '{"status": {"token": "%s-%s"}}' "$A" "$1"; echo run >> "$(dirname "$0")/runs"'''
@@ -154,7 +400,7 @@ CREDENTIAL = '''printf '{"status": {"token": "%s-%s"}}' "$A" "$1"; echo run >> "
 
 def test_a_credential_plugin_runs_once_until_it_is_renewed(tmp_path: pathlib.Path) -> None:
     found = run(tmp_path, CREDENTIAL)
-    assert [found.proof(), found.proof()] == [Proof("Bearer tok-x")] * 2
+    assert [found.proof(), found.proof()] == [sent("tok-x")] * 2
     refused = found.proof()
     assert found.renew(refused)
     found.proof()
@@ -169,6 +415,70 @@ def test_a_credential_plugin_runs_once_for_all_threads_that_were_refused(tmp_pat
         assert found.renew(refused)
         assert found.proof() != refused
     assert (tmp_path / "runs").read_text().count("run") == 2
+
+
+def expiring(tmp_path: pathlib.Path, until: str) -> str:
+    return (f"""cd {tmp_path}; echo run >> runs; n=$(grep -c run runs); """
+            f"""printf '{{"status": {{"token": "%s", "expirationTimestamp": "{until}"}}}}' $n""")  # fmt: skip
+
+
+def test_a_credential_plugin_runs_again_when_its_token_has_expired(tmp_path: pathlib.Path) -> None:
+    now = [dt.datetime(2026, 1, 1, 11, 59, 59, tzinfo=dt.UTC)]
+    found = made(plugin(tmp_path, expiring(tmp_path, "2026-01-01T12:00:00Z")), tmp_path, lambda: now[0])
+    assert [found.proof(), found.proof()] == [sent("1")] * 2
+    now[0] += dt.timedelta(seconds=1)
+    assert found.proof() == sent("2")
+
+
+@pytest.mark.parametrize("until", ["2026-01-01T13:00:00+01:00", "2026-01-01T12:00:00"])
+def test_when_a_token_expires_is_read_in_every_form(tmp_path: pathlib.Path, until: str) -> None:
+    now = [dt.datetime(2026, 1, 1, 11, 59, 59, tzinfo=dt.UTC)]
+    found = made(plugin(tmp_path, expiring(tmp_path, until)), tmp_path, lambda: now[0])
+    assert [found.proof(), found.proof()] == [sent("1")] * 2
+    now[0] += dt.timedelta(seconds=1)
+    assert found.proof() == sent("2")
+
+
+def test_a_time_that_is_none_is_told(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(Unauthorized, match="expirationTimestamp that is no time: 'soon'"):
+        run(tmp_path, expiring(tmp_path, "soon")).proof()
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ('{"apiVersion": "client.authentication.k8s.io/v1beta1", "status": {"token": "x"}}', "another apiVersion"),
+        ('{"status": {"token": ["x"]}}', "is not text"),
+        ('{"status": {"clientCertificateData": "x"}}', "only one of certificate and key"),
+        ('{"status": {"token": "x\\\\n"}}', "a line break at its end"),
+    ],
+)
+def test_a_credential_plugin_that_prints_something_else(tmp_path: pathlib.Path, output: str, told: str) -> None:
+    with pytest.raises(MusterError, match=told):
+        run(tmp_path, f"printf '{output}'").proof()
+
+
+def test_a_credential_plugin_that_hangs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ansible_collections.muster.ml.plugins.module_utils._kube.credentials._EXEC_TIMEOUT", 0.2)
+    with pytest.raises(Unauthorized, match=r"did not end within 0.2 s. It may wait for a login"):
+        run(tmp_path, "exec sleep 5").proof()
+
+
+def test_a_credential_plugin_is_told_all_that_the_kubeconfig_says_of_the_cluster(tmp_path: pathlib.Path) -> None:
+    settings = plugin(tmp_path, f'printf %s "$KUBERNETES_EXEC_INFO" > "$(dirname "$0")/info"; {CREDENTIAL}')
+    content = config(exec=settings)
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
+    content["clusters"][0]["cluster"] |= {
+        "certificate-authority": "ca",
+        "tls-server-name": "k",
+        "extensions": [extension],
+    }
+    write(tmp_path / "ca", PEM)
+    load(kubeconfig=write(tmp_path / "kc", content)).credentials.proof()
+    assert json.loads((tmp_path / "info").read_text())["spec"]["cluster"] == {
+        "server": "https://a:6443", "tls-server-name": "k", "config": {"audience": "x"},
+        "certificate-authority-data": base64.b64encode(PEM.encode()).decode(),
+    }  # fmt: skip
 
 
 def test_a_credential_plugin_is_told_about_the_cluster(tmp_path: pathlib.Path) -> None:
@@ -192,16 +502,16 @@ def test_a_credential_plugin_that_says_nothing(tmp_path: pathlib.Path, output: s
 def test_a_credential_plugin_that_is_missing(tmp_path: pathlib.Path) -> None:
     settings = plugin(tmp_path, "true") | {"command": "no-such-plugin-anywhere"}
     with pytest.raises(InvalidInput, match=r"not installed\. Install it\."):
-        Exec(settings, folder=tmp_path, cluster={}).proof()
+        made(settings, tmp_path).proof()
 
 
 def test_a_token_file_is_read_again(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "token"
     path.write_text("one\n")
     found = TokenFile(path)
-    assert found.proof() == Proof("Bearer one")
+    assert found.proof() == sent("one")
     path.write_text("two\n")
-    assert found.proof() == Proof("Bearer one")
-    assert found.renew(Proof("Bearer one"))
-    assert found.proof() == Proof("Bearer two")
-    assert not found.renew(Proof("Bearer two"))
+    assert found.proof() == sent("one")
+    assert found.renew(sent("one"))
+    assert found.proof() == sent("two")
+    assert not found.renew(sent("two"))

@@ -9,15 +9,18 @@ from __future__ import annotations
 import copy
 import typing as t
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._kube import fields
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects, delete_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS, wave_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Wish, make_plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import prepared
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -73,7 +76,7 @@ def test_an_apply_twice_is_an_apply_once(objects: list[Manifest]) -> None:
     apply(cluster, objects)
     before = copy.deepcopy(cluster.objects)
     cluster.requests.clear()
-    assert not apply(cluster, objects, prune=True).changed
+    assert not apply(cluster, objects, prune=bool(objects)).changed
     assert cluster.writes == []
     assert cluster.objects == before
 
@@ -94,7 +97,7 @@ def test_nothing_is_deleted_before_what_stands_on_it(objects: list[Manifest], sh
     apply(cluster, objects)
     shuffle.shuffle(objects)
     cluster.requests.clear()
-    delete_objects(cluster, objects, check=False, delete_data=True)
+    delete_objects(cluster, objects, OWNER, check=False, delete_data=True)
     gone = [wave_of(request.ref.api_version, request.ref.kind) for request in cluster.writes]
     assert gone == sorted(gone, reverse=True)
     assert cluster.objects == {}
@@ -116,6 +119,8 @@ def test_prune_touches_only_what_is_ours_and_never_data(
         )
     before = copy.deepcopy(cluster.objects)
     wanted = [renamed(item, "ours") for item in kept]
+    if not wanted:
+        return
     apply(cluster, wanted, prune=True)
     names = {key_of(item) for item in wanted}
     for key, item in before.items():
@@ -147,7 +152,7 @@ def test_what_somebody_changed_is_noticed_and_set_again(spec: Manifest, drift: M
     apply(cluster, [wish])
     stored = copy.deepcopy(next(iter(cluster.objects.values())))
     lost = sorted(set(spec) & set(drift))
-    entry = next(entry for entry in stored["metadata"]["managedFields"] if entry["manager"] == "muster")
+    entry = next(entry for entry in stored["metadata"]["managedFields"] if entry["manager"] == manager_of(OWNER))
     for key in lost:  # as the API server does: who changes a value owns it
         entry["fieldsV1"]["f:spec"].pop(f"f:{key}")
     if not entry["fieldsV1"]["f:spec"]:
@@ -155,33 +160,49 @@ def test_what_somebody_changed_is_noticed_and_set_again(spec: Manifest, drift: M
     stored["spec"] = {**stored["spec"], **{key: drift[key] for key in lost}}
     cluster.objects[next(iter(cluster.objects))] = stored
     told = ["spec"] if set(lost) == set(spec) else [f"spec.{key}" for key in spec if key in lost]
-    assert fields.unowned(prepared(wish, owner=OWNER, namespaced=True, namespace="default"), stored) == told
+    assert (
+        fields.unowned(prepared(wish, owner=OWNER, namespaced=True, namespace="default"), stored, manager_of(OWNER))
+        == told
+    )
     assert apply(cluster, [wish]).changed == bool(lost)
     assert not apply(cluster, [wish]).changed
 
 
-@given(
-    st.dictionaries(WORDS, WORDS, max_size=4),
-    st.dictionaries(WORDS, WORDS, max_size=4),
-    st.dictionaries(WORDS, WORDS, max_size=4),
-)
-def test_labels_on_a_shared_namespace_are_merged_once(
-    first: dict[str, str], second: dict[str, str], foreign: dict[str, str]
+LABELS = st.dictionaries(WORDS, WORDS, max_size=4)
+
+
+@given(LABELS, LABELS, LABELS)
+def test_labels_on_a_shared_namespace_are_each_owners_own(
+    first: dict[str, str], second: dict[str, str], changed: dict[str, str]
 ) -> None:
-    """overlaid: what the others put there stays, what is wanted is there, and once more changes nothing."""
     cluster = FakeCluster()
 
     def space(labels: dict[str, str]) -> Manifest:
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shared", "labels": labels}}
 
+    def labels() -> dict[str, str]:
+        found = cluster.objects["", "Namespace", "", "shared"]["metadata"]["labels"]
+        return {key: value for key, value in found.items() if "/" not in key}
+
+    def clash(ours: dict[str, str], theirs: dict[str, str]) -> bool:
+        return any(theirs.get(key, value) != value for key, value in ours.items())
+
     apply(cluster, [space(first)])
+    if clash(first, second):
+        with pytest.raises(Conflict, match=OWNER):
+            apply(cluster, [space(second)], owner=OTHER)
+        assert labels() == first
+        return
     apply(cluster, [space(second)], owner=OTHER)
-    live = cluster.objects["", "Namespace", "", "shared"]
-    labels = live["metadata"]["labels"]
-    assert {**first, **second}.items() <= labels.items()
-    assert labels["muster.ml/owner"] == OWNER
-    merged = fields.overlaid(live, space(foreign))
-    assert fields.overlaid(live, merged) == merged
+    assert labels() == {**first, **second}
+    if not clash(changed, second):
+        apply(cluster, [space(changed)])
+        assert labels() == {**changed, **second}
     cluster.requests.clear()
     apply(cluster, [space(second)], owner=OTHER)
     assert cluster.writes == []
+    before = labels()
+    delete_objects(cluster, None, OTHER, check=False, delete_data=True)
+    assert labels() == {
+        key: value for key, value in before.items() if key in (first if clash(changed, second) else changed)
+    }

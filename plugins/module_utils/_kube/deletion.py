@@ -1,0 +1,162 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is known about objects of a cluster that are to be deleted. Whether they may be is decided by ``_core.deletion``.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import typing as t
+
+from .._core.deletion import Candidate
+from .cluster import Cluster
+from .errors import MusterError
+from .fields import owned_fields
+from .kinds import BYPRODUCTS, Kinds
+from .objects import (
+    ANNOTATION_GENERATED,
+    FIELD_MANAGER,
+    LABEL_OWNER,
+    Manifest,
+    Ref,
+    annotations_of,
+    labels_of,
+    made_for,
+    manager_of,
+    ref_of,
+)
+from .order import DATA_KINDS
+
+DEFINITION = "CustomResourceDefinition"
+# Kubernetes puts these into every namespace by itself.
+_OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
+_NAMED = 3
+"""Of what lives in a namespace, so many are named."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """How to tell what belongs to somebody: by a label and its value.
+
+    ``applied``: we applied it ourselves, so the object's own record must say so. Otherwise a controller made it for an object of ours and
+    copied the label (pods, claims of a StatefulSet). ``others`` and ``nobodys`` widen it to named objects of another owner, or of nobody.
+    """
+
+    value: str
+    label: str = LABEL_OWNER
+    applied: bool = True
+    others: bool = False
+    nobodys: bool = False
+
+    def fits(self, item: Manifest) -> bool:
+        value = labels_of(item).get(self.label)
+        return value == self.value or (self.others if value else self.nobodys)
+
+    def recorded(self, item: Manifest) -> bool:
+        if not self.applied or labels_of(item).get(self.label) != self.value:
+            return True  # a controller's, or named by a word of its own
+        return made_for(item, self.value) and was_applied(item, self.value)
+
+
+def was_applied(item: Manifest, owner: str) -> bool:
+    """Whether the owner applied the object. Controllers copy labels and annotations, but not who applied them."""
+    return bool(owned_fields(item, manager_of(owner)) or owned_fields(item, FIELD_MANAGER))
+
+
+def holds_data(ref: Ref, live: Manifest) -> bool:
+    """Whether deleting the object loses something that cannot be made again."""
+    generated = ref.kind == "Secret" and ANNOTATION_GENERATED in annotations_of(live)
+    return generated or (ref.group, ref.kind) in DATA_KINDS
+
+
+class Judge:
+    """Finds out about the objects of one deletion. ``going``: all that is deleted with them; ``wanted``: uids of what stays."""
+
+    def __init__(
+        self, cluster: Cluster, mark: Mark, going: t.Iterable[Manifest], *, wanted: t.Container[str], delete_data: bool
+    ) -> None:
+        self._cluster = cluster
+        self._mark = mark
+        self._wanted = wanted
+        self._delete_data = delete_data
+        self._going = {item["metadata"].get("uid") for item in going}
+
+    @functools.cached_property
+    def _kinds(self) -> Kinds:
+        return self._cluster.kinds()
+
+    def candidate(self, ref: Ref, item: Manifest) -> Candidate:
+        """What the rules of deletion have to know about an object as it is now."""
+        known = Candidate(
+            str(ref),
+            marked=self._mark.fits(item),
+            recorded=self._mark.recorded(item),
+            needed="is wanted under another name" if item["metadata"].get("uid") in self._wanted else "",
+            data="holds data" if holds_data(ref, item) else "",
+        )
+        stays_anyway = known.data and not self._delete_data
+        if stays_anyway or not known.marked or not known.recorded or known.needed:
+            return known
+        if (ref.group, ref.kind) == ("", "Namespace"):
+            return self._with_inhabitants(known, ref)
+        return self._with_instances(known, ref) if ref.kind == DEFINITION else known
+
+    def _with_inhabitants(self, known: Candidate, ref: Ref) -> Candidate:
+        """A namespace takes everything inside along."""
+        if self._kinds.unknown:
+            return dataclasses.replace(
+                known, unknown=f"what of {', '.join(self._kinds.unknown)} is in it, because that does not answer"
+            )
+        found: dict[str, Manifest] = {}
+        for api_version, kind, resource in self._kinds:
+            if not resource.namespaced or kind in BYPRODUCTS:
+                continue
+            try:
+                items = self._cluster.list_metadata(api_version, kind, ref.name)
+            except MusterError as exc:
+                return dataclasses.replace(known, unknown=f"whether {kind}s are in it: {exc.message.rstrip('.')}")
+            found.update(
+                {item["metadata"].get("uid") or str(ref_of(item)): item for item in items if self._lives(item)}
+            )
+        return dataclasses.replace(known, needed=_inhabited(found.values()))
+
+    def _lives(self, item: Manifest) -> bool:
+        """Whether an object of a namespace is neither going too, nor made by a controller, nor Kubernetes' own."""
+        metadata = item["metadata"]
+        if metadata.get("uid") in self._going or metadata.get("ownerReferences"):
+            return False
+        return (item["kind"], metadata["name"]) not in _OF_KUBERNETES
+
+    def _with_instances(self, known: Candidate, ref: Ref) -> Candidate:
+        """A definition takes all objects of its kind along."""
+        kinds = self._kinds.of_definition(ref.name)
+        if not kinds:
+            return dataclasses.replace(
+                known, unknown="its kind is not served now, so nobody can tell whether objects of it exist"
+            )
+        found: dict[str, Manifest] = {}
+        for api_version, kind in kinds:
+            try:
+                items = self._cluster.list_metadata(api_version, kind)
+            except MusterError as exc:
+                return dataclasses.replace(
+                    known, unknown=f"whether objects of its kind exist: {exc.message.rstrip('.')}"
+                )
+            found.update({str(ref_of(item)): item for item in items if item["metadata"].get("uid") not in self._going})
+        if not found:
+            return known
+        first, more = next(iter(found)), f" and {len(found) - 1} more objects" if len(found) > 1 else ""
+        return dataclasses.replace(known, needed=f"{first}{more} of its kind would go with it")
+
+
+def _inhabited(items: t.Collection[Manifest]) -> str:
+    if not items:
+        return ""
+    told = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in list(items)[:_NAMED])
+    more = f" and {len(items) - _NAMED} more objects" if len(items) > _NAMED else ""
+    return f"{told}{more} in it would go with it"

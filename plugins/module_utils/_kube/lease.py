@@ -1,0 +1,175 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One run at a time for what two runs of an owner would spoil for each other: prune, recreate, and the removal of an owner.
+
+A Lease (coordination.k8s.io/v1) is held while such a run writes, and is deleted at its end. It is taken by server-side apply under a
+field manager of this run alone: of two that come at once the API server refuses the second, because the holder is the first one's field.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import getpass
+import hashlib
+import os
+import secrets
+import socket
+import threading
+
+from .cluster import Cluster
+from .errors import Conflict, Forbidden, MusterError, NotFound, Rejected, WaitTimeout
+from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref
+from .pace import SYSTEM_CLOCK, Clock
+from .pool import OnProgress
+from .ready import gone
+from .wait import wait_until
+
+DURATION = 15
+"""Seconds without a sign of life after which a run counts as dead. Watched, not compared with its clock, which may be another one's."""
+_RENEW_EVERY = 5.0
+HOME = "default"
+"""One namespace for all runs of an owner, whatever namespaces their objects are in. It cannot be deleted."""
+
+
+def name_of(prefix: str, owner: str) -> str:
+    """A name for an object of ours about an owner. An owner may have letters that a name may not; the digest keeps two such apart."""
+    readable = "".join(letter if letter.isalnum() else "-" for letter in owner.lower())
+    return f"{prefix}-{readable}-{hashlib.sha256(owner.encode()).hexdigest()[:8]}"
+
+
+class Lease:
+    """``with Lease(...)``: alone among the runs of an owner, as far as rights allow a Lease, which ``guarded`` tells."""
+
+    def __init__(
+        self, cluster: Cluster, owner: str, namespace: str, *, patience: float, on_progress: OnProgress | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:  # fmt: skip
+        self._cluster, self._owner, self._namespace = cluster, owner, namespace
+        self._patience, self._on_progress, self._clock = patience, on_progress, clock
+        self._manager = f"{FIELD_MANAGER}-run-{secrets.token_hex(8)}"
+        self._holder = f"{_user()}@{socket.gethostname()} (process {os.getpid()}, {self._manager})"
+        self._since = _now()
+        self._over = threading.Event()
+        self._lost = False
+        self._ref: Ref | None = None
+        self._uid = ""
+
+    @property
+    def guarded(self) -> bool:
+        """Whether this run is the only one, still."""
+        return self._ref is not None and not self._lost
+
+    def __enter__(self) -> Lease:
+        for namespace in dict.fromkeys((HOME, self._namespace)):
+            ref = _ref(self._owner, namespace)
+            try:
+                self._acquire(ref)
+            except (Forbidden, NotFound, Rejected):
+                continue
+            self._ref = ref
+            threading.Thread(target=self._keep, args=(ref,), daemon=True).start()
+            break
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._over.set()
+        if self._ref and not self._lost:
+            try:
+                self._cluster.delete(self._ref, dry_run=False, uid=self._uid)
+            except MusterError:  # it ends by itself
+                return
+
+    def _acquire(self, ref: Ref) -> None:
+        deadline = self._clock.monotonic() + self._patience
+        while True:
+            try:
+                self._write(ref)
+            except Conflict:
+                seen = self._cluster.get(ref)
+            else:
+                return
+            if seen is None:
+                continue
+            if self._on_progress:
+                self._on_progress(f"waiting for {_told(seen)}")
+            self._wait_or_take(ref, seen, deadline)
+
+    def _wait_or_take(self, ref: Ref, seen: Manifest, deadline: float) -> None:
+        """Wait for the other run to end. One that gives no sign of life while we look is dead, and its Lease is deleted."""
+        left = deadline - self._clock.monotonic()
+        try:
+            wait_until(
+                self._cluster, [ref], timeout=DURATION, predicates={ref.kind: gone}, goal="gone", clock=self._clock
+            )
+        except WaitTimeout:
+            now = self._cluster.get(ref)
+        else:
+            return
+        if now and now["metadata"]["resourceVersion"] == seen["metadata"]["resourceVersion"]:
+            # Only this very one: another waiting run may have taken it over a moment ago.
+            self._cluster.delete(ref, dry_run=False, uid=now["metadata"]["uid"],
+                                 resource_version=now["metadata"]["resourceVersion"])  # fmt: skip
+        elif now and left <= DURATION:
+            raise Conflict(
+                f"Another run works on the objects of {self._owner}: {_told(now)}.", ref=ref,
+                hint=f"Nothing was changed. Run again when it is over. A run that was killed holds no longer than {DURATION} s.",
+            )  # fmt: skip
+
+    def _write(self, ref: Ref) -> None:
+        labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: self._owner}
+        spec = {"holderIdentity": self._holder, "leaseDurationSeconds": DURATION, "acquireTime": self._since,
+                "renewTime": _now()}  # fmt: skip
+        metadata = {"name": ref.name, "namespace": ref.namespace, "labels": labels}
+        manifest = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata, "spec": spec}
+        self._uid = self._cluster.apply(manifest, dry_run=False, manager=self._manager)["metadata"]["uid"]
+
+    def _keep(self, ref: Ref) -> None:
+        while not self._over.wait(_RENEW_EVERY):
+            try:
+                self._write(ref)
+            except Conflict:  # we were silent for too long (a laptop that slept), and another run took over
+                self._lost = True
+                return
+            except MusterError:
+                continue  # the next try may find the API server again
+
+
+def holder(cluster: Cluster, owner: str, namespace: str) -> Ref | None:
+    """The Lease that a run of the owner holds now, None where there is none to be seen."""
+    for where in dict.fromkeys((HOME, namespace)):
+        ref = _ref(owner, where)
+        try:
+            if cluster.get(ref):
+                return ref
+        except Forbidden:
+            continue
+    return None
+
+
+def _ref(owner: str, namespace: str) -> Ref:
+    return Ref("coordination.k8s.io/v1", "Lease", name_of("muster", owner), namespace)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container that runs as a number nobody has a name for
+        return str(os.getuid())
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _told(live: Manifest) -> str:
+    spec = live.get("spec") or {}
+    begun, now = str(spec.get("acquireTime") or ""), dt.datetime.now(dt.UTC)
+    try:
+        age = f", for {(now - dt.datetime.fromisoformat(begun)).total_seconds():.0f} s"
+    except ValueError:
+        age = ""
+    return f"{spec.get('holderIdentity') or 'somebody'}{age}"

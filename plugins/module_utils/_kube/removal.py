@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Delete objects: named ones, all of an owner, or what an owner does not want any more. The one way by which an object goes.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import typing as t
+
+from .._core.deletion import why_kept
+from .cluster import Cluster
+from .deletion import Judge, Mark
+from .errors import Forbidden, MusterError
+from .fields import owned_fields
+from .lease import Lease
+from .objects import LABEL_OWNER, Manifest, Ref, labels_of, manager_of, ref_of
+from .order import waves
+from .owned import owned_objects
+from .pace import SYSTEM_CLOCK, Clock
+from .pool import PARALLEL, OnProgress, do_all, raise_all, run_all
+from .ready import gone
+from .report import Change, Report
+from .wait import wait_until
+
+_TRIES = 5
+"""So often an object that somebody changes between reading and deleting is judged anew."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Deletion:
+    """How objects are deleted in this call. ``option`` is the user's word for deleting data, which is set where ``data`` is."""
+
+    cluster: Cluster
+    mark: Mark
+    check: bool
+    option: str
+    data: bool
+    parallel: int = PARALLEL
+    wait_gone: t.Callable[..., t.Any] | None = None
+
+    def remove(self, live: t.Mapping[Ref, Manifest], wanted: t.Container[str] = frozenset()) -> Report:
+        """Delete these, last wave first, except what must stay; ``wanted`` are the uids of what stays in any case."""
+        report = Report()
+        judge = Judge(self.cluster, self.mark, live.values(), wanted=wanted, delete_data=self.data)
+        for wave in waves(live, reverse=True):
+            changes, failures = run_all(lambda ref: self._one(judge, ref, live[ref]), wave, parallel=self.parallel)
+            report.changes += changes
+            raise_all(failures, report.result(diff=False))
+            going = [change.ref for change in changes if change.action != "kept"]
+            if self.wait_gone and going:
+                _wait_gone(self.wait_gone, going, report)
+        if report.kept:
+            report.warnings.append(
+                "Kept: " + "; ".join(f"{change.ref} ({change.reason})" for change in report.kept) + "."
+            )
+        return report
+
+    def _one(self, judge: Judge, ref: Ref, item: Manifest | None) -> Change:
+        deleted = Change(ref, "deleted", before={"apiVersion": ref.api_version, "kind": ref.kind,
+                                                 "metadata": {"name": ref.name, "namespace": ref.namespace}})  # fmt: skip
+        uid = (item or {}).get("metadata", {}).get("uid")
+        for _try in range(_TRIES):
+            if item is None:
+                return deleted  # between reading and deleting, or by a request of ours whose answer was lost
+            if item["metadata"].get("uid") != uid:
+                return Change(ref, "kept", "was made again by somebody meanwhile")
+            why = why_kept(judge.candidate(ref, item), data_option=self.option, delete_data=self.data)
+            if why:
+                return Change(ref, "kept", why)
+            if item["metadata"].get("deletionTimestamp"):
+                return Change(ref, "unchanged", "is being deleted already")
+            if self.check or self._sent(ref, item):
+                return deleted
+            item = self.cluster.get(ref)
+        return Change(ref, "kept", "somebody changes it all the time, so that what was judged is never what is there")
+
+    def _sent(self, ref: Ref, item: Manifest) -> bool:
+        """Ask for the deletion of what was judged and of nothing else. False where it is not there any more as it was."""
+        # Foreground where somebody waits: the object then stays until all that it made is gone.
+        propagation = "Foreground" if self.wait_gone else "Background"
+        metadata = item["metadata"]
+        return self.cluster.delete(ref, dry_run=False, propagation=propagation, uid=metadata.get("uid"),
+                                   resource_version=metadata.get("resourceVersion"))  # fmt: skip
+
+
+def delete_objects(
+    cluster: Cluster,
+    what: t.Iterable[Manifest | Ref] | None,
+    mark: Mark | str,
+    *,
+    check: bool,
+    namespace: str | None = None,
+    wait: bool = False,
+    wait_timeout: float = 120,
+    delete_data: bool = False,
+    parallel: int = PARALLEL,
+    on_progress: OnProgress | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Report:
+    """Remove what is named, as far as it fits the mark (an owner); or everything of an owner, where nothing is named.
+
+    What is not there is no error, and no request. What must stay is reported as kept, with the reason.
+    """
+    mark = Mark(mark) if isinstance(mark, str) else mark
+    wait_gone = functools.partial(
+        wait_until, cluster, timeout=wait_timeout, goal="gone", on_progress=on_progress, clock=clock
+    ) if wait and not check else None  # fmt: skip
+    deletion = Deletion(cluster, mark, check, "delete_data", delete_data, parallel, wait_gone)
+    home = namespace or cluster.namespace
+    if what is not None:
+        return _delete_named(deletion, what, home)
+    look = functools.partial(owned_objects, cluster, mark.value, namespaces=[home], parallel=parallel)
+    found, warnings = look()
+    planned = dataclasses.replace(deletion, check=True, wait_gone=None).remove(by_ref(found))
+    shared = shared_namespaces(cluster, mark.value)
+    if check or not (planned.changed or shared):
+        # What is on its way out already may still be waited for.
+        report = planned if check else deletion.remove(by_ref(found))
+        report.changes += release(cluster, mark.value, shared, check=True)
+    else:
+        with Lease(cluster, mark.value, home, patience=wait_timeout, on_progress=on_progress, clock=clock):
+            found, warnings = look()
+            report = deletion.remove(by_ref(found))
+            report.changes += release(cluster, mark.value, shared, check=False)
+    report.warnings += warnings
+    return report
+
+
+def by_ref(items: t.Iterable[Manifest]) -> dict[Ref, Manifest]:
+    """The objects by their references."""
+    return {ref_of(item): item for item in items}
+
+
+def shared_namespaces(cluster: Cluster, owner: str) -> list[Ref]:
+    """Namespaces of others on which the owner has labels or annotations. None where nobody may list them."""
+    try:
+        found = cluster.list_metadata("v1", "Namespace")
+    except Forbidden:
+        return []
+    return [
+        ref_of(item)
+        for item in found
+        if labels_of(item).get(LABEL_OWNER) != owner and owned_fields(item, manager_of(owner))
+    ]
+
+
+def release(cluster: Cluster, owner: str, namespaces: t.Iterable[Ref], *, check: bool) -> list[Change]:
+    """Take the owner's labels and annotations from namespaces that stay, by applying nothing under its field manager."""
+    changes = []
+    for ref in namespaces:
+        nothing = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {"name": ref.name}}
+        if not check:
+            cluster.apply(nothing, dry_run=False, manager=manager_of(owner))
+        changes.append(Change(ref, "updated", f"it stays, without the labels and annotations of {owner}"))
+    return changes
+
+
+def _delete_named(deletion: Deletion, what: t.Iterable[Manifest | Ref], namespace: str) -> Report:
+    cluster = deletion.cluster
+    refs = [_placed(cluster, item if isinstance(item, Ref) else ref_of(item), namespace) for item in what]
+    live = dict(zip(refs, do_all(cluster.get, refs, parallel=deletion.parallel), strict=True))
+    report = deletion.remove({ref: item for ref, item in live.items() if item is not None})
+    report.changes += [Change(ref, "unchanged", "is not there") for ref, item in live.items() if item is None]
+    return report
+
+
+def _placed(cluster: Cluster, ref: Ref, namespace: str) -> Ref:
+    resource = cluster.resource(ref.api_version, ref.kind)
+    if resource is None:
+        return ref
+    if not resource.namespaced:
+        return dataclasses.replace(ref, namespace=None)
+    return ref if ref.namespace else dataclasses.replace(ref, namespace=namespace)
+
+
+def _wait_gone(wait_gone: t.Callable[..., t.Any], refs: list[Ref], report: Report) -> None:
+    try:
+        wait_gone(refs, predicates={ref.kind: gone for ref in refs})
+    except MusterError as exc:
+        exc.details = {**report.result(diff=False), **exc.details}
+        raise

@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whom we trust, and the certificate that we show: TLS contexts, and what it means when a certificate is refused.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import ssl
+import tempfile
+import typing as t
+
+from .errors import InvalidInput
+from .kubeconfig import Connection
+
+if t.TYPE_CHECKING:
+    from .._core.sensitive import Sensitive
+    from .credentials import Proof
+
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+
+# Of OpenSSL's x509_vfy.h; the module ssl has no names for them.
+_OTHER_TIME = (9, 10)
+_OTHER_NAME = (62, 64)
+_OTHER_AUTHORITY = (2, 7, 18, 19, 20, 21)
+
+
+def context_for(connection: Connection, proof: Proof) -> ssl.SSLContext:
+    """What an API server's certificate is held against, with the client certificate of the proof or the kubeconfig."""
+    context = _trusting(connection)
+    # Python 3.13 refuses certificates without the extensions that RFC 5280 asks for. Those of many API servers have none
+    # (EKS, and what openssl makes by default). Go, and so kubectl, accepts them: signature, name and time are still checked.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # To Go, whatever certificate-authority holds is trusted, also where it is not the root. Python 3.13 does so by default.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if not connection.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    cert, key = proof.client_cert or connection.client_cert, proof.client_key or connection.client_key
+    if cert:
+        _load_pair(context, cert, key, connection.source)
+    return context
+
+
+def _trusting(connection: Connection) -> ssl.SSLContext:
+    if connection.ca is None:
+        return ssl.create_default_context()
+    # The certificates alone: bundles have comments between them, in all languages, which Python refuses.
+    found = "\n".join(_CERTIFICATE.findall(connection.ca))
+    try:
+        if found:
+            return ssl.create_default_context(cadata=found)
+    except (ssl.SSLError, ValueError):
+        pass  # told below, as where there is none
+    raise InvalidInput(f"The certificate authority in {connection.source} is not a PEM certificate.")
+
+
+def _load_pair(context: ssl.SSLContext, cert: str, key: Sensitive | None, source: str) -> None:
+    """The ssl module reads keys only from files, so give it one that nobody else can read and that is gone at once."""
+    text = f"{cert}\n{key.reveal() if key else ''}"
+    if "PRIVATE KEY-----" not in text:
+        raise InvalidInput(f"The client certificate in {source} has no key.", hint="Set client-key or client_key.")
+    handle, name = tempfile.mkstemp(prefix="muster-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        # Without a function that says otherwise, OpenSSL would ask for the key's pass phrase at a terminal.
+        context.load_cert_chain(name, password=_no_password)
+    except _Encrypted:
+        problem = "is encrypted with a pass phrase, which a kubeconfig has no place for"
+    except (ssl.SSLError, ValueError) as exc:
+        problem = f"and its certificate do not fit together: {getattr(exc, 'reason', None) or 'not PEM'}"
+    else:
+        return
+    finally:
+        pathlib.Path(name).unlink()
+    raise InvalidInput(f"The client key in {source} {problem}.")
+
+
+class _Encrypted(Exception):
+    """A pass phrase is wanted."""
+
+
+def _no_password() -> t.NoReturn:
+    raise _Encrypted
+
+
+def reason_and_hint(exc: ssl.SSLCertVerificationError, connection: Connection) -> tuple[str, str]:
+    """What is wrong with a certificate, and what is to be done."""
+    reason, code = exc.verify_message.rstrip("."), exc.verify_code
+    if code in _OTHER_TIME:
+        hint = "Renew the certificate (kubeadm: kubeadm certs renew), or set the clock of this machine."
+    elif code in _OTHER_NAME:
+        hint = "The certificate is for other names: use one of them as the server's, or set tls-server-name in the kubeconfig."
+    elif code not in _OTHER_AUTHORITY:
+        hint = "The certificate itself, or that of its authority, is not in order."
+    elif connection.ca is None:
+        hint = f"{connection.source} names no certificate authority, and those of this system did not sign it: set ca_cert."
+    else:
+        hint = f"The certificate authority in {connection.source} belongs to another cluster, or set ca_cert."
+    if connection.proxy:
+        hint += f" Or the proxy {connection.proxy} opens the connection."
+    return reason, hint

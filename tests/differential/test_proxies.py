@@ -1,0 +1,16 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cases that tests/unit holds us to are what the real kubectl does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from differential import proxies
+
+
+def test_kubectl_takes_the_proxies_that_we_expect(kubectl: str) -> None:
+    done = subprocess.run([sys.executable, proxies.__file__, kubectl], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

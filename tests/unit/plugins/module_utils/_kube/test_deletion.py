@@ -1,0 +1,429 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What must never be deleted, scenario by scenario; each of them was once."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube import answers
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    Conflict,
+    Forbidden,
+    Immutable,
+    InvalidInput,
+    NotFound,
+    Rejected,
+    ServerError,
+)
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds, discovered, stale
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
+    Listing,
+    Manifest,
+    Ref,
+    Resource,
+    manager_of,
+)
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.plugins.module_utils._kube.source import from_definition
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+OWNER, OTHER = "o.ours", "o.theirs"
+SPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
+BINDING: Manifest = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "RoleBinding",
+    "metadata": {"name": "rb", "namespace": "ml"},
+    "roleRef": {"kind": "Role", "name": "r"},
+}
+DEFINITION: Manifest = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "foos.x.io"},
+    "spec": {
+        "group": "x.io",
+        "scope": "Namespaced",
+        "names": {"plural": "foos", "kind": "Foo"},
+        "versions": [{"name": "v1", "served": True, "storage": True}],
+    },
+}
+FOO: Manifest = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "f", "namespace": "default"}}
+
+
+def config(name: str = "a", namespace: str = "default", **data: str) -> Manifest:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"x": "1"}}
+
+
+def apply(
+    cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, check: bool = False, **options: t.Any
+) -> Report:
+    wanted = copy.deepcopy(list(objects))
+    return apply_objects(cluster, wanted, owner=owner, check=check, clock=cluster.clock, parallel=1, **options)
+
+
+def delete(
+    cluster: FakeCluster, what: list[Manifest] | None = None, mark: Mark | str = OWNER, **options: t.Any
+) -> Report:
+    return delete_objects(cluster, what, mark, check=False, clock=cluster.clock, parallel=1, **options)
+
+
+def actions(report: Report) -> dict[str, str]:
+    return {f"{change.ref.kind} {change.ref.name}": change.action for change in report.changes}
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster()
+
+
+class Mirrored(FakeCluster):
+    """As OpenShift: Projects are the Namespaces, and authorization.openshift.io shows the RoleBindings of Kubernetes."""
+
+    MIRRORS: t.ClassVar = {
+        ("project.openshift.io/v1", "Project"): ("v1", "Namespace"),
+        ("authorization.openshift.io/v1", "RoleBinding"): ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    }
+    only_mirrors = False
+
+    def kinds(self) -> Kinds:
+        mirrors = [(*shown, Resource(f"{shown[1].lower()}s", shown[1] == "RoleBinding")) for shown in self.MIRRORS]
+        return Kinds([*([] if self.only_mirrors else super().kinds()), *mirrors])
+
+    def list(self, api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
+        real = self.MIRRORS.get((api_version, kind), (api_version, kind))
+        found = super().list(*real, *rest, **options)
+        return Listing([{**item, "apiVersion": api_version, "kind": kind} for item in found], found.resource_version)
+
+    def get(self, ref: Ref, **options: t.Any) -> Manifest | None:
+        return super().get(self._real(ref), **options)
+
+    def delete(self, ref: Ref, **options: t.Any) -> bool:
+        return super().delete(self._real(ref), **options)
+
+    def _real(self, ref: Ref) -> Ref:
+        return Ref(*self.MIRRORS.get((ref.api_version, ref.kind), (ref.api_version, ref.kind)), ref.name, ref.namespace)
+
+
+@pytest.mark.parametrize("only_mirrors", [False, True], ids=["both-are-listed", "only-the-mirror-may-be-listed"])
+def test_an_object_that_another_api_shows_under_its_own_name_is_no_leftover(only_mirrors: bool) -> None:
+    cluster = Mirrored()
+    cluster.only_mirrors = only_mirrors
+    report = apply(cluster, SPACE, BINDING, config(namespace="ml"), prune=True)
+    assert "deleted" not in actions(report).values()
+    assert cluster.stored("Namespace", "ml")
+    assert cluster.stored("RoleBinding", "rb", "ml")
+    removed = delete(cluster)
+    assert cluster.stored("Namespace", "ml")
+    assert not {"Project ml", "Namespace ml"} & {
+        name for name, action in actions(removed).items() if action == "deleted"
+    }
+
+
+def test_prune_without_any_object_is_refused(cluster: FakeCluster) -> None:
+    apply(cluster, config(), prune=True)
+    nothing = from_definition("# a template whose condition is false\n")
+    with pytest.raises(InvalidInput, match=r"no objects at all.*state: absent"):
+        apply(cluster, *nothing, prune=True)
+    assert cluster.stored("ConfigMap", "a", "default")
+
+
+class Blind(FakeCluster):
+    """Discovery that leaves out the kinds of a group, as it does while an API server starts."""
+
+    blind = False
+
+    def kinds(self) -> Kinds:
+        return Kinds(one for one in super().kinds() if not (self.blind and one[0] == "x.io/v1"))
+
+
+@pytest.fixture
+def blind() -> Blind:
+    cluster = Blind()
+    cluster.controllers["CustomResourceDefinition"] = lambda _item: {
+        "conditions": [{"type": "Established", "status": "True"}]
+    }
+    return cluster
+
+
+def test_a_definition_whose_kind_is_missing_from_discovery_is_kept(blind: Blind) -> None:
+    apply(blind, DEFINITION, config())
+    apply(blind, FOO, owner=OTHER)
+    blind.blind = True
+    report = apply(blind, config(x="2"), prune=True, prune_data=True)
+    assert actions(report)["CustomResourceDefinition foos.x.io"] == "kept"
+    assert "its kind is not served now" in report.warnings[0]
+    assert blind.stored("Foo", "f", "default")
+
+
+def test_prune_does_not_remember_that_nothing_is_left_when_it_could_not_look_everywhere(blind: Blind) -> None:
+    apply(blind, DEFINITION, owner=OTHER)
+    apply(blind, config(), FOO)
+    blind.blind = True
+    report = apply(blind, config(x="2"), prune=True)
+    assert any("foos.x.io" in text for text in report.warnings)
+    blind.blind = False
+    assert actions(apply(blind, config(x="3"), prune=True))["Foo f"] == "deleted"
+
+
+def test_prune_does_not_remember_what_a_stale_group_may_have(cluster: FakeCluster) -> None:
+    cluster.unknown = ["metrics.k8s.io/v1beta1"]
+    report = apply(cluster, config(), prune=True)
+    assert report.warnings == [
+        "Objects of metrics.k8s.io/v1beta1 are left out: the server behind that API does not answer."
+    ]
+    assert not [key for key in cluster.objects if key[3].startswith("muster-settled")]
+
+
+def test_discovery_tells_which_groups_are_stale() -> None:
+    versions = [{"version": "v1", "freshness": "Stale", "resources": []}, {"version": "v2", "freshness": "Current"}]
+    document = {"items": [{"metadata": {"name": "a.example.com"}, "versions": versions}]}
+    assert stale(document) == ["a.example.com/v1"]
+    assert list(discovered(document)) == []
+
+
+def test_a_kind_whose_server_does_not_answer_fails_no_prune_and_is_told(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.kinds_served["slow.example.com/v1", "Slow"] = Resource("slows", True)
+    plain, asked = cluster.list_metadata, []
+
+    def down(api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
+        if kind == "Slow":
+            asked.append(options.get("within"))
+            raise ServerError("The API server failed to list objects of kind Slow (status 503): no endpoints.")
+        return plain(api_version, kind, *rest, **options)
+
+    monkeypatch.setattr(cluster, "list_metadata", down)
+    apply(cluster, config(), config("b"))
+    report = apply(cluster, config(), prune=True)
+    assert actions(report)["ConfigMap b"] == "deleted"
+    assert any("kind Slow are left out" in text for text in report.warnings)
+    assert asked
+    assert all(within and within <= 10 for within in asked)
+
+
+def test_a_built_in_kind_that_cannot_be_listed_stops_the_prune(cluster: FakeCluster) -> None:
+    apply(cluster, config(), config("b"))
+    cluster.fail("list", "", *[ServerError("boom")] * 50)
+    with pytest.raises(ServerError):
+        apply(cluster, config(), prune=True)
+    assert cluster.stored("ConfigMap", "b", "default")
+
+
+def test_what_another_owner_has_is_not_deleted_by_its_name(cluster: FakeCluster) -> None:
+    apply(cluster, config(), owner=OTHER)
+    report = delete(cluster, [config()])
+    assert (actions(report), report.changed) == ({"ConfigMap a": "kept"}, False)
+    assert "ConfigMap default/a" in report.warnings[0]
+    assert actions(delete(cluster, [config()], Mark(OWNER, others=True))) == {"ConfigMap a": "deleted"}
+
+
+def test_what_nobody_marked_is_not_deleted_by_its_name(cluster: FakeCluster) -> None:
+    cluster.add(config(), manager="kubectl")
+    assert actions(delete(cluster, [config()], Mark(OWNER, others=True))) == {"ConfigMap a": "kept"}
+    assert actions(delete(cluster, [config()], Mark(OWNER, nobodys=True))) == {"ConfigMap a": "deleted"}
+
+
+def test_a_namespace_that_was_there_is_used_and_never_deleted_with_what_is_in_it(cluster: FakeCluster) -> None:
+    cluster.add({**SPACE, "metadata": {"name": "prod"}}, config("theirs", "prod"))
+    assert actions(apply(cluster, {**SPACE, "metadata": {"name": "prod"}})) == {"Namespace prod": "unchanged"}
+    delete(cluster, delete_data=True)
+    assert cluster.stored("Namespace", "prod")
+
+
+@pytest.mark.parametrize("whose", ["nobodys", "another-owners", "a-kept-one-of-ours"])
+def test_a_namespace_of_ours_stays_while_something_else_is_in_it(cluster: FakeCluster, whose: str) -> None:
+    apply(cluster, SPACE, config(namespace="ml"))
+    if whose == "nobodys":
+        cluster.add(config("theirs", "ml"), manager="kubectl")
+    else:
+        apply(cluster, config("theirs", "ml"), owner=OTHER if whose == "another-owners" else OWNER)
+    report = delete(cluster, [SPACE, config(namespace="ml")], delete_data=True)
+    assert actions(report) == {"ConfigMap a": "deleted", "Namespace ml": "kept"}
+    assert "ConfigMap theirs in it would go with it" in report.warnings[0]
+
+
+def test_a_namespace_is_kept_where_what_is_in_it_cannot_be_listed(cluster: FakeCluster) -> None:
+    apply(cluster, SPACE)
+    cluster.unknown = ["example.com/v1"]
+    assert "example.com/v1 is in it" in delete(cluster, [SPACE], delete_data=True).warnings[0]
+    cluster.unknown = []
+    cluster.fail("list", "", Forbidden("User u may not list secrets."))
+    assert "cannot be judged" in delete(cluster, [SPACE], delete_data=True).warnings[0]
+    assert cluster.stored("Namespace", "ml")
+
+
+def test_a_copy_of_our_object_in_another_namespace_is_not_ours(cluster: FakeCluster) -> None:
+    """A restore into another namespace brings labels, annotations and managedFields along."""
+    apply(cluster, config(), config("b"), prune=True)
+    copied = copy.deepcopy(cluster.stored("ConfigMap", "b", "default") or {})
+    copied["metadata"].update(namespace="kube-system", uid="another")
+    cluster.add(copied)
+    report = apply(cluster, config(), prune=True)
+    kept = [change for change in report.changes if change.ref.namespace == "kube-system"]
+    assert [(change.action, change.reason) for change in kept] == [
+        ("kept", "carries our mark, but nothing says that we made it (a copy?)")
+    ]
+
+
+def test_an_object_that_changes_hands_between_reading_and_deleting_is_judged_anew(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, config())
+    plain = cluster.delete
+
+    def late(ref: Ref, **options: t.Any) -> bool:
+        monkeypatch.setattr(cluster, "delete", plain)
+        apply(cluster, config(), owner=OTHER, force_conflicts=True)
+        return plain(ref, **options)
+
+    monkeypatch.setattr(cluster, "delete", late)
+    assert actions(delete(cluster, [config()])) == {"ConfigMap a": "kept"}
+    assert cluster.stored("ConfigMap", "a", "default")
+
+
+def test_an_object_that_was_made_again_meanwhile_is_not_deleted_and_not_called_deleted(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, config())
+    plain = cluster.delete
+
+    def late(ref: Ref, **options: t.Any) -> bool:
+        monkeypatch.setattr(cluster, "delete", plain)
+        cluster.remove(ref)
+        cluster.add(config(), manager="kubectl")
+        return plain(ref, **options)
+
+    monkeypatch.setattr(cluster, "delete", late)
+    report = delete(cluster, [config()])
+    assert actions(report) == {"ConfigMap a": "kept"}
+    assert "was made again by somebody" in report.warnings[0]
+
+
+# Recreate
+
+
+def refused(status: int, reason: str, *causes: tuple[str, str], message: str = "") -> Exception:
+    details = {"causes": [{"field": field, "message": text} for field, text in causes]}
+    payload = {"reason": reason, "message": message, "code": status, "details": details}
+    return answers.to_error(status, payload, verb="apply", ref=None, what="RoleBinding rb")
+
+
+ROLE_REF = ("roleRef", 'Invalid value: {"name":"r"}: cannot change roleRef')
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (refused(422, "Invalid", ROLE_REF), Immutable),
+        (refused(422, "Invalid", ROLE_REF, ("subjects[0].kind", 'Unsupported value: "Usr"')), Rejected),
+        (refused(422, "Invalid", ("spec.template", "field is immutable"), ("spec.x", "Required value")), Rejected),
+        (refused(400, "BadRequest", message=".roleRef.nme: field not declared in schema"), Rejected),
+        (refused(422, "Invalid", ("spec", "Invalid value: provisionRequest is wrong")), Rejected),
+    ],
+)
+def test_only_a_refusal_for_immutable_fields_alone_is_one(error: Exception, kind: type[Exception]) -> None:
+    assert type(error) is kind
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_recreate_deletes_nothing_that_could_not_be_made_again(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, check: bool
+) -> None:
+    """The server looks at immutable fields first: a new object of the same wish may be refused for something else."""
+    cluster.add(SPACE)
+    apply(cluster, BINDING)
+    plain = cluster.apply
+
+    def strict(manifest: Manifest, **options: t.Any) -> Manifest:
+        if manifest["kind"] != "RoleBinding":
+            return plain(manifest, **options)
+        if manifest["roleRef"] != BINDING["roleRef"] and manifest["metadata"]["name"] == "rb":
+            raise refused(422, "Invalid", ROLE_REF)
+        if "name" not in manifest["roleRef"]:
+            raise refused(422, "Invalid", ("roleRef.name", "Required value"))
+        return plain(manifest, **options)
+
+    monkeypatch.setattr(cluster, "apply", strict)
+    wrong = {**BINDING, "roleRef": {"kind": "Role", "nme": "r"}}
+    with pytest.raises(
+        InvalidInput, match=r"is not deleted either, because the new one would be refused.*roleRef.name"
+    ):
+        apply(cluster, wrong, recreate=True, check=check)
+    assert cluster.stored("RoleBinding", "rb", "ml")
+    right = {**BINDING, "roleRef": {"kind": "Role", "name": "other"}}
+    monkeypatch.setattr(cluster, "delete", lambda *_args, **_options: False)
+    if not check:
+        with pytest.raises(Conflict, match=r"was changed by somebody while it was to be made again"):
+            apply(cluster, right, recreate=True)
+
+
+def test_a_definition_with_instances_is_never_recreated(blind: Blind) -> None:
+    apply(blind, DEFINITION)
+    apply(blind, FOO, owner=OTHER)
+    blind.fail(
+        "apply",
+        "foos.x.io",
+        Immutable(
+            "spec.scope: field is immutable",
+            ref=Ref("apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos.x.io"),
+        ),
+    )
+    with pytest.raises(InvalidInput, match=r"is never recreated \(Foo default/f of its kind would go with it\)"):
+        apply(blind, {**DEFINITION, "spec": {**DEFINITION["spec"], "scope": "Cluster"}}, recreate=True)
+
+
+# Few rights
+
+
+def test_who_may_work_in_a_namespace_needs_no_right_to_read_it(cluster: FakeCluster) -> None:
+    cluster.add(SPACE)
+    cluster.fail("get", "ml", *[Forbidden("User u may not get namespaces.")] * 5)
+    assert actions(apply(cluster, config(namespace="ml"))) == {"ConfigMap a": "created"}
+
+
+def test_a_namespace_that_nobody_may_read_and_that_is_missing_is_told_by_the_server(cluster: FakeCluster) -> None:
+    cluster.fail("get", "ml", *[Forbidden("User u may not get namespaces.")] * 5)
+    with pytest.raises(NotFound, match="ml"):
+        apply(cluster, config(namespace="ml"))
+
+
+# What kubectl left
+
+
+def test_fields_of_an_earlier_kubectl_apply_go_when_the_object_is_adopted_and_does_not_want_them(
+    cluster: FakeCluster,
+) -> None:
+    cluster.add(config(x="1", old="y"), manager="kubectl-client-side-apply")
+    apply(cluster, config(x="2"), adopt=True)
+    stored = cluster.stored("ConfigMap", "a", "default") or {}
+    assert stored["data"] == {"x": "2"}
+    assert [entry["manager"] for entry in stored["metadata"]["managedFields"]] == [manager_of(OWNER)]
+    assert not apply(cluster, config(x="2")).changed
+
+
+def test_a_conflict_with_somebody_else_stays_one_when_an_object_is_adopted(cluster: FakeCluster) -> None:
+    cluster.add(config(x="1"), manager="some-controller")
+    with pytest.raises(Conflict, match="some-controller"):
+        apply(cluster, config(x="2"), adopt=True)
+
+
+def test_what_an_older_muster_applied_becomes_the_owners_at_the_next_apply(cluster: FakeCluster) -> None:
+    apply(cluster, config(x="1", old="y"))
+    stored = cluster.objects["", "ConfigMap", "default", "a"]
+    stored["metadata"]["managedFields"][0]["manager"] = "muster"
+    stored["metadata"]["annotations"]["muster.ml/applied"] = "1:abc"
+    report = delete(cluster)
+    assert actions(report) == {"ConfigMap a": "kept"}
+    assert apply(cluster, config(x="1")).changed
+    assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == {"x": "1"}
+    assert actions(delete(cluster)) == {"ConfigMap a": "deleted"}

@@ -1,0 +1,336 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Random histories of a cluster that several owners and strangers use, with runs that are killed between any two requests.
+
+The cluster itself remembers who made what (World.makers), where the engine cannot look, and refuses every deletion and every change
+that is not the actor's to make. MUSTER_HISTORIES sets how many histories are tried.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import os
+import typing as t
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MusterError
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
+    LABEL_OWNER,
+    Listing,
+    Manifest,
+    Ref,
+    Resource,
+    labels_of,
+    ref_of,
+)
+from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+HISTORIES = int(os.environ.get("MUSTER_HISTORIES", "500"))
+OWNERS = ("o.a", "o.b")
+STRANGER = "a stranger"
+MIRROR = ("project.openshift.io/v1", "Project")
+FOO = ("x.io/v1", "Foo")
+BOOKKEEPING = ("muster-",)
+
+
+class Killed(BaseException):
+    """The run is dead: no code of it gets another request through."""
+
+
+class World(FakeCluster):
+    """Knows who made each object, and what the one who acts may do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.makers: dict[str, str] = {}
+        self.actor = STRANGER
+        self.words: frozenset[str] = frozenset()
+        self.budget: int | None = None
+        self.hidden: set[str] = set()
+        self.controllers["CustomResourceDefinition"] = lambda _item: {
+            "conditions": [{"type": "Established", "status": "True"}]
+        }
+
+    # What goes wrong
+
+    def _note(self, verb: str, ref: Ref, dry_run: bool = False) -> None:
+        if self.budget is not None:
+            if self.budget <= 0:
+                raise Killed
+            self.budget -= 1
+        super()._note(verb, ref, dry_run)
+
+    def kinds(self) -> Kinds:
+        found = super().kinds()
+        seen = [one for one in found if one[0].partition("/")[0] not in self.hidden]
+        stale = [
+            f"{group}/v1" for group in sorted(self.hidden) if group != "x.io"
+        ]  # of x.io nobody says that it is missing
+        return Kinds([*seen, (*MIRROR, Resource("projects", False))], stale)
+
+    # The mirror: Projects are the Namespaces
+
+    def list(self, api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
+        if (api_version, kind) != MIRROR:
+            return super().list(api_version, kind, *rest, **options)
+        found = super().list("v1", "Namespace", *rest, **options)
+        return Listing([{**item, "apiVersion": api_version, "kind": kind} for item in found], found.resource_version)
+
+    def delete(self, ref: Ref, **options: t.Any) -> bool:
+        if (ref.api_version, ref.kind) == MIRROR:
+            ref = Ref("v1", "Namespace", ref.name)
+        return super().delete(ref, **options)
+
+    # What must not happen
+
+    def remove(self, ref: Ref) -> None:
+        live = self.objects[ref.identity]
+        self._judge_deletion(live)
+        super().remove(ref)
+        for key, item in list(self.objects.items()):  # what the API server takes along
+            inside = ref.kind == "Namespace" and key[2] == ref.name
+            instance = ref.kind == "CustomResourceDefinition" and key[1] == FOO[1]
+            if inside or instance:
+                self.remove(ref_of(item))
+
+    def _judge_deletion(self, live: Manifest) -> None:
+        ref, maker = ref_of(live), self.makers[live["metadata"]["uid"]]
+        if self.actor == STRANGER or ref.name.startswith(BOOKKEEPING):
+            return
+        assert maker == self.actor, f"{self.actor} deleted {ref} of {maker}"
+        if (ref.group, ref.kind) in DATA_KINDS:
+            assert "delete data" in self.words, f"{self.actor} deleted {ref} with its data"
+
+    def _store(self, manifest: Manifest, event: str) -> Manifest:
+        before = self.objects.get(ref_of(manifest).identity)
+        stored = super()._store(manifest, event)
+        uid, ref = stored["metadata"]["uid"], ref_of(stored)
+        if before is None:
+            self.makers[uid] = self.actor
+        elif self.actor != STRANGER and self.makers[uid] != self.actor and not ref.name.startswith(BOOKKEEPING):
+            self._judge_change(ref, uid, before, stored)
+        return stored
+
+    def _judge_change(self, ref: Ref, uid: str, before: Manifest, after: Manifest) -> None:
+        theirs = self.makers[uid]
+        if self.words & {"adopt", "force"}:
+            if labels_of(after).get(LABEL_OWNER) == self.actor:
+                self.makers[uid] = self.actor
+            return
+        assert ref.kind == "Namespace", f"{self.actor} changed {ref} of {theirs}"
+        assert labels_of(before).get(LABEL_OWNER) == labels_of(after).get(LABEL_OWNER), f"{self.actor} took {ref}"
+        assert theirs != STRANGER or LABEL_OWNER in labels_of(before), f"{self.actor} changed {ref} of a stranger"
+
+
+# What there is to be wished for
+
+SPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
+DEFINITION: Manifest = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "foos.x.io"},
+    "spec": {
+        "group": "x.io",
+        "scope": "Namespaced",
+        "names": {"plural": "foos", "kind": "Foo"},
+        "versions": [{"name": "v1", "served": True, "storage": True}],
+    },
+}
+KINDS = (("v1", "ConfigMap"), ("v1", "PersistentVolumeClaim"), ("apps/v1", "Deployment"), FOO)
+
+
+def thing(kind: tuple[str, str], name: str, namespace: str, value: str) -> Manifest:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, "spec": {"value": value}}
+
+
+THINGS = st.builds(
+    thing,
+    st.sampled_from(KINDS),
+    st.sampled_from(["x", "y"]),
+    st.sampled_from(["default", "ml"]),
+    st.sampled_from("12"),
+)
+SPACES = st.sampled_from(["", "restricted", "privileged"]).map(
+    lambda level: {**SPACE, "metadata": {"name": "ml", "labels": {"enforce": level} if level else {}}}
+)
+WISHES = st.lists(
+    st.one_of(THINGS, SPACES, st.just(DEFINITION)), min_size=1, max_size=5, unique_by=lambda item: ref_of(item).identity
+)
+WHO = st.sampled_from(OWNERS)
+WHEN = st.none() | st.integers(0, 40)
+
+
+@dataclasses.dataclass(frozen=True)
+class Apply:
+    who: str
+    wish: list[Manifest]
+    words: frozenset[str]
+    killed: int | None
+
+    def do(self, world: World) -> None:
+        apply_objects(
+            world, copy.deepcopy(self.wish), owner=self.who, check=False, clock=world.clock, parallel=1, wait_timeout=30,
+            prune="prune" in self.words, prune_data="delete data" in self.words, adopt="adopt" in self.words,
+            force_conflicts="force" in self.words,
+        )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Remove:
+    who: str
+    wish: list[Manifest] | None
+    words: frozenset[str]
+    killed: int | None
+
+    def do(self, world: World) -> None:
+        named = copy.deepcopy(self.wish)
+        data = "delete data" in self.words
+        delete_objects(
+            world, named, self.who, check=False, delete_data=data, clock=world.clock, parallel=1, wait_timeout=30
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Meddle:
+    """What people do who do not know of Muster."""
+
+    what: str
+    item: Manifest
+    who: str = STRANGER
+    words: frozenset[str] = frozenset()
+    killed: int | None = None
+
+    def do(self, world: World) -> None:
+        key = ref_of(self.item).identity
+        live = world.objects.get(key)
+        space = self.item["metadata"].get("namespace")
+        if self.what == "create" and live is None and (space != "ml" or ("", "Namespace", "", "ml") in world.objects):
+            world.add(self.item, manager="kubectl")
+        elif self.what == "copy" and live and live["kind"] == "ConfigMap":
+            twin = copy.deepcopy(live)
+            twin["metadata"].update(name="copy-of-x", namespace="default", uid=f"copy-{world._version}")
+            if ("", "ConfigMap", "default", "copy-of-x") not in world.objects:
+                world.add(twin)
+        elif self.what == "strip" and live:
+            stripped = copy.deepcopy(live)
+            labels_of(stripped).pop(LABEL_OWNER, None)
+            world._store(stripped, "MODIFIED")
+        elif self.what in ("hide x.io", "hide apps"):
+            world.hidden.add(self.what.removeprefix("hide "))
+        elif self.what == "show":
+            world.hidden.clear()
+        elif self.what == "delete" and live:
+            world.remove(ref_of(self.item))
+
+
+APPLY_WORDS = st.frozensets(st.sampled_from(["prune", "delete data", "adopt", "force"]))
+ACTS = st.one_of(
+    st.builds(Apply, WHO, WISHES, APPLY_WORDS, WHEN),
+    st.builds(Apply, WHO, WISHES, st.just(frozenset({"prune"})), WHEN),
+    st.builds(Remove, WHO, st.none() | WISHES, st.frozensets(st.just("delete data")), WHEN),
+    st.builds(Meddle, st.sampled_from(["create", "copy", "strip", "hide x.io", "hide apps", "show", "delete"]), THINGS),
+    st.builds(Meddle, st.just("create"), SPACES),
+)
+Act = Apply | Remove | Meddle
+
+
+def perform(world: World, act: Act) -> None:
+    """Let somebody act, and be killed at some request."""
+    world.actor, world.words, world.budget = act.who, act.words, act.killed
+    with contextlib.suppress(MusterError, Killed):
+        act.do(world)
+    world.actor, world.words, world.budget = STRANGER, frozenset(), None
+
+
+@settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(ACTS, max_size=8),
+    WHO,
+    st.lists(THINGS, min_size=1, max_size=3, unique_by=lambda item: ref_of(item).identity),
+)
+def test_nothing_is_lost_and_what_is_ours_and_unwanted_goes_in_the_end(
+    acts: list[Act], who: str, last: list[Manifest]
+) -> None:
+    world = World()
+    for act in acts:
+        perform(world, act)
+    world.hidden.clear()
+    before = {
+        key for key, item in world.objects.items() if is_ours(world, item, who) and not key[3].startswith(BOOKKEEPING)
+    }
+    finally_wanted = [item for item in last if item["metadata"]["namespace"] == "default" and item["kind"] != "Foo"]
+    finally_wanted.append(thing(KINDS[0], "own", "default", "1"))
+    end = Apply(who, finally_wanted, frozenset({"prune", "delete data", "adopt", "force"}), None)
+    world.actor, world.words = who, end.words
+    end.do(world)
+    world.actor = STRANGER
+    wanted = {ref_of(item).identity for item in finally_wanted}
+    left = {key for key in before & world.objects.keys() if key not in wanted and not others_stand_on(world, key, who)}
+    assert not left
+    world.requests.clear()
+    end.do(world)
+    assert world.writes == []
+
+
+def is_ours(world: World, item: Manifest, who: str) -> bool:
+    """Made by WHO, and nobody took the label away."""
+    return world.makers[item["metadata"]["uid"]] == who and labels_of(item).get(LABEL_OWNER) == who
+
+
+def others_stand_on(world: World, key: tuple[str, str, str, str], who: str) -> bool:
+    """A namespace with somebody else's objects in it stays, and so does a definition with somebody else's instances."""
+    for other, item in world.objects.items():
+        inside = key[1] == "Namespace" and other[2] == key[3]
+        instance = key[1] == "CustomResourceDefinition" and other[1] == FOO[1]
+        if (inside or instance) and (not is_ours(world, item, who) or others_stand_on(world, other, who)):
+            return True
+    return False
+
+
+@settings(max_examples=max(HISTORIES // 5, 50), deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.builds(Apply, WHO, WISHES, APPLY_WORDS, st.none()), ACTS, st.integers(0, 30), st.lists(ACTS, max_size=3))
+def test_a_run_in_the_middle_of_another_one_takes_nothing(
+    first: Apply, second: Act, at: int, before: list[Act]
+) -> None:
+    """A second run, of the same owner or of another one, comes between two requests of the first."""
+    world = World()
+    for act in before:
+        perform(world, act)
+    world.hidden.clear()
+    plain_note = world._note
+
+    def note(verb: str, ref: Ref, dry_run: bool = False) -> None:
+        nonlocal at
+        at -= 1
+        if at == 0:
+            world._note = plain_note  # type: ignore[method-assign]
+            state = world.actor, world.words
+            perform(world, second)
+            world.actor, world.words = state
+        plain_note(verb, ref, dry_run)
+
+    world._note = note  # type: ignore[method-assign]
+    perform(world, first)
+    world._note = plain_note  # type: ignore[method-assign]
+    world.hidden.clear()
+    # Whatever was remembered in between, a run that is alone finds everything.
+    alone = thing(KINDS[0], "own", "default", "2")
+    words = frozenset({"prune", "delete data", "adopt", "force"})
+    perform(world, Apply(first.who, [alone], words, None))
+    left = {
+        key
+        for key, item in world.objects.items()
+        if is_ours(world, item, first.who) and not key[3].startswith(BOOKKEEPING)
+    }
+    assert {key for key in left if not others_stand_on(world, key, first.who)} == {ref_of(alone).identity}

@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Two runs of one owner: one waits for the other, takes over from a dead one, and gives way where it came too late."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict, Forbidden
+from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, Lease, holder
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster()
+
+
+def lease(cluster: FakeCluster, owner: str = "o.x", patience: float = 60, **options: object) -> Lease:
+    return Lease(cluster, owner, "ml", patience=patience, clock=cluster.clock, **options)  # type: ignore[arg-type]
+
+
+def held(cluster: FakeCluster, owner: str = "o.x") -> Manifest | None:
+    ref = holder(cluster, owner, "ml")
+    return cluster.get(ref) if ref else None
+
+
+def renewed(cluster: FakeCluster, ref: Ref) -> None:
+    """A sign of life of whoever holds it."""
+    found = cluster.objects[ref.identity]
+    found["spec"]["renewTime"] += "1"
+    cluster._store(found, "MODIFIED")
+
+
+def test_a_run_is_alone_and_leaves_nothing_behind(cluster: FakeCluster) -> None:
+    with lease(cluster) as mine:
+        assert mine.guarded
+        spec = (held(cluster) or {})["spec"]
+        assert spec["leaseDurationSeconds"] == DURATION
+        assert "process" in spec["holderIdentity"]
+    assert cluster.objects == {}
+
+
+def test_owners_do_not_wait_for_each_other(cluster: FakeCluster) -> None:
+    began = cluster.clock.now
+    with lease(cluster, "o.x"), lease(cluster, "o.X"), lease(cluster, "o-x"):
+        assert cluster.clock.now == began
+
+
+def test_a_run_that_is_alive_is_waited_for_and_then_named_with_its_age(cluster: FakeCluster) -> None:
+    told: list[str] = []
+    with lease(cluster):
+        ref = holder(cluster, "o.x", "ml")
+        assert ref
+        plain = cluster.watch
+
+        def alive(*args: object, **options: object) -> object:
+            renewed(cluster, ref)
+            return plain(*args, **options)  # type: ignore[arg-type]
+
+        cluster.watch = alive  # type: ignore[assignment, method-assign]
+        with pytest.raises(
+            Conflict, match=r"Another run works on the objects of o\.x: .*@.*\(process \d+, .*for \d+ s"
+        ) as caught:
+            lease(cluster, on_progress=told.append).__enter__()
+        assert "Nothing was changed" in str(caught.value)
+        assert told
+        assert told[0].startswith("waiting for ")
+    assert cluster.clock.now - 1000 <= 60 + DURATION
+
+
+def test_a_run_that_ends_is_followed_at_once(cluster: FakeCluster) -> None:
+    first = lease(cluster)
+    first.__enter__()
+    plain = cluster.watch
+
+    def ends(*args: object, **options: object) -> object:
+        first.__exit__()
+        return plain(*args, **options)  # type: ignore[arg-type]
+
+    cluster.watch = ends  # type: ignore[assignment, method-assign]
+    with lease(cluster) as second:
+        assert second.guarded
+    assert cluster.objects == {}
+
+
+def test_a_run_that_was_killed_is_followed_after_its_time(cluster: FakeCluster) -> None:
+    lease(cluster).__enter__()
+    with lease(cluster) as second:
+        assert second.guarded
+        assert DURATION <= cluster.clock.now - 1000 <= DURATION + 2
+
+
+def test_a_run_that_lost_its_lease_knows_and_does_not_take_the_others_away(cluster: FakeCluster) -> None:
+    first = lease(cluster)
+    first.__enter__()
+    with lease(cluster):
+        first._over.set()
+        first._over.clear()
+        first._over.wait = lambda _seconds: False  # type: ignore[method-assign]
+        assert first._ref
+        first._keep(first._ref)
+        assert not first.guarded
+        first.__exit__()
+        assert held(cluster)
+
+
+def test_who_has_no_right_in_the_one_place_takes_it_at_home(cluster: FakeCluster) -> None:
+    cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+    plain = cluster.apply
+
+    def only_at_home(manifest: Manifest, **options: object) -> Manifest:
+        if manifest["metadata"]["namespace"] == HOME:
+            raise Forbidden("no")
+        return plain(manifest, **options)  # type: ignore[arg-type]
+
+    cluster.apply = only_at_home  # type: ignore[assignment, method-assign]
+    with lease(cluster) as mine:
+        assert mine.guarded
+        assert (held(cluster) or {})["metadata"]["namespace"] == "ml"
+
+
+def test_who_has_no_right_at_all_goes_on_and_is_not_guarded(cluster: FakeCluster) -> None:
+    def forbidden(*_args: object, **_options: object) -> Manifest:
+        raise Forbidden("no")
+
+    cluster.apply = forbidden  # type: ignore[assignment, method-assign]
+    with lease(cluster) as mine:
+        assert not mine.guarded

@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which values of an object are secret, and that none of them comes out again."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import typing as t
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import printable
+from ansible_collections.muster.ml.plugins.module_utils._kube import answers, redact
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
+from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import digest
+from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+HIDDEN = "hunter2-hunter2"
+
+
+def marked(paths: str, **content: t.Any) -> Manifest:
+    metadata = {"name": "a", "namespace": "default", "annotations": {"muster.ml/sensitive": paths}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content}
+
+
+def apply(cluster: FakeCluster, manifest: Manifest, **options: t.Any) -> t.Any:
+    return apply_objects(cluster, [manifest], owner="o", check=False, clock=cluster.clock, **options)
+
+
+def test_equal_values_look_equal_and_keys_stay() -> None:
+    last = {"kubectl.kubernetes.io/last-applied-configuration": HIDDEN}
+    metadata = {"name": "s", "annotations": last}
+    secret = {"kind": "Secret", "metadata": metadata, "data": {"a": HIDDEN, "b": HIDDEN, "c": "x"}}
+    shown = printable(redact.seal(secret))
+    assert HIDDEN not in json.dumps(shown)
+    assert shown["data"]["a"] == shown["data"]["b"] != shown["data"]["c"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "content"),
+    [
+        ("spec.password", {"spec": {"password": HIDDEN}}),
+        ("data['nats.conf']", {"data": {"nats.conf": HIDDEN}}),
+        (r"data.nats\.conf", {"data": {"nats.conf": HIDDEN}}),
+        ("spec.users[*].token", {"spec": {"users": [{"name": "a", "token": "x"}, {"name": "b", "token": HIDDEN}]}}),
+        ("spec.users[1].token", {"spec": {"users": [{"token": "x"}, {"token": HIDDEN}]}}),
+        ("spec.*", {"spec": {"one": HIDDEN, "other": {"deep": [HIDDEN]}}}),
+        ("spec", {"spec": {"one": HIDDEN}}),
+        ("spec.list", {"spec": {"list": [HIDDEN]}}),
+        ("spec.none , spec.password", {"spec": {"none": "x", "password": HIDDEN}}),
+    ],
+)
+def test_a_marked_value_is_in_no_text_digest_or_diff(paths: str, content: dict[str, t.Any]) -> None:
+    manifest = marked(paths, **content)
+    check([manifest])
+    other = json.loads(json.dumps(manifest).replace(HIDDEN, "another-value"))
+    sealed = redact.seal(copy.deepcopy(manifest))
+    assert digest(sealed) == digest(redact.seal(copy.deepcopy(other)))
+    assert HIDDEN not in str(sealed)
+    cluster = FakeCluster()
+    assert HIDDEN not in json.dumps(apply(cluster, manifest).result(diff=True))
+    assert not apply(cluster, manifest).changed
+    report = apply(cluster, other)
+    assert report.changes[0].reason == "secret values changed"
+    assert HIDDEN not in json.dumps(report.result(diff=True))
+    assert "another-value" not in json.dumps(report.result(diff=True))
+
+
+@pytest.mark.parametrize(
+    "paths", ["data.nats.conf", "spec.pasword", "spec.users[7]", "spec.users[*].name.first", "spec[", "a b"]
+)
+def test_a_path_that_matches_nothing_is_an_error_before_anything_is_sent(paths: str) -> None:
+    cluster = FakeCluster()
+    manifest = marked(paths, data={"nats.conf": HIDDEN}, spec={"password": HIDDEN, "users": [{"name": "x"}]})
+    with pytest.raises(InvalidInput, match=r"muster.ml/sensitive") as caught:
+        apply(cluster, manifest)
+    assert HIDDEN not in str(caught.value)
+    assert cluster.requests == []
+
+
+def test_a_value_is_hidden_where_the_object_that_is_there_does_not_carry_the_mark_yet() -> None:
+    cluster = FakeCluster()
+    cluster.add({**marked("x", data={"password": HIDDEN}), "metadata": {"name": "a", "namespace": "default"}})
+    report = apply(cluster, marked("data.password", data={"password": "new"}), adopt=True)
+    assert HIDDEN not in json.dumps(report.result(diff=True))
+
+
+def test_a_mark_that_somebody_else_wrote_and_that_cannot_be_read_hides_everything() -> None:
+    assert HIDDEN not in str(redact.seal(marked("spec[", spec={"password": HIDDEN}, data={"x": HIDDEN})))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        f'Invalid value: "{HIDDEN}": spec.password in body should be at least 30 chars long',
+        f"admission webhook denied it: the password {HIDDEN} is known",
+        f"the password {base64.b64encode(HIDDEN.encode()).decode()} is known",
+        'Invalid value: "ab": too short',
+    ],
+)
+def test_what_the_server_refuses_is_told_without_the_value(told: str) -> None:
+    sent = redact.seal(marked("spec", spec={"password": HIDDEN, "pin": "ab"}))
+    details = {"causes": [{"reason": "FieldValueInvalid", "field": "spec.password", "message": told}]}
+    for payload in (
+        {"reason": "Invalid", "message": told, "details": details},
+        {"reason": "Invalid", "details": details},
+    ):
+        text = str(answers.to_error(422, payload, verb="apply", ref=None, what="ConfigMap a", sent=sent))
+        assert HIDDEN not in text
+        assert '"ab"' not in text
+        assert base64.b64encode(HIDDEN.encode()).decode() not in text
+
+
+@given(st.dictionaries(st.text("ab", min_size=1), st.text("XYZ", min_size=4), min_size=1))
+def test_no_value_survives(data: dict[str, str]) -> None:
+    shown = json.dumps(
+        printable(redact.seal({"kind": "Secret", "metadata": {"name": "s"}, "data": dict(data), "stringData": data}))
+    )
+    assert not any(f'"{value}"' in shown for value in data.values())
