@@ -81,4 +81,11 @@ options:
         description: Whether kwok runs in the first node, for Node objects with the label C(type=kwok).
         type: bool
         default: false
+      kubeconfigs:
+        description:
+          - Files that the cluster's kubeconfig is copied to. A file there that is of another cluster is refused.
+          - Removal takes them away as long as they are still of this cluster.
+        type: list
+        elements: path
+        default: []
 """

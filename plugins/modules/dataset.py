@@ -13,6 +13,7 @@ description:
   - Fetches a file or archive into a PersistentVolumeClaim by a Job, compares it with its checksum and unpacks it.
   - A marker beside the data makes that happen once. An interrupted download goes on where it stopped, in the next pod too.
   - Size and free space are looked at before the first byte. No member of an archive can leave the folder.
+  - What was put there is written down, and nothing else is ever replaced or removed.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -56,7 +57,9 @@ options:
     description: Size of the file in bytes. Another one is refused before the download.
     type: int
   path:
-    description: Folder of the claim that holds the data afterwards. Without it O(name).
+    description:
+      - Folder of the claim that holds the data afterwards. Without it O(name). Not in that of another data set, nor around it.
+      - What others put into it, such as checkpoints, stays when the data are updated. An update that needs its place is refused.
     type: str
   unpack:
     description: What kind of archive it is. V(auto) goes by the address.
@@ -245,6 +248,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return ctx.result(delete_objects(ctx.cluster, None, owner, check=ctx.check, namespace=namespace, **options))
     data = wanted(params, namespace)
     objects = manifests(data)
+    dataset.check_neighbours(ctx, data)
     dataset.check_storage(ctx, data)
     if params["retry"]:
         dataset.drop_failed(ctx, objects[-1], owner)

@@ -49,7 +49,6 @@ node:
 """
 
 import typing as t
-from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
@@ -69,8 +68,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 def leave(cluster: LocalCluster, node: NodeSpec, *, check: bool) -> bool:
     """Take the node off the list. Its pods are made anew elsewhere by whatever owns them."""
-    admin = Path(cluster.spec.control_plane.state_dir) / "own/etc/kubernetes/admin.conf"
-    api, ref = connect({"kubeconfig": str(admin)}), Ref("v1", "Node", node.name)
+    api, ref = connect({"kubeconfig": str(cluster.admin_kubeconfig)}), Ref("v1", "Node", node.name)
     return api.get(ref) is not None and bool(check or api.delete(ref, dry_run=False))
 
 

@@ -148,7 +148,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Must
 from ansible_collections.muster.ml.plugins.module_utils._local import host, preflight
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.health import cluster_gap
-from ansible_collections.muster.ml.plugins.module_utils._local.survey import Survey, admin_kubeconfig
+from ansible_collections.muster.ml.plugins.module_utils._local.survey import Survey
 from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -195,7 +195,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster, params = LocalCluster.of(ctx.params["cluster"]), ctx.params
     preflight.refuse_strangers(cluster)
     # The wait comes first: what is told of nodes and processes is how they are after it.
-    gap = wait_for_api(cluster, admin_kubeconfig(cluster), params)
+    gap = wait_for_api(cluster, cluster.admin_kubeconfig, params)
     table = [
         {**row, "module_dir": f"{params['module_root']}/{row['module']}", "release": params["release"].get(row["name"])}
         for row in params["programs"]

@@ -12,6 +12,8 @@ version_added: 0.1.0
 description:
   - Ends every process of the cluster, and removes its mounts, cgroups, interfaces, network namespaces, nftables table, folders and audit
     log. With the last cluster of a host, the empty folders go that had to be made as mount points.
+  - Goes by what was written down when the cluster was made, also where O(cluster) says something else, which is told.
+  - What cannot be told to be of this cluster stays and is named, and so does a cluster of which nothing says that Muster made it.
   - Looks afterwards whether anything is left, and fails naming it if so.
   - Packages and caches stay.
 author:
@@ -44,6 +46,17 @@ left:
   returned: success
   type: list
   elements: str
+kept:
+  description: What was near and is not of this cluster, or cannot be told to be, each with the reason. It stays.
+  returned: success
+  type: list
+  elements: str
+  sample: ["audit log /var/log/api/audit.log: it was there before the cluster was made"]
+differs:
+  description: Options that say something else than what the cluster was made with, by which the removal went.
+  returned: success
+  type: list
+  elements: str
 checked:
   description: Kinds of things that were looked for.
   returned: success
@@ -55,8 +68,8 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._local import removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
-from ansible_collections.muster.ml.plugins.module_utils._local.errors import HostError, InvalidOption
-from ansible_collections.muster.ml.plugins.module_utils._local.leftovers import KINDS, leftovers
+from ansible_collections.muster.ml.plugins.module_utils._local.errors import HostError
+from ansible_collections.muster.ml.plugins.module_utils._local.leftovers import KINDS
 from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -67,24 +80,22 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    cluster = LocalCluster.of(ctx.params["cluster"])
-    found = leftovers(cluster.spec)
-    volumes = removal.data_in(cluster)
-    if volumes and not ctx.params["delete_data"]:
-        raise InvalidOption(
-            f"The cluster {cluster.spec.name} has volumes with data: {', '.join(volumes)} (in {cluster.volumes_dir}).",
-            hint="Save what is needed, then set local_cluster_remove_data: true (delete_data) to remove it too.",
-        )
-    left: list[str] = found
-    if found and not ctx.check:
-        left = removal.remove(cluster, ctx.progress)
+    asked = LocalCluster.of(ctx.params["cluster"])
+    planned = removal.plan(asked, delete_data=ctx.params["delete_data"])
+    found, left, kept = planned.found, planned.found, planned.kept
+    if not ctx.check:
+        left, more = removal.remove(planned, ctx.progress)
+        kept = [*kept, *more]
         if left:
             raise HostError(
-                f"Of the cluster {cluster.spec.name} this is left: {', '.join(left)}.",
+                f"Of the cluster {asked.spec.name} this is left: {', '.join(left)}.",
                 hint="Run the removal again; if it stays, something outside of the cluster holds it.",
-                details={"left": left},
+                details={"left": left, "kept": kept},
             )
-    return {"changed": bool(found), "found": found, "left": left, "checked": list(KINDS)}
+    return {
+        "changed": planned.changes, "found": found, "left": left, "kept": kept, "differs": planned.differs,
+        "checked": list(KINDS),
+    }  # fmt: skip
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ version_added: 0.1.0
 description:
   - Makes a bridge, and for every node a network namespace that a veth pair connects with it, with the routes that let pods on different
     nodes reach each other.
+  - Writes down first what the cluster is made with, by which its removal goes.
   - With O(cluster.egress), adds one nftables table of its own and switches forwarding on. Other rules of the host are not touched; a host
     whose own firewall drops forwarded packets needs a rule for the bridge.
 author:
@@ -44,7 +45,7 @@ steps:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._local import network
+from ansible_collections.muster.ml.plugins.module_utils._local import network, record, removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.host import run
 from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
@@ -60,10 +61,17 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     wanted = ctx.params["state"] == "present"
     steps = network.missing(cluster.spec, egress=cluster.options["egress"]) if wanted else network.left(cluster.spec)
+    told = [step.why for step in steps]
+    if wanted and record.stale(cluster):
+        told.insert(0, "note of what the cluster is made with")
+    if not wanted:
+        removal.refuse_unrecorded(cluster.spec, told)
     if not ctx.check:
+        if wanted:
+            record.write(cluster)
         for step in steps:
             run(step.argv)
-    return {"changed": bool(steps), "steps": [step.why for step in steps]}
+    return {"changed": bool(told), "steps": told}
 
 
 def main() -> None:

@@ -59,9 +59,8 @@ pid:
 import typing as t
 from pathlib import Path
 
-from ansible_collections.muster.ml.plugins.module_utils._local import host, node
+from ansible_collections.muster.ml.plugins.module_utils._local import host, node, record, removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import AUDIT_POLICY, CLUSTER_OPTION, LocalCluster
-from ansible_collections.muster.ml.plugins.module_utils._local.removal import end_node
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
 from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
 
@@ -86,6 +85,7 @@ def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx:
     action = _action(running=running is not None, restart=restart, reload=bool(stale))
     if ctx.check or action == "unchanged":
         return action
+    record.write(cluster)
     node.write_files(one, files)
     if action == "reloaded":
         node.reload_services(one, traits.python, cluster.supervisor_dir)
@@ -107,13 +107,15 @@ def _action(*, running: bool, restart: bool, reload: bool) -> str:
     return "reloaded" if reload else "unchanged"
 
 
-def absent(one: NodeSpec, ctx: HostContext) -> str:
+def absent(cluster: LocalCluster, one: NodeSpec, ctx: HostContext) -> str:
     folders = [Path(one.state_dir), Path(one.run_dir)]
     there = node.init_process(one) or host.cgroup_folders(one.cgroup) or any(path.exists() for path in folders)
     if not there:
         return "unchanged"
+    removal.refuse_unrecorded(cluster.spec, [f"node {one.name}"])
+    removal.refuse_mounts(f"The node {one.name}", one.state_dir, one.run_dir)
     if not ctx.check:
-        end_node(one)
+        removal.end_node(one)
     return "removed"
 
 
@@ -121,7 +123,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     one = cluster.spec.node(ctx.params["index"])
     wanted = ctx.params["state"] == "present"
-    action = present(cluster, one, ctx.params["programs"], ctx) if wanted else absent(one, ctx)
+    action = present(cluster, one, ctx.params["programs"], ctx) if wanted else absent(cluster, one, ctx)
     running = node.init_process(one)
     return {"changed": action != "unchanged", "action": action, "pid": running.pid if running else 0}
 

@@ -116,7 +116,9 @@ trainings:
       type: str
       returned: always
 others:
-  description: What others have put into O(namespace), as C(Kind namespace/name).
+  description:
+    - What others have put into O(namespace), as C(Kind namespace/name). A ReplicaSet or a Lease that nobody owns counts as well.
+    - What could not be looked at is named too, since something of somebody may be among it.
   returned: when O(others) is V(true)
   type: list
   elements: str
@@ -157,7 +159,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         ],
     }
     if ctx.params["others"]:
-        result["others"] = [str(ref) for ref in managed.others(ctx.cluster, namespace)]
+        result["others"] = managed.others(ctx.cluster, namespace)
     return result
 
 

@@ -12,8 +12,9 @@ import concurrent.futures
 import dataclasses
 import typing as t
 
-from .kinds import NEVER_OURS
-from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, Resource, labels_of, ref_of
+from .errors import MusterError
+from .kinds import BYPRODUCTS, NEVER_OURS
+from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
 from .ready import PREDICATES, READY, State, state_of
 
 if t.TYPE_CHECKING:
@@ -98,18 +99,34 @@ def trainings(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:
     return sorted({(item.ref.namespace or "", item.training, item.training_kind) for item in found if item.training})
 
 
-def others(cluster: Cluster, namespace: str) -> list[Ref]:
-    """What somebody put into NAMESPACE that is neither ours, nor made by a controller, nor Kubernetes' own."""
+def others(cluster: Cluster, namespace: str) -> list[str]:
+    """What somebody put into NAMESPACE that is neither ours, nor made by a controller, nor Kubernetes' own; and what cannot be seen."""
+    served = cluster.kinds()
+    kinds = [one for one in served if one[2].namespaced and one[1] not in BYPRODUCTS]
+    unseen = [f"whatever {name} serves, which does not answer" for name in served.unknown]
 
     def look(kind: Kind) -> list[Manifest]:
-        return list(cluster.list_metadata(kind[0], kind[1], namespace))
+        try:
+            return list(cluster.list_metadata(kind[0], kind[1], namespace))
+        except MusterError as exc:
+            unseen.append(f"objects of kind {kind[1]}, which cannot be listed: {exc.message.rstrip('.')}")
+            return []
 
-    found = _each(_kinds(cluster, namespaced_only=True), look)
-    return sorted(ref_of(item) for item in found if _foreign(item))
+    found = _each(kinds, look)
+    listed = {(group_of(api_version), kind) for api_version, kind, _resource in kinds}
+    return [*(str(ref) for ref in sorted(ref_of(item) for item in found if _foreign(item, listed))), *sorted(unseen)]
 
 
-def _foreign(item: Manifest) -> bool:
-    metadata = item["metadata"]
-    if labels_of(item).get(LABEL_MANAGED_BY) == FIELD_MANAGER or metadata.get("ownerReferences"):
+def _foreign(item: Manifest, listed: t.Container[tuple[str, str]]) -> bool:
+    """Whether nobody else speaks for the object.
+
+    Ours is told by managed(). What has an owner among the kinds that were LISTED goes by that owner: it is judged itself, or gone, and
+    then Kubernetes removes the object. Any other owner, such as one that belongs to no namespace, is somebody's.
+    """
+    labels, metadata = labels_of(item), item["metadata"]
+    if labels.get(LABEL_MANAGED_BY) == FIELD_MANAGER and labels.get(LABEL_OWNER):
+        return False
+    owners = metadata.get("ownerReferences") or []
+    if any((group_of(owner.get("apiVersion", "")), owner["kind"]) in listed for owner in owners):
         return False
     return (item["kind"], metadata["name"]) not in _OF_KUBERNETES

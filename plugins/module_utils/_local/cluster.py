@@ -14,10 +14,10 @@ import json
 import typing as t
 from pathlib import Path
 
-from . import host, kubeadm
+from . import host, kubeadm, record, spec
 from .node_files import HostTraits, NodeSettings, kubeadm_documents, node_files
 from .simulation import stages_id, stages_text
-from .spec import STATE_ROOT, ClusterSpec, NodeSpec
+from .spec import STATE_ROOT, ClusterSpec, NodeSpec, record_file
 
 AUDIT_POLICY = "/etc/kubernetes/audit-policy.json"
 SUPERVISOR_VERSION = "4.3.0"
@@ -48,6 +48,7 @@ CLUSTER_OPTION: dict[str, t.Any] = {
         "pause_tag": {"type": "str", "default": "1"},
         "api_qps": {"type": "int", "default": 200},
         "simulated_nodes": {"type": "bool", "default": False},
+        "kubeconfigs": {"type": "list", "elements": "path", "default": []},
     },
 }
 
@@ -78,8 +79,13 @@ class LocalCluster:
         return Path(self.spec.state_dir) / "volumes"
 
     @property
-    def fixed_file(self) -> Path:
-        return Path(self.spec.state_dir) / "cluster.json"
+    def admin_kubeconfig(self) -> Path:
+        """The one that kubeadm wrote, readable by root."""
+        return Path(self.spec.control_plane.state_dir) / "own/etc/kubernetes/admin.conf"
+
+    def recorded(self, made: t.Mapping[str, t.Any]) -> LocalCluster:
+        """The cluster as it was made, whatever the options say now."""
+        return LocalCluster.of({**self.options, **made})
 
     def fixed(self) -> dict[str, t.Any]:
         values = {**self.options, **{key: str(value) for key, value in self.spec.subnets.items()}}
@@ -134,12 +140,10 @@ def kwok_command(bin_dir: Path, node: NodeSpec) -> str:
     return f"/bin/sh -c '{wait}; exec {bin_dir}/kwok {' '.join(arguments)}'"
 
 
-def known_clusters(root: Path = Path(STATE_ROOT)) -> dict[str, dict[str, t.Any]]:
-    """Name -> fixed values of every cluster on this host."""
-    found = {}
-    for path in sorted(root.glob("*/cluster.json")):
-        found[path.parent.name] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+def known_clusters() -> dict[str, dict[str, t.Any]]:
+    """Name -> what it was made with, of every cluster on this host."""
+    names = (path.parent.name for path in sorted(Path(spec.STATE_ROOT).glob(f"*/{record_file('').name}")))
+    return {name: made for name in names if (made := record.read(name)) is not None}
 
 
 def initialised(node: NodeSpec) -> bool:

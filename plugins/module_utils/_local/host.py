@@ -9,13 +9,16 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
 import typing as t
 from pathlib import Path
 
+from .._core.deletion import Candidate, why_kept
 from .errors import CommandFailed, NotReady
 from .node_files import HostTraits
 
@@ -159,17 +162,45 @@ def _process(folder: Path) -> Process | None:
     return Process(pid=int(folder.name), ns_pids=ids, name=values.get("Name", "").strip())
 
 
+def pids_in_cgroup(path: str) -> list[int]:
+    """Process ids of all that runs in one cgroup of ours and below it, in any hierarchy.
+
+    The kernel's own list of the very folder that we made: the texts in /proc/PID/cgroup begin at the root of whoever reads them, and a
+    cluster inside of a container has the same names further down.
+    """
+    found: set[int] = set()
+    for top in cgroup_folders(path):
+        for folder, _names, _files in os.walk(top):
+            with contextlib.suppress(OSError):  # gone meanwhile, or of threads, whose processes are told above
+                found |= {int(pid) for pid in (Path(folder) / "cgroup.procs").read_text(encoding="utf-8").split()}
+    # 0 is a process that this process namespace does not see.
+    return sorted(found - {0})
+
+
 def processes_in_cgroup(path: str) -> dict[str, int]:
     """Name of the program -> process id on the host, of all that runs below one cgroup; of several the oldest."""
-    mark = f"/{path}/"
     found: dict[str, int] = {}
-    for folder in sorted(PROC.iterdir(), key=lambda one: int(one.name) if one.name.isdigit() else 0):
-        if not folder.name.isdigit():
-            continue
-        try:
-            if mark in (folder / "cgroup").read_text(encoding="utf-8"):
-                words = (folder / "cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
-                found.setdefault(Path(words[0]).name, int(folder.name))
-        except OSError:
-            continue
+    for pid in pids_in_cgroup(path):
+        with contextlib.suppress(OSError):
+            words = (PROC / str(pid) / "cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
+            found.setdefault(Path(words[0]).name, pid)
     return found
+
+
+def kill(pid: int, judged: t.Callable[[], Candidate]) -> str:
+    """Kill a process, unless it must stay; why it does.
+
+    It is held before it is judged: another process that gets its number meanwhile is judged, but never hit.
+    """
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return ""
+    try:
+        why = why_kept(judged(), data_option="", delete_data=False)
+        if not why:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        return why
+    finally:
+        os.close(handle)

@@ -24,6 +24,10 @@ def leftovers(spec: ClusterSpec) -> list[str]:
     return [*_network(spec), *_processes(spec), *_cgroups(spec), *_mounts(spec), *_folders(spec)]
 
 
+def _mounts(spec: ClusterSpec) -> t.Iterator[str]:
+    return (f"mount {point}" for point in mounts(spec.state_dir, spec.run_dir))
+
+
 def _network(spec: ClusterSpec) -> t.Iterator[str]:
     try:
         for step in network.left(spec):
@@ -34,17 +38,12 @@ def _network(spec: ClusterSpec) -> t.Iterator[str]:
 
 
 def _processes(spec: ClusterSpec) -> t.Iterator[str]:
-    mark = f"/muster-{spec.name}/"
-    for folder in host.PROC.iterdir():
-        if not folder.name.isdigit():
-            continue
+    for pid in host.pids_in_cgroup(f"muster-{spec.name}"):
         try:
-            groups = (folder / "cgroup").read_text(encoding="utf-8")
-            name = (folder / "comm").read_text(encoding="utf-8").strip()
+            name = (host.PROC / str(pid) / "comm").read_text(encoding="utf-8").strip()
         except OSError:
             continue
-        if mark in groups:
-            yield f"process {name} ({folder.name})"
+        yield f"process {name} ({pid})"
 
 
 def _cgroups(spec: ClusterSpec) -> t.Iterator[str]:
@@ -52,11 +51,12 @@ def _cgroups(spec: ClusterSpec) -> t.Iterator[str]:
         yield f"cgroup {folder}"
 
 
-def _mounts(spec: ClusterSpec) -> t.Iterator[str]:
+def mounts(*folders: str) -> t.Iterator[str]:
+    """What is mounted in these folders as the host sees it. Never by us: nodes have mounts of their own."""
     for line in (host.PROC / "self/mountinfo").read_text(encoding="utf-8").splitlines():
         point = line.split()[4]
-        if point.startswith((f"{spec.state_dir}/", f"{spec.run_dir}/")):
-            yield f"mount {point}"
+        if point.startswith(tuple(f"{folder}/" for folder in folders)):
+            yield point
 
 
 def _folders(spec: ClusterSpec) -> t.Iterator[str]:

@@ -9,10 +9,9 @@ Private to the collection.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from . import kubeadm
+from . import kubeadm, record
 from .cluster import LocalCluster, inside
 from .errors import CommandFailed, HostError
 from .node import init_process, write_if_changed
@@ -21,8 +20,8 @@ from .spec import NodeSpec
 
 
 def initialise(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
-    """Make the control plane. What it is made with is noted first: it cannot be changed afterwards."""
-    write_if_changed(cluster.fixed_file, json.dumps(cluster.fixed(), indent=2, sort_keys=True) + "\n", 0o644)
+    """Make the control plane. What it is made with cannot be changed afterwards."""
+    record.write(cluster)
     config = Path(node.state_dir) / "kubeadm-init.yaml"
     _kubeadm(node, ["init", "--config", str(config)], timeout)
     _done(node)

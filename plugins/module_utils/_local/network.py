@@ -21,6 +21,8 @@ from .spec import STATE_ROOT, ClusterSpec, NodeSpec
 NETNS_DIR = Path("/run/netns")
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 FORWARDING_NOTE = Path(STATE_ROOT) / "forwarding-was-off"
+# What is left of all clusters on the host together, whichever of them is asked about.
+OF_THE_HOST = ("forwarding off, as before", "note about forwarding")
 Runner = t.Callable[[t.Sequence[str]], str]
 
 
@@ -200,6 +202,6 @@ def left(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -
         steps.append(Step("nftables table", ("nft", "delete", "table", "ip", egress_table(spec))))
     others = {name for name in tables(runner) if name.startswith("muster_")} - {egress_table(spec)}
     if FORWARDING_NOTE.exists() and not others:
-        steps.append(Step("forwarding off, as before", ("sysctl", "-q", "-w", "net.ipv4.ip_forward=0")))
-        steps.append(Step("note about forwarding", ("rm", str(FORWARDING_NOTE))))
+        steps.append(Step(OF_THE_HOST[0], ("sysctl", "-q", "-w", "net.ipv4.ip_forward=0")))
+        steps.append(Step(OF_THE_HOST[1], ("rm", str(FORWARDING_NOTE))))
     return steps

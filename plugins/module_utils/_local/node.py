@@ -9,20 +9,19 @@ Private to the collection.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
 import shutil
-import signal
 import subprocess
 from pathlib import Path
 
+from .._core.deletion import Candidate
 from .errors import HostError
-from .host import Process, cgroup_folders, processes_in, processes_in_cgroup, run, wait_for
+from .host import Process, cgroup_folders, kill, pids_in_cgroup, processes_in, processes_in_cgroup, run, wait_for
 from .network import NETNS_DIR
 from .node_files import OWN_FOLDERS, HostTraits
-from .spec import STATE_ROOT, NodeSpec
+from .spec import STATE_ROOT, NodeSpec, record_file
 
 # Empty folders that had to be made on the host as mount points, so that removal can take them away again.
 MOUNT_POINTS = Path(STATE_ROOT) / "mount-points.json"
@@ -33,13 +32,20 @@ def write_if_changed(path: Path, text: str, mode: int) -> bool:
     if path.is_file() and path.read_text(encoding="utf-8") == text and path.stat().st_mode & 0o777 == mode:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.new")
+    draft = draft_of(path)
     # Never more open than it will be, not even for a moment.
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
         out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
     draft.chmod(mode)
     draft.replace(path)
     return True
+
+
+def draft_of(path: Path) -> Path:
+    """What a file is called while it is being written."""
+    return path.with_name(f".{path.name}.new")
 
 
 def stale_files(node: NodeSpec, files: dict[str, tuple[int, str]]) -> list[str]:
@@ -75,6 +81,7 @@ def make_mount_points(folders: tuple[str, ...] = OWN_FOLDERS) -> None:
 
 def remove_mount_points() -> list[str]:
     """Take away what make_mount_points made, as far as it is still empty. Returns what stays."""
+    draft_of(MOUNT_POINTS).unlink(missing_ok=True)
     if not MOUNT_POINTS.exists():
         return []
     kept = []
@@ -141,6 +148,11 @@ def init_process(node: NodeSpec) -> Process | None:
     return min(found, key=lambda one: len(one.ns_pids), default=None)
 
 
+def _init_pid(node: NodeSpec) -> int:
+    found = init_process(node)
+    return found.pid if found else 0
+
+
 def start(node: NodeSpec) -> Process:
     """Start the node's pid 1 in a session of its own and wait until it is there."""
     log = Path(node.state_dir) / "log" / "start.log"
@@ -180,22 +192,28 @@ def stop(node: NodeSpec) -> bool:
     """End the node at once: its pid 1 takes every process in it, and their mounts, along."""
     before = init_process(node)
     if before is not None:
-        os.kill(before.pid, signal.SIGKILL)
+        kill(before.pid, lambda: _candidate(node.cluster, before.pid, marked=_init_pid(node) == before.pid))
     wait_for(lambda: _left_in(node), timeout=30, what=f"end of node {node.name}")
     return before is not None
 
 
-def end_processes(cgroup: str) -> None:
-    """End whatever still runs below a cgroup, such as a process that left its namespaces."""
+def end_processes(cluster: str, cgroup: str) -> None:
+    """End whatever still runs below a cgroup of the cluster, such as a process that left its namespaces."""
+
+    def end(pid: int) -> None:
+        kill(pid, lambda: _candidate(cluster, pid, marked=pid in pids_in_cgroup(cgroup)))
 
     def running() -> str | None:
         found = processes_in_cgroup(cgroup)
-        for pid in found.values():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for pid in pids_in_cgroup(cgroup):
+            end(pid)
         return f"processes {', '.join(found)}" if found else None
 
     wait_for(running, timeout=30, what=f"end of {cgroup}")
+
+
+def _candidate(cluster: str, pid: int, *, marked: bool) -> Candidate:
+    return Candidate(name=f"process {pid}", marked=marked, recorded=record_file(cluster).is_file())
 
 
 def _left_in(node: NodeSpec) -> str | None:

@@ -22,6 +22,7 @@ from .cluster import LocalCluster, known_clusters
 from .errors import CommandFailed, HostError
 from .gobuild import required_version, version_problem
 from .host import CNI_BIN_DIRS, SYSTEM_PATH, cgroup_mounts, run
+from .kubeconfigs import foreign
 from .network import links
 from .spec import STATE_ROOT, overlaps
 
@@ -165,6 +166,18 @@ def changed_fixed(cluster: LocalCluster, made_with: t.Mapping[str, t.Any]) -> li
         )
         for key, wanted in cluster.fixed().items()
         if key in made_with and made_with[key] != wanted
+    ]
+
+
+def foreign_kubeconfigs(cluster: LocalCluster) -> list[Problem]:
+    """Files that the cluster's kubeconfig would be written over."""
+    taken = [one for one in cluster.options["kubeconfigs"] if foreign(Path(one), f"https://{cluster.spec.endpoint}")]
+    return [
+        Problem(
+            what=f"{one} exists and is not a kubeconfig of the cluster {cluster.spec.name} alone.",
+            fix="Set local_cluster_kubeconfig to another file, or move this one away.",
+        )
+        for one in taken
     ]
 
 

@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import http.client
 import tarfile
+import tempfile
 import typing as t
 import urllib.error
 import urllib.parse
@@ -80,16 +81,13 @@ def fetch(wanted: Release, timeout: float = 60.0) -> Path:
     """Download, compare with the checksum, and only then take the program out. It appears in the cache whole or not at all."""
     folder = wanted.path.parent
     folder.mkdir(parents=True, exist_ok=True)
-    download = folder / f".{wanted.name}.download"
-    draft = folder / f".{wanted.name}.new"
-    try:
+    # Of this run alone: another one may fetch the same at the same time.
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{wanted.name}.") as own:
+        download, draft = Path(own) / "download", Path(own) / "program"
         _download(wanted, download, timeout)
         _extract(wanted, download, draft)
         draft.chmod(0o755)
         draft.replace(wanted.path)
-    finally:
-        download.unlink(missing_ok=True)
-        draft.unlink(missing_ok=True)
     return wanted.path
 
 

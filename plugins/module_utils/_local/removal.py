@@ -2,92 +2,255 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Take a local cluster away without a trace.
+"""Take a local cluster away without a trace, and nothing of anybody else.
+
+First everything is judged (_core/deletion.py), then the rest is done. By what was written down when the cluster was made, whatever the
+options say now; and what was written down goes last, so that a removal that was interrupted can be done again.
 
 Private to the collection.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import shutil
 import typing as t
 from pathlib import Path
 
-from . import host, network, node
-from .cluster import LocalCluster
+from .._core.deletion import Candidate, why_kept
+from . import host, kubeconfigs, network, node, preflight, record
+from .cluster import LocalCluster, known_clusters
 from .errors import HostError
-from .leftovers import leftovers
-from .spec import RUN_ROOT, STATE_ROOT, NodeSpec
+from .leftovers import leftovers, mounts
+from .node import draft_of
+from .spec import DEFAULT_LOG_FOLDER, MAX_NODES, RUN_ROOT, STATE_ROOT, ClusterSpec, NodeSpec, record_file
 
-# Made by us. A folder that somebody else chose is theirs.
-DEFAULT_LOG_FOLDER = Path("/var/log/muster")
+DATA_OPTION = "local_cluster_remove_data: true (delete_data)"
+# What we make in a cluster's folder. Anything else there is somebody's.
+OWN_FOLDERS = ("bin", "nodes", "supervisor", "volumes")
+# As the API server names a log that it has put aside (lumberjack's backupTimeFormat).
+ROTATED = r"-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}"
 Progress = t.Callable[[str], None]
 
 
-def node_numbers(cluster: LocalCluster) -> list[int]:
-    """Every node that was ever made, wanted or not."""
-    names = {path.name for path in network.NETNS_DIR.glob(f"muster-{cluster.spec.name}-*")}
-    folder = Path(cluster.spec.state_dir) / "nodes"
-    names |= {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    numbers = {name.rpartition("-")[2] for name in names}
-    return sorted({int(one) for one in numbers if one.isdigit()} | {one.index for one in cluster.spec.all_nodes})
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a removal will do."""
+
+    cluster: LocalCluster
+    """As it was made."""
+    recorded: bool
+    """Whether anything says that it was made."""
+    found: list[str]
+    """Everything of it that is there."""
+    files: list[Path]
+    """Files outside of its folders that go as well."""
+    kept: list[str]
+    """What stays, each with the reason."""
+    differs: list[str]
+    """Options that say something else than what the cluster was made with."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything goes: without a record, folders that are empty."""
+        return bool(self.found) and (self.recorded or any(not _holds(Path(one.split(" ", 1)[1])) for one in self.found))
+
+
+def plan(asked: LocalCluster, *, delete_data: bool) -> Plan:
+    """Judge everything; refuse, before anything changes, what cannot be judged or holds data."""
+    name, made = asked.spec.name, record.read(asked.spec.name)
+    found = leftovers(asked.spec)
+    if made is None:
+        refuse_unrecorded(asked.spec, found)
+        return Plan(
+            asked, False, [one for one in found if one.startswith("folder ")], [], _strangers_kept(asked.spec), []
+        )
+    cluster = asked.recorded(made)
+    refuse_mounts(f"The local cluster {name}", cluster.spec.state_dir, cluster.spec.run_dir)
+    judged = Candidate(name=f"The local cluster {name}", marked=True, recorded=True, data=_data(cluster))
+    _refuse(judged, "Save what is needed first.", delete_data=delete_data)
+    files, kept = [], _strangers_kept(cluster.spec)
+    for path, candidate in (*_kubeconfigs(asked, cluster, made), *_audit_logs(cluster, made)):
+        if why := why_kept(candidate, data_option=DATA_OPTION, delete_data=delete_data):
+            kept.append(f"{candidate.name}: it {why}")
+        else:
+            files.append(path)
+    differs = [problem.what for problem in preflight.changed_fixed(asked, made)]
+    return Plan(cluster, True, found, files, kept, differs)
+
+
+def _refuse(candidate: Candidate, hint: str, *, delete_data: bool = False) -> None:
+    if why := why_kept(candidate, data_option=DATA_OPTION, delete_data=delete_data):
+        raise HostError(f"{candidate.name} stays as it is: it {why}.", hint=hint)
+
+
+def refuse_unrecorded(spec: ClusterSpec, found: list[str]) -> None:
+    """Without a record nothing says that we made what is there. Folders in which there is nothing of ours are no part of a cluster."""
+    there = [one for one in found if not one.startswith("folder ") and one not in network.OF_THE_HOST]
+    alien = strangers(spec)
+    for path in (*(Path(spec.state_dir) / one for one in OWN_FOLDERS), Path(spec.run_dir)):
+        there += [str(path)] if _holds(path) and not any(path in one.parents for one in alien) else []
+    path = record_file(spec.name)
+    _refuse(
+        Candidate(
+            name=f"What is here under the name of the local cluster {spec.name} ({', '.join(there)})",
+            marked=True, recorded=not there or path.is_file(),
+        ),
+        f"{path} is missing. If it is Muster's, run role local_cluster for it once more, which writes that down, and remove it then; "
+        "if not, give the cluster another name.",
+    )  # fmt: skip
+
+
+def refuse_mounts(name: str, *folders: str) -> None:
+    """Whoever deletes a folder deletes what is mounted in it."""
+    points = list(mounts(*folders))
+    _refuse(
+        Candidate(
+            name=name, marked=True, recorded=True,
+            unknown=f"{', '.join(points)} is mounted in its folders, and not by Muster" if points else "",
+        ),
+        f"Unmount it (umount {' '.join(points)}) and run the removal again.",
+    )  # fmt: skip
+
+
+def _data(cluster: LocalCluster) -> str:
+    volumes = data_in(cluster)
+    return f"has volumes with data: {', '.join(volumes)} (in {cluster.volumes_dir})" if volumes else ""
 
 
 def data_in(cluster: LocalCluster) -> list[str]:
     """Volumes that have something in them."""
     if not cluster.volumes_dir.is_dir():
         return []
-    return sorted(path.name for path in cluster.volumes_dir.iterdir() if path.is_dir() and any(path.iterdir()))
+    return sorted(
+        path.name
+        for path in cluster.volumes_dir.iterdir()
+        if path.is_symlink() or not path.is_dir() or any(path.iterdir())
+    )
+
+
+def _kubeconfigs(asked: LocalCluster, cluster: LocalCluster, made: record.Record) -> t.Iterator[tuple[Path, Candidate]]:
+    """A kubeconfig is ours where we wrote it, and as long as it is this cluster's."""
+    # A record of an older Muster does not say where they are.
+    recorded = made.get("kubeconfigs", asked.options["kubeconfigs"])
+    for one in dict.fromkeys([*recorded, *asked.options["kubeconfigs"]]):
+        path = Path(one)
+        if path.exists():
+            ours = kubeconfigs.same(path, cluster.admin_kubeconfig)
+            yield path, Candidate(name=f"kubeconfig {path}", marked=ours, recorded=one in recorded)
+
+
+def _audit_logs(cluster: LocalCluster, made: record.Record) -> t.Iterator[tuple[Path, Candidate]]:
+    """The log, and those it was rotated to."""
+    path = Path(cluster.options["audit_log"])
+    known = known_clusters()
+    sharing = [name for name in known if name != cluster.spec.name and known[name]["audit_log"] == str(path)]
+    needed = f"is that of the local cluster {sharing[0]}, too" if sharing else ""
+    before = "was there before the cluster was made" if str(path) in made.get("found", []) else ""
+    for one in audit_logs(path):
+        yield one, Candidate(name=f"audit log {one}", marked=True, recorded=True, needed=before or needed)
+
+
+def audit_logs(path: Path) -> list[Path]:
+    """The log and those that the API server has put aside: NAME-TIME.EXTENSION, and no other file that begins alike."""
+    name, dot, extension = path.name.rpartition(".")
+    stem = name if dot else extension
+    rotated = re.compile(re.escape(stem) + ROTATED + re.escape(dot + extension if dot else ""))
+    folder = list(path.parent.iterdir()) if path.parent.is_dir() else []
+    return sorted(one for one in folder if one.is_file() and (one == path or rotated.fullmatch(one.name)))
+
+
+def strangers(spec: ClusterSpec) -> list[Path]:
+    """What is in the cluster's folder and was not put there by us."""
+    state = Path(spec.state_dir)
+    known = {*(state / one for one in OWN_FOLDERS), record_file(spec.name), draft_of(record_file(spec.name))}
+    nodes = list((state / "nodes").iterdir()) if (state / "nodes").is_dir() else []
+    found = [one for one in state.iterdir() if one not in known] if state.is_dir() else []
+    found += [one for one in nodes if not one.name.removeprefix(f"{spec.name}-").isdigit()]
+    return sorted(found)
+
+
+def _strangers_kept(spec: ClusterSpec) -> list[str]:
+    candidates = [Candidate(name=str(one), marked=False, recorded=False) for one in strangers(spec)]
+    return [f"{one.name}: it {why_kept(one, data_option=DATA_OPTION, delete_data=False)}" for one in candidates]
+
+
+def node_numbers(cluster: LocalCluster) -> list[int]:
+    """Every node that was ever made, wanted or not."""
+    names = {path.name.removeprefix(f"muster-{cluster.spec.name}-") for path in network.NETNS_DIR.glob("muster-*")}
+    folder = Path(cluster.spec.state_dir) / "nodes"
+    there = folder.iterdir() if folder.is_dir() else []
+    names |= {path.name.removeprefix(f"{cluster.spec.name}-") for path in there}
+    numbers = {int(one) for one in names if one.isdigit() and 1 <= int(one) <= MAX_NODES}
+    return sorted(numbers | {one.index for one in cluster.spec.all_nodes})
 
 
 def end_node(one: NodeSpec) -> None:
     """Everything of one node; also what is left of it after a removal that was interrupted."""
     node.stop(one)
-    node.end_processes(one.cgroup)
+    node.end_processes(one.cluster, one.cgroup)
     node.remove_cgroups(one.cgroup)
     for path in (Path(one.state_dir), Path(one.run_dir)):
-        if path.exists():
-            shutil.rmtree(path)
+        remove_tree(path)
 
 
-def remove(cluster: LocalCluster, progress: Progress) -> list[str]:
-    """Remove everything and return what is left: nothing, unless somebody else put it there."""
-    for number in node_numbers(cluster):
-        progress(f"ending node {cluster.spec.name}-{number}")
-        end_node(cluster.spec.node(number))
-    for step in network.left(cluster.spec):
-        host.run(step.argv)
-    node.remove_cgroups(f"muster-{cluster.spec.name}")
-    for path in (Path(cluster.spec.state_dir), Path(cluster.spec.run_dir)):
-        if path.exists():
-            shutil.rmtree(path)
-    remove_audit_log(Path(cluster.options["audit_log"]))
-    forget_host()
-    return leftovers(cluster.spec)
+def remove_tree(path: Path) -> None:
+    """A folder of ours with everything in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
-def remove_audit_log(path: Path) -> None:
-    """The log, and those it was rotated to (audit-TIME.log)."""
-    for one in (path, *path.parent.glob(f"{path.stem}-*{path.suffix}")):
-        one.unlink(missing_ok=True)
-    for folder in path.parents:
+def remove(planned: Plan, progress: Progress) -> tuple[list[str], list[str]]:
+    """Remove everything that was planned. Returns what is left: nothing, unless something holds it; and what more was kept."""
+    cluster, spec, kept = planned.cluster, planned.cluster.spec, []
+    for path in planned.files:
+        path.unlink(missing_ok=True)
+    for folder in Path(cluster.options["audit_log"]).parents:
         if folder.is_relative_to(DEFAULT_LOG_FOLDER):
             _remove_empty(folder)
+    if planned.recorded:
+        for number in node_numbers(cluster):
+            progress(f"ending node {spec.name}-{number}")
+            end_node(spec.node(number))
+        for step in network.left(spec):
+            host.run(step.argv)
+        node.end_processes(spec.name, f"muster-{spec.name}")
+        node.remove_cgroups(f"muster-{spec.name}")
+        kept = _remove_folders(spec)
+    # The power went when it was being written.
+    draft_of(record_file(spec.name)).unlink(missing_ok=True)
+    for folder in (Path(spec.state_dir), Path(spec.run_dir), Path(STATE_ROOT), Path(RUN_ROOT)):
+        _remove_empty(folder)
+    stays = {*network.OF_THE_HOST, *([f"folder {spec.state_dir}"] if strangers(spec) else [])}
+    return [one for one in leftovers(spec) if one not in stays], kept
 
 
-def forget_host() -> None:
-    """With the last cluster go the empty folders that had to be made for all of them."""
-    if any(Path(STATE_ROOT).glob("*/nodes")):
-        return
-    if kept := node.remove_mount_points():
-        raise HostError(
-            f"The folders {', '.join(kept)} were made by Muster as empty mount points but have something in them now.",
-            hint="Look at it and remove them by hand.",
-        )
-    for root in (STATE_ROOT, RUN_ROOT):
-        _remove_empty(Path(root))
+def _remove_folders(spec: ClusterSpec) -> list[str]:
+    """The folders; with the last cluster those that had to be made for all of them; the record after everything else."""
+    state = Path(spec.state_dir)
+    remove_tree(Path(spec.run_dir))
+    alien = strangers(spec)
+    for one in OWN_FOLDERS:
+        if not any((state / one) in path.parents for path in alien):
+            remove_tree(state / one)
+    kept = node.remove_mount_points() if is_last(spec) else []
+    record_file(spec.name).unlink()
+    return [f"folder {one}: it was made as an empty mount point, and has something in it now" for one in kept]
+
+
+def is_last(spec: ClusterSpec) -> bool:
+    """Whether no other cluster is on this host; drafts and trials of ours have names that begin with a dot."""
+    others = (one for one in Path(STATE_ROOT).iterdir() if one.is_dir() and one.name != spec.name)
+    return all(one.name.startswith(".") for one in others)
+
+
+def _holds(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _remove_empty(folder: Path) -> None:
-    if folder.is_dir() and not any(folder.iterdir()):
+    if folder.is_dir() and not folder.is_symlink() and not _holds(folder):
         folder.rmdir()

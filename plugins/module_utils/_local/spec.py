@@ -14,11 +14,14 @@ import ipaddress
 import re
 import typing as t
 import zlib
+from pathlib import Path
 
 from .errors import InvalidOption
 
 STATE_ROOT = "/var/lib/muster"
 RUN_ROOT = "/run/muster"
+# Made by us. A folder that somebody else chose for a log is theirs.
+DEFAULT_LOG_FOLDER = Path("/var/log/muster")
 # Linux allows 15 characters in the name of an interface; "mu-", "-" and two digits are ours.
 # A name that ends like a node's would be mistaken for one.
 _NAME = re.compile(r"(?!.*-[0-9]+$)[a-z](?:[a-z0-9-]{0,7}[a-z0-9])?")
@@ -173,6 +176,11 @@ class ClusterSpec:
     @property
     def all_nodes(self) -> list[NodeSpec]:
         return [self.node(index) for index in range(1, self.nodes + 1)]
+
+
+def record_file(name: str) -> Path:
+    """Where it is written down what the cluster was made with (record.py)."""
+    return Path(STATE_ROOT) / name / "cluster.json"
 
 
 SUBNETS = ("node_subnet", "pod_subnet", "service_subnet")

@@ -19,7 +19,7 @@ from .errors import HostError
 from .gobuild import architecture
 from .leftovers import leftovers
 from .node_files import HostTraits
-from .spec import NodeSpec
+from .spec import NodeSpec, record_file
 
 Row = dict[str, t.Any]
 # Run by the nodes themselves; everything else goes into images.
@@ -39,7 +39,7 @@ class Survey:
     @classmethod
     def make(cls, cluster: LocalCluster, table: list[Row], cache_dir: Path, source: str) -> Survey:
         traits = host.traits()
-        made = cluster.fixed_file.exists()
+        made = record_file(cluster.spec.name).exists()
         facts = preflight.gather(cluster, cache_dir, architecture(), try_kernel=not made)
         usable = facts.root and "iproute2" not in facts.packages_missing and "nftables" not in facts.packages_missing
         steps = network.missing(cluster.spec, egress=cluster.options["egress"]) if usable else []
@@ -60,7 +60,7 @@ class Survey:
     def kubeconfig_current(self, path: str | None) -> bool:
         if not path:
             return True
-        wanted, have = admin_kubeconfig(self.cluster), Path(path).expanduser()
+        wanted, have = self.cluster.admin_kubeconfig, Path(path).expanduser()
         return wanted.is_file() and have.is_file() and have.read_bytes() == wanted.read_bytes()
 
     def result(self, gap: str, *, kubeconfig_current: bool) -> dict[str, t.Any]:
@@ -82,15 +82,11 @@ class Survey:
             "nodes": self.nodes,
             "surplus": self.surplus,
             "endpoint": f"https://{self.cluster.spec.endpoint}",
-            "admin_kubeconfig": str(admin_kubeconfig(self.cluster)) if admin_kubeconfig(self.cluster).is_file() else "",
+            "admin_kubeconfig": str(self.cluster.admin_kubeconfig) if self.cluster.admin_kubeconfig.is_file() else "",
             "kubeconfig_current": kubeconfig_current,
             "not_ready": gap,
             "leftovers": leftovers(self.cluster.spec),
         }
-
-
-def admin_kubeconfig(cluster: LocalCluster) -> Path:
-    return Path(cluster.spec.control_plane.state_dir) / "own/etc/kubernetes/admin.conf"
 
 
 def resolve(table: list[Row], cache_dir: Path, source: str) -> list[Row]:
@@ -173,9 +169,10 @@ def _problems(
     cluster: LocalCluster, facts: preflight.HostFacts, rows: list[Row], *, made: bool
 ) -> list[preflight.Problem]:
     """What must be solved by a person. A cluster that exists has its room and its ranges already."""
+    taken = preflight.foreign_kubeconfigs(cluster)
     if made and facts.root:
-        return preflight.changed_fixed(cluster, known_clusters().get(cluster.spec.name, {}))
-    found = preflight.judge(cluster, facts, preflight.neighbours(cluster.spec.name))
+        return [*preflight.changed_fixed(cluster, known_clusters().get(cluster.spec.name, {})), *taken]
+    found = [*preflight.judge(cluster, facts, preflight.neighbours(cluster.spec.name)), *taken]
     go_mods = {
         (Path(row["module_dir"]) / "go.mod").read_text(encoding="utf-8")
         for row in rows

@@ -67,6 +67,21 @@ def manifests(dataset: Dataset) -> list[Manifest]:
     return [*([claim(dataset)] if dataset.storage_size else []), config, job]
 
 
+def place_of(job: Manifest) -> tuple[str, str]:
+    """The claim and the folder that a Job of ours fills; empty where it is not one."""
+    pod = job["spec"]["template"]["spec"]
+    volumes = [one.get("persistentVolumeClaim") or {} for one in pod.get("volumes") or [] if one["name"] == "data"]
+    claims = [one["claimName"] for one in volumes if one]
+    env = pod["containers"][0].get("env") or []
+    folders = [one.get("value", "") for one in env if one["name"] == "DATASET_PATH"]
+    return (claims[0], folders[0]) if claims and folders else ("", "")
+
+
+def nested(one: str, other: str) -> bool:
+    """Whether two folders are the same, or one lies in the other."""
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
 def check(dataset: Dataset) -> None:
     """Refuse what the pod would only refuse in its log."""
     check_name(dataset.name, "name", limit=_NAME_MAX)
@@ -132,6 +147,9 @@ def _environment(dataset: Dataset) -> list[Manifest]:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     rows: list[Manifest] = [{"name": name, "value": value} for name, value in fixed.items() if value is not None]
+    # By it the pods of this Job know what they have left for each other.
+    job = {"fieldPath": "metadata.labels['batch.kubernetes.io/controller-uid']"}
+    rows.append({"name": "DATASET_RUN", "value_from": {"fieldRef": job}})
     if dataset.url_secret:
         ref = {"name": dataset.url_secret["name"], "key": dataset.url_secret["key"]}
         rows.append({"name": "DATASET_URL", "value_from": {"secretKeyRef": ref}})

@@ -13,11 +13,11 @@ import contextlib
 import typing as t
 
 from .._kube import reasons
-from .._kube.errors import Failed, MusterError
-from .._kube.objects import Manifest, Ref, ref_of
+from .._kube.errors import Failed, Forbidden, InvalidInput, MusterError
+from .._kube.objects import Manifest, Ref, labels_of, ref_of
 from .._kube.ready import job as job_state
 from .._kube.removal import delete_objects
-from .._manifests.dataset import Dataset
+from .._manifests.dataset import Dataset, nested, place_of
 from .._manifests.status import Rank, rank_of
 from . import dataset_fetch, storage, training
 
@@ -53,6 +53,27 @@ def check_storage(ctx: Context, data: Dataset) -> None:
             storage_class=data.storage_class_name,
             modes=data.access_modes,
         )
+
+
+def check_neighbours(ctx: Context, data: Dataset) -> None:
+    """Another data set of the namespace whose folder on the same claim is this one, lies in it or around it.
+
+    The pod looks at the claim itself; this says so before there is one.
+    """
+    try:
+        jobs = ctx.cluster.list("batch/v1", "Job", data.namespace, "app.kubernetes.io/name=dataset")
+    except Forbidden:
+        return
+    for job in jobs:
+        other = labels_of(job).get("app.kubernetes.io/instance", "")
+        claim, folder = place_of(job)
+        if other != data.name and claim == data.claim_name and folder and nested(folder, data.folder):
+            raise InvalidInput(
+                f"Data set {data.namespace}/{data.name} would have the folder {data.folder} of the claim {claim}, and data set "
+                f"{other} has {folder}: an update of one would meet the files of the other.",
+                ref=ref_of(job),
+                hint=f"Choose another path; or, where {other} is no longer wanted, remove it first (state: absent keeps its data).",
+            )
 
 
 def drop_failed(ctx: Context, job: Manifest, owner: str) -> None:

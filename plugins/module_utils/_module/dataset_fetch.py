@@ -12,8 +12,8 @@ Exit status: 0 done; 65 trying again does not help; 75 it may help.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
-import fcntl
 import hashlib
 import hmac
 import http.client
@@ -30,6 +30,7 @@ import typing as t
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 import zipfile
 from pathlib import Path
 
@@ -45,6 +46,13 @@ _NO_RANGES = (
     "The server serves no ranges, so that every attempt begins again: put the file where a download can be resumed."
 )
 _EMPTY = hashlib.sha256(b"").hexdigest()
+# Seconds without a sign of life after which another run's draft, or its turn at the folder, may be taken over: more than the
+# longest that a run which lives is silent (a read that times out, then a pause between attempts).
+_QUIET = 600.0
+# Seconds after which what nobody came back for is removed.
+_ABANDONED = 86400.0
+# Everything that this program puts into .muster, apart from the turn itself. What does not look like this is never removed.
+_OURS = re.compile(r"[0-9a-f]{16}(\.[\w-]+)?\.part|(fresh|marker|now|turn)\.[\w-]+")
 
 
 class Permanent(Exception):
@@ -67,9 +75,15 @@ def shown(url: str) -> str:
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def key_of(url: str, sha256: str) -> str:
-    """What the marker is compared by."""
-    return hashlib.sha256(f"{shown(url)} {sha256}".encode()).hexdigest()[:16]
+def key_of(sha256: str, kind: str, name: str) -> str:
+    """What the marker is compared by: all that decides the result. NAME counts for a file only: an archive has its own names."""
+    return hashlib.sha256(f"{sha256} {kind} {name if kind == 'none' else ''}".encode()).hexdigest()[:16]
+
+
+def name_of(url: str) -> str:
+    """What a file is called that comes from there."""
+    name = Path(urllib.parse.urlsplit(url).path).name
+    return "data" if name in ("", "..", MARKER) else name
 
 
 # Sources: each opens the object at an offset and says how long the whole is
@@ -369,116 +383,417 @@ def kind_of(name: str, wanted: str) -> str:
     return "tar" if ".tar" in name.lower() or name.lower().endswith((".tgz", ".tbz2", ".txz")) else "none"
 
 
-def _inside(folder: Path, name: str) -> Path:
-    target = folder / name
-    real = Path(os.path.realpath(target))
-    if Path(name).is_absolute() or (real != folder and folder not in real.parents):
+def _name_inside(name: str) -> str:
+    """The member's path in the folder, without . and .. in it. No link is there yet, so this is where it really ends up."""
+    found = os.path.normpath(name)
+    if os.path.isabs(name) or found.split("/")[0] == "..":  # noqa: PTH117 - a text, not a file
         raise Permanent(f"the archive's member {name!r} would leave its folder: nothing of it is used")
+    return found
+
+
+def _write(folder: Path, name: str, stream: t.Any, size: int, mode: int) -> Path:
+    target = folder / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with open(os.open(target, flags, 0o600), "wb") as out:  # noqa: PTH123 - a descriptor
+        shutil.copyfileobj(stream, out, _CHUNK)
+        if out.tell() != size:
+            raise EOFError(f"{name} ends after {out.tell()} of {size} bytes")
+    target.chmod(mode)
     return target
 
 
 def unpack_tar(archive: Path, folder: Path) -> int:
-    """Extract files, folders and links that stay inside; anything else is refused."""
+    """Extract files and folders, then the links between them; refuse what would leave the folder.
+
+    Links are made last, so that no member is ever written through one, and looked at when all are there: what one points to may be
+    decided by a later one.
+    """
     folder, count = Path(os.path.realpath(folder)), 0
+    links: dict[str, tarfile.TarInfo] = {}
     with tarfile.open(archive, "r:*") as tar:
         for member in tar:
-            target = _inside(folder, member.name)
-            if member.issym():
-                _inside(folder, str(target.parent.relative_to(folder) / member.linkname))
-                if Path(member.linkname).is_absolute():
-                    raise Permanent(f"the archive's link {member.name!r} is absolute: nothing of it is used")
-            elif member.islnk():
-                _inside(folder, member.linkname)
-            elif not (member.isfile() or member.isdir()):
+            name = _name_inside(member.name)
+            if name == MARKER:
+                continue
+            if member.isdir():
+                (folder / name).mkdir(parents=True, exist_ok=True)
+            elif member.issym() or member.islnk():
+                links[name] = member
+            elif member.isfile():
+                check_space(folder, member.size, member.name)
+                mode = 0o755 if member.mode & 0o100 else 0o644
+                path = _write(folder, name, tar.extractfile(member), member.size, mode)
+                os.utime(path, (member.mtime, member.mtime))
+                count += 1
+            else:
                 raise Permanent(f"the archive's member {member.name!r} is neither file, folder nor link")
-            check_space(folder, member.size, member.name)
-            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
-            member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
-            tar.extract(member, folder, set_attrs=not member.issym())
-            count += member.isfile()
+    _make_links(folder, links)
     return count
 
 
+def _make_links(folder: Path, links: dict[str, tarfile.TarInfo]) -> None:
+    for name, member in sorted(links.items(), key=lambda link: link[1].issym()):
+        target = folder / name
+        if any(folder in parent.parents and parent.is_symlink() for parent in target.parents):
+            raise Permanent(f"the archive's member {name!r} lies below a link: nothing of it is used")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if member.issym():
+            target.symlink_to(member.linkname)
+            continue
+        source = folder / _name_inside(member.linkname)
+        if not source.is_file():
+            raise Permanent(f"the archive's link {name!r} is of no file in it: nothing of it is used")
+        os.link(source, target)
+    for name, member in links.items():
+        real = Path(os.path.realpath(folder / name))
+        if os.path.isabs(member.linkname) or (real != folder and folder not in real.parents):  # noqa: PTH117
+            raise Permanent(f"the archive's link {name!r} would leave its folder: nothing of it is used")
+
+
 def unpack_zip(archive: Path, folder: Path) -> int:
-    """Extract files and folders that stay inside."""
+    """Extract files and folders that stay inside. Links are refused, so none is ever there to write through."""
     folder, count = Path(os.path.realpath(folder)), 0
     with zipfile.ZipFile(archive) as packed:
         check_space(folder, sum(entry.file_size for entry in packed.infolist()), archive.name)
         for entry in packed.infolist():
-            _inside(folder, entry.filename)
+            name = _name_inside(entry.filename)
             if stat.S_ISLNK(entry.external_attr >> 16):
                 raise Permanent(f"the archive's member {entry.filename!r} is a link: nothing of it is used")
-            packed.extract(entry, folder)
-            count += not entry.is_dir()
+            if entry.is_dir():
+                (folder / name).mkdir(parents=True, exist_ok=True)
+            elif name != MARKER:
+                with packed.open(entry) as stream:
+                    _write(folder, name, stream, entry.file_size, 0o644)
+                count += 1
     return count
+
+
+def unpack_into(fresh: Path, part: Path, kind: str, name: str, url: str) -> None:
+    """What the data set will be, in a folder of this run."""
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
+    if kind == "none":
+        part.rename(fresh / name)
+        return
+    try:
+        (unpack_tar if kind == "tar" else unpack_zip)(part, fresh)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, RuntimeError) as exc:
+        raise Permanent(f"{shown(url)} is no readable {kind} archive: {exc}. Set dataset_unpack.") from exc
+    except (FileExistsError, IsADirectoryError, NotADirectoryError) as exc:
+        raise Permanent(f"{shown(url)} contradicts itself: {exc}. Nothing of it is used.") from exc
+
+
+# The folder: whose is what
+
+
+def names_in(folder: Path) -> set[str]:
+    """The path of everything below the folder; that of a folder ends in a slash. Links are not followed."""
+
+    def refuse(exc: OSError) -> t.NoReturn:
+        raise exc
+
+    found = set()
+    for here, folders, files in os.walk(folder, onerror=refuse):
+        below = os.path.relpath(here, folder) + "/" if here != str(folder) else ""
+        found |= {f"{below}{name}" for name in files}
+        found |= {f"{below}{name}" if (Path(here) / name).is_symlink() else f"{below}{name}/" for name in folders}
+    return found
+
+
+def some(names: t.Iterable[str]) -> str:
+    """The first of many names."""
+    ordered = sorted(names)
+    return ", ".join(ordered[:5]) + (f" and {len(ordered) - 5} more" if len(ordered) > 5 else "")
+
+
+def marker_of(target: Path) -> dict[str, t.Any]:
+    """What is there already, empty where nothing of ours is, or nothing that can be read."""
+    try:
+        return dict(json.loads((target / MARKER).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def is_there(marker: dict[str, t.Any], target: Path, sha256: str, kind: str, name: str) -> bool:
+    """Whether the marker says that the folder holds what is wanted."""
+    if "names" in marker or not marker:
+        return bool(marker.get("key") == key_of(sha256, kind, name))
+    # An older Muster wrote down neither the kind nor what it put there. What it left of a plain file is that one file.
+    was = name_of(str(marker.get("url")))
+    plain = marker.get("files") == 1 and (target / was).is_file()
+    return bool(
+        marker.get("sha256") == sha256 and (was == name if kind == "none" and plain else kind != "none" and not plain)
+    )
+
+
+def check_folder(root: Path, path: str, marker: dict[str, t.Any]) -> None:
+    """Refuse, before anything changes, a folder that has to do with another data set or with what nobody wrote down."""
+    target = root / path
+    real = Path(os.path.realpath(target))
+    if Path(os.path.realpath(root)) not in real.parents:
+        raise Permanent(f"{path} leads out of the claim. Choose another dataset_path.")
+    above = [str(one) for one in Path(path).parents if str(one) != "." and (root / one / MARKER).exists()]
+    names = names_in(target) if target.is_dir() and not above else set()
+    below = [
+        f"{path}/{Path(name).parent}"
+        for name in sorted(names - set(marker.get("names", ())))
+        if Path(name).name == MARKER and name != MARKER
+    ]
+    if above or below:
+        raise Permanent(
+            f"The data sets {path} and {(above + below)[0]} would lie in each other: an update of one would meet the files of "
+            f"the other. Nothing was changed. Choose another dataset_path."
+        )
+    if not marker and (names or (target.exists() and not target.is_dir())):
+        raise Permanent(f"{path} of the claim holds other data. Choose another dataset_path, or empty it.")
+    if marker and "names" not in marker:
+        raise Permanent(
+            f"{path} of the claim was filled by an older Muster, which did not write down what it put there: it cannot be told "
+            "from what others did, so nothing was changed. Choose another dataset_path, or move the folder away."
+        )
+
+
+def clashes(theirs: set[str], wanted: set[str]) -> list[str]:
+    """What others put where the data set needs the place: a file of the same path, or one kind of thing where the other must be."""
+    files = {name for name in wanted if not name.endswith("/")}
+    return sorted(
+        name
+        for name in theirs
+        if name.rstrip("/") in files
+        or f"{name}/" in wanted
+        or any(str(parent) in files for parent in Path(name).parents)
+    )
+
+
+def flush(folder: Path) -> None:
+    """Everything on this storage survives a power loss from here on."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        # Linux and its C libraries have it, Python does not.
+        if ctypes.CDLL(None, use_errno=True).syncfs(handle):
+            raise OSError(ctypes.get_errno(), "what was written could not be made safe", str(folder))
+    finally:
+        os.close(handle)
+
+
+def write_marker(draft: Path, target: Path, marker: dict[str, t.Any]) -> None:
+    """Replace the folder's marker at once, when all before it is safe."""
+    draft.write_text(json.dumps(marker), encoding="utf-8")
+    flush(target)
+    draft.replace(target / MARKER)
+    flush(target)
+
+
+class Turn:
+    """Whose turn it is to change a folder. On shared storage a file that only one can make is right everywhere; locks are not."""
+
+    def __init__(self, work: Path, run: str) -> None:
+        self.work, self.run, self.path = work, run, work / "turn"
+        self._told = 0.0
+
+    def __enter__(self) -> Turn:
+        waiting = False
+        while True:
+            try:
+                with self.path.open("x", encoding="utf-8") as out:
+                    out.write(self.run)
+            except FileExistsError:
+                if self._taken_over():
+                    continue
+                if not waiting:
+                    say("another run changes this folder: waits for it")
+                waiting = True
+                time.sleep(5)
+            else:
+                return self
+
+    def _taken_over(self) -> bool:
+        """Free it where its holder is gone. A run of the same Job is the one that came before this one, and has ended."""
+        aside = self.work / f"turn.{self.run}"
+        try:
+            holder = self.path.read_text(encoding="utf-8")
+            if holder != self.run and silent(self.work, self.path, self.run) < _QUIET:
+                return False
+            # Of several who wait one gets it.
+            self.path.rename(aside)
+        except FileNotFoundError:
+            return True
+        if aside.read_text(encoding="utf-8") != holder:
+            # It was somebody else's new one.
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, self.path)
+        aside.unlink()
+        return True
+
+    def renew(self) -> None:
+        """A sign of life; ends this run where another one took over meanwhile."""
+        if time.monotonic() - self._told < _SPEAK_EVERY:
+            return
+        self._told = time.monotonic()
+        try:
+            mine = self.path.read_text(encoding="utf-8") == self.run
+            os.utime(self.path)
+        except FileNotFoundError:
+            mine = False
+        if not mine:
+            raise Temporary("another run changes this folder now")
+
+    def __exit__(self, *_exc: object) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            if self.path.read_text(encoding="utf-8") == self.run:
+                self.path.unlink()
+
+
+def silent(work: Path, path: Path, run: str) -> float:
+    """Seconds since anybody wrote to it. By the storage's own clock: those of nodes differ."""
+    probe = work / f"now.{run}"
+    probe.touch()
+    now = probe.stat().st_mtime
+    probe.unlink()
+    return now - path.lstat().st_mtime
+
+
+def merge(fresh: Path, target: Path, turn: Turn, marker: dict[str, t.Any]) -> list[str]:
+    """Replace what we put there by what is wanted; what others put there stays where it is, and is returned.
+
+    Between any two steps the marker names everything that is ours, so the next run can go on after a power loss.
+    """
+    draft, old = turn.work / f"marker.{turn.run}", set(marker_of(target).get("names", ()))
+    new, present = set(marker["names"]), names_in(target)
+    theirs = present - old - {MARKER}
+    if found := clashes(theirs, new):
+        raise Permanent(
+            f"Others put {some(found)} where this data set has a file or folder of its own. Nothing was changed. Move it away."
+        )
+    write_marker(draft, target, {**marker, "key": "", "names": sorted(old | new)})
+    # The deepest first. A folder goes when it is empty; what became something else is no longer ours.
+    for name in sorted((old - new) & present, key=lambda one: one.count("/"), reverse=True):
+        turn.renew()
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            if not name.endswith("/"):
+                (target / name).unlink()
+    for name in sorted((old - new) & present, key=len, reverse=True):
+        if name.endswith("/"):
+            with contextlib.suppress(OSError):
+                (target / name).rmdir()
+    for name in sorted(new):
+        turn.renew()
+        if name.endswith("/"):
+            (target / name).mkdir(exist_ok=True)
+        else:
+            (fresh / name).replace(target / name)
+    write_marker(draft, target, marker)
+    return sorted(name for name in theirs if not name.endswith("/"))
 
 
 # The whole
 
 
-def publish(url: str, part: Path, work: Path, target: Path, unpack: str, note: dict[str, t.Any]) -> int:
-    """Put the data, with the marker, where they belong, in one step."""
-    fresh = work / "fresh"
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir()
-    name = Path(urllib.parse.urlsplit(url).path).name or "data"
-    kind = kind_of(name, unpack)
-    try:
-        if kind == "none":
-            part.rename(fresh / name)
-            files = 1
-        else:
-            files = unpack_tar(part, fresh) if kind == "tar" else unpack_zip(part, fresh)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as exc:
-        raise Permanent(f"{shown(url)} is no readable {kind} archive: {exc}. Set dataset_unpack.") from exc
-    (fresh / MARKER).write_text(json.dumps({**note, "files": files}), encoding="utf-8")
-    if target.exists():
-        old = work / "old"
-        shutil.rmtree(old, ignore_errors=True)
-        target.rename(old)
+def publish(root: Path, path: str, fresh: Path, turn: Turn, marker: dict[str, t.Any]) -> list[str]:
+    """Put the data, with the marker, where they belong: a new folder in one step. Returns what others put there."""
+    target = root / path
+    # Others were at work while this was fetched.
+    there = marker_of(target)
+    if there.get("key") == marker["key"]:
+        return []
+    check_folder(root, path, there)
+    if target.exists() and any(target.iterdir()):
+        return merge(fresh, target, turn, marker)
+    write_marker(turn.work / f"marker.{turn.run}", fresh, marker)
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh.rename(target)
-    return files
+    flush(target)
+    return []
 
 
-def marker_of(target: Path) -> dict[str, t.Any]:
-    """What is there already, empty where nothing of ours is."""
-    try:
-        return dict(json.loads((target / MARKER).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return {}
+def take_draft(work: Path, sha256: str, run: str) -> Path:
+    """This run's own draft; no two runs ever write to one. What an earlier run left of the same file is gone on with."""
+    own = work / f"{sha256[:16]}.{run}.part"
+    for left in sorted(work.glob(f"{sha256[:16]}.*part")):
+        with contextlib.suppress(FileNotFoundError):  # another run took it first
+            if not own.exists() and (left == left_behind(work, sha256) or silent(work, left, run) > _QUIET):
+                left.rename(own)
+    return own
+
+
+def left_behind(work: Path, sha256: str) -> Path:
+    """Where a run that ends leaves its draft for the next one."""
+    return work / f"{sha256[:16]}.part"
+
+
+def remove_abandoned(folder: Path, run: str) -> None:
+    """What runs that never came back have left there, of all data sets of the claim. Only what is called as we call it."""
+    for work in (one for one in folder.iterdir() if one.is_dir()):
+        for left in list(work.iterdir()):
+            with contextlib.suppress(FileNotFoundError):
+                if _OURS.fullmatch(left.name) and silent(work, left, run) > _ABANDONED:
+                    shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        if (work / "old").exists():
+            say(
+                f"{work.name}/old in .muster stays: an older Muster was interrupted there. Look at it, and remove it by hand"
+            )
+
+
+def remove_own(work: Path, sha256: str, run: str) -> None:
+    """What this run, or an earlier one of its Job, needed on the way."""
+    shutil.rmtree(work / f"fresh.{run}", ignore_errors=True)
+    Turn(work, run).__exit__()
+    for left in (work / f"{sha256[:16]}.{run}.part", left_behind(work, sha256), *work.glob(f"*.{run}")):
+        left.unlink(missing_ok=True)
+
+
+def complete(url: str, part: Path, sha256: str, size: int | None) -> None:
+    """Download until the checksum is right. What an earlier run left is no reason to refuse the file."""
+    while True:
+        resumed = part.exists()
+        if not (resumed and digest(part) == sha256):
+            download(url, part, size)
+        found = digest(part)
+        if found == sha256:
+            return say("checksum is right")
+        part.unlink()
+        if not resumed:
+            raise Permanent(
+                f"{shown(url)} has the SHA-256 {found}, not {sha256}. Correct dataset_sha256, or distrust it."
+            )
+        say("what was there of it does not fit: begins again")
 
 
 def fetch(
     root: Path, url: str, sha256: str, path: str, unpack: str = "auto", size: int | None = None
 ) -> dict[str, t.Any]:
-    """Have the data below ROOT/PATH; the marker's content."""
-    target, key = root / path, key_of(url, sha256)
-    work = root / ".muster" / path.replace("/", "_")
+    """Have the data below ROOT/PATH; the marker's content, and as `kept` what others put there."""
+    target, name = root / path, name_of(url)
+    kind = kind_of(name, unpack)
+    there = marker_of(target)
+    # Pods of one Job come one after the other, so they share their drafts at once.
+    run = re.sub(r"[^\w-]", "", os.environ.get("DATASET_RUN", "")) or uuid.uuid4().hex
+    work = root / ".muster" / urllib.parse.quote(path, safe="")
+    if is_there(there, target, sha256, kind, name):
+        say("is there already")
+        remove_own(work, sha256, run)
+        return there
+    check_folder(root, path, there)
     work.mkdir(parents=True, exist_ok=True)
-    with (work / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        there = marker_of(target)
-        if there.get("key") == key:
-            say("is there already")
-            return there
-        if not there and target.exists() and any(target.iterdir()):
-            raise Permanent(f"{path} of the claim holds other data. Choose another dataset_path, or empty it.")
-        part = work / f"{key}.part"
-        if not (part.exists() and digest(part) == sha256):
-            download(url, part, size)
-        found = digest(part)
-        if found != sha256:
-            part.unlink()
-            raise Permanent(
-                f"{shown(url)} has the SHA-256 {found}, not {sha256}. Correct dataset_sha256, or distrust it."
-            )
-        note = {"key": key, "url": shown(url), "sha256": sha256, "bytes": part.stat().st_size}
-        say("checksum is right")
-        note["files"] = publish(url, part, work, target, unpack, note)
-        shutil.rmtree(work / "old", ignore_errors=True)
-        part.unlink(missing_ok=True)
-    return note
+    remove_abandoned(work.parent, run)
+    part, fresh = take_draft(work, sha256, run), work / f"fresh.{run}"
+    try:
+        complete(url, part, sha256, size)
+        marker = {"key": key_of(sha256, kind, name), "url": shown(url), "sha256": sha256, "bytes": _length(part)}
+        unpack_into(fresh, part, kind, name, url)
+        names = sorted(names_in(fresh))
+        marker.update(files=sum(not one.endswith("/") for one in names), names=names)
+        with Turn(work, run) as turn:
+            kept = publish(root, path, fresh, turn, marker)
+        remove_own(work, sha256, run)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            part.rename(left_behind(work, sha256))
+    if kept:
+        say(f"kept what others put there: {some(kept)}")
+    return {**marker, "kept": kept}
 
 
 def _stop(*_signal: object) -> t.NoReturn:
@@ -497,6 +812,7 @@ def main() -> int:
             env.get("DATASET_UNPACK", "auto"), int(size) if size else None,
         )  # fmt: skip
         word, status = f"{done['files']} files from {done['bytes']} bytes", 0
+        word += f"; kept what others put there: {some(done['kept'])}" if done.get("kept") else ""
     except Permanent as exc:
         word, status = str(exc), EXIT_PERMANENT
     except (Temporary, OSError) as exc:

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import datetime as dt
+import gzip
 import hashlib
 import http.server
 import io
@@ -38,17 +40,29 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 
 def archive(*names: str, link: str | None = None) -> bytes:
+    """Files that say their own name; a name with an arrow is a symbolic link, one with = a hard one, one with / at its end a folder."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name in names:
-            member = tarfile.TarInfo(name)
-            member.size = len(name)
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name in (*names, *([f"link->{link}"] if link is not None else [])):
+            path, arrow, target = name.partition("->") if "->" in name else name.partition("=")
+            member = tarfile.TarInfo(path)
+            if arrow:
+                member.type, member.linkname = tarfile.SYMTYPE if arrow == "->" else tarfile.LNKTYPE, target
+            elif path.endswith("/"):
+                member.type, member.mode = tarfile.DIRTYPE, 0o755
+            else:
+                member.size = len(name)
             tar.addfile(member, io.BytesIO(name.encode()))
-        if link is not None:
-            member = tarfile.TarInfo("link")
-            member.type, member.linkname = tarfile.SYMTYPE, link
-            tar.addfile(member)
-    return buffer.getvalue()
+    return gzip.compress(buffer.getvalue(), mtime=0)
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Path -> what the file says, or where the link points to."""
+    return {
+        str(path.relative_to(folder)): f"-> {path.readlink()}" if path.is_symlink() else path.read_text()
+        for path in folder.rglob("*")
+        if (path.is_file() or path.is_symlink()) and path.name != program.MARKER
+    }
 
 
 def sha(content: bytes) -> str:
@@ -142,7 +156,7 @@ def test_another_pod_goes_on_where_the_first_was(server: Server, tmp_path: Path)
     url, digest = address(server, "blob.bin"), sha(server.content)
     work = tmp_path / ".muster/blob"
     work.mkdir(parents=True)
-    (work / f"{program.key_of(url, digest)}.part").write_bytes(server.content[:5000])
+    (work / f"{digest[:16]}.part").write_bytes(server.content[:5000])
     program.fetch(tmp_path, url, digest, "blob")
     assert server.asked == ["bytes=5000-"]
 
@@ -166,6 +180,53 @@ def test_nothing_leaves_the_folder(server: Server, tmp_path: Path, content: byte
         program.fetch(tmp_path / "claim", address(server), sha(content), "x")
     assert not (tmp_path / "claim/x").exists()
     assert not list(tmp_path.rglob("evil"))
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        ("a->b/c/../..", "x/", "b->.", "c->x"),
+        ("a->b/c/../..", "x/y/", "b->x", "x/c->y/../.."),
+        ("a->.", "a->..", "x"),
+        ("up->sub/..", "sub->../..", "x"),
+    ],
+    ids=["as found", "through two", "the same name twice", "one step"],
+)
+def test_a_link_that_a_later_member_points_outside(server: Server, tmp_path: Path, members: tuple[str, ...]) -> None:
+    server.content = archive(*members)
+    with pytest.raises(program.Permanent, match=r"would leave its folder|contradicts itself"):
+        program.fetch(tmp_path / "claim", address(server), sha(server.content), "x")
+    assert not (tmp_path / "claim/x").exists()
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        (("a->sub", "sub/", "a/evil"), "contradicts itself"),
+        (("a/b", "a->x"), "contradicts itself"),
+        (("a->x", "a/b->c", "x/"), "below a link|contradicts itself"),
+        (("a", "a/b"), "contradicts itself"),
+        (("a=nothing",), "is of no file"),
+        (("a=../../etc/passwd",), "would leave"),
+    ],
+)
+def test_no_member_is_written_through_a_link(
+    server: Server, tmp_path: Path, members: tuple[str, ...], told: str
+) -> None:
+    server.content = archive(*members)
+    with pytest.raises(program.Permanent, match=told):
+        program.fetch(tmp_path, address(server), sha(server.content), "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_links_that_stay_inside_are_kept(server: Server, tmp_path: Path) -> None:
+    server.content = archive("now->v2/data", "v2/data/f", "v2/back->../v1", "v1/g", "same=v1/g", program.MARKER)
+    note = program.fetch(tmp_path, address(server), sha(server.content), "x")
+    assert tree(tmp_path / "x") == {
+        "now": "-> v2/data", "v2/data/f": "v2/data/f", "v2/back": "-> ../v1", "v1/g": "v1/g", "same": "v1/g",
+    }  # fmt: skip
+    assert note["files"] == 5
+    assert (tmp_path / "x/same").samefile(tmp_path / "x/v1/g")
 
 
 def test_zip_too(server: Server, tmp_path: Path) -> None:
@@ -198,6 +259,336 @@ def test_what_others_put_there_stays(server: Server, tmp_path: Path) -> None:
     (tmp_path / "x/mine").touch()
     with pytest.raises(program.Permanent, match="holds other data"):
         program.fetch(tmp_path, address(server), sha(server.content), "x")
+
+
+def data(server: Server, root: Path, *names: str, path: str = "vision", unpack: str = "auto") -> dict[str, t.Any]:
+    """Fetch an archive of these members."""
+    server.content = archive(*names)
+    return program.fetch(root, address(server), sha(server.content), path, unpack)
+
+
+@pytest.mark.parametrize(("first", "second"), [("vision", "vision/tiny"), ("vision/tiny/x", "vision")])
+def test_data_sets_that_would_lie_in_each_other_are_refused(
+    server: Server, tmp_path: Path, first: str, second: str
+) -> None:
+    data(server, tmp_path, "a", path=first)
+    before = tree(tmp_path)
+    with pytest.raises(program.Permanent, match=f"data sets {second} and {first} would lie in each other"):
+        data(server, tmp_path, "b", path=second)
+    assert tree(tmp_path) == before
+    assert len(server.asked) == 1
+
+
+def test_data_sets_side_by_side_are_fine(server: Server, tmp_path: Path) -> None:
+    data(server, tmp_path, "a", path="vision/tiny")
+    data(server, tmp_path, "b", path="vision/large")
+    data(server, tmp_path, "c", path="vision_tiny")
+    assert tree(tmp_path / "vision") == {"tiny/a": "a", "large/b": "b"}
+
+
+def test_one_that_got_there_while_the_other_was_fetched(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = program.complete
+
+    def meanwhile(*args: t.Any) -> None:
+        fetched(*args)
+        (tmp_path / "vision/tiny").mkdir(parents=True)
+        (tmp_path / "vision/tiny" / program.MARKER).write_text("{}")
+
+    monkeypatch.setattr(program, "complete", meanwhile)
+    with pytest.raises(program.Permanent, match="would lie in each other"):
+        data(server, tmp_path, "a")
+    assert tree(tmp_path / "vision") == {}
+
+
+def test_what_others_put_beside_the_data_stays_when_they_are_updated(
+    server: Server, tmp_path: Path, capsys: t.Any
+) -> None:
+    data(server, tmp_path, "train/a", "train/gone", "old/deep/b", "turns")
+    for name in ("checkpoint/epoch9", "train/notes", "old/deep/mine"):
+        (tmp_path / "vision" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "vision" / name).write_text("weights")
+    (tmp_path / "vision/checkpoint/empty").mkdir()
+    note = data(server, tmp_path, "train/a", "train/new", "turns/c")
+    assert tree(tmp_path / "vision") == {
+        "train/a": "train/a", "train/new": "train/new", "turns/c": "turns/c",
+        "checkpoint/epoch9": "weights", "train/notes": "weights", "old/deep/mine": "weights",
+    }  # fmt: skip
+    assert (tmp_path / "vision/checkpoint/empty").is_dir()
+    assert note["kept"] == ["checkpoint/epoch9", "old/deep/mine", "train/notes"]
+    assert "kept what others put there: checkpoint/epoch9, old/deep/mine, train/notes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("theirs", "wanted"),
+    [
+        ("model", "model"),
+        ("model", "model/a"),
+        ("model/x", "model"),
+        ("train/x/model", "train/x"),
+        ("train/model", "train"),
+    ],
+)
+def test_what_others_put_where_the_data_must_be_stops_it(
+    server: Server, tmp_path: Path, theirs: str, wanted: str
+) -> None:
+    data(server, tmp_path, "train/a", "b")
+    (tmp_path / "vision" / theirs).parent.mkdir(exist_ok=True, parents=True)
+    (tmp_path / "vision" / theirs).write_text("weights")
+    before, marker = tree(tmp_path / "vision"), (tmp_path / "vision" / program.MARKER).read_text()
+    with pytest.raises(program.Permanent, match=r"Others put (model|train/)") as told:
+        data(server, tmp_path, "b2", wanted)
+    assert "Nothing was changed" in str(told.value)
+    assert (tree(tmp_path / "vision"), (tmp_path / "vision" / program.MARKER).read_text()) == (before, marker)
+
+
+def test_a_folder_that_became_a_link_to_elsewhere_is_not_followed(server: Server, tmp_path: Path) -> None:
+    data(server, tmp_path, "train/a", "b")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "vision/train").rename(tmp_path / "elsewhere/train")
+    (tmp_path / "vision/train").symlink_to(tmp_path / "elsewhere/train")
+    data(server, tmp_path, "b2")
+    assert (tmp_path / "elsewhere/train/a").read_text() == "train/a"
+    assert tree(tmp_path / "vision").keys() == {"b2", "train"}
+
+
+def test_another_way_to_unpack_is_another_result(server: Server, tmp_path: Path) -> None:
+    data(server, tmp_path, "f", unpack="none")
+    assert list(tree_names(tmp_path / "vision")) == ["data.tar.gz"]
+    data(server, tmp_path, "f", unpack="tar")
+    assert tree(tmp_path / "vision") == {"f": "f"}
+
+
+def tree_names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.name != program.MARKER)
+
+
+def test_the_same_file_from_another_server_is_there_already(server: Server, tmp_path: Path) -> None:
+    server.content = archive("f")
+    program.fetch(tmp_path, address(server, "data.tar"), sha(server.content), "x")
+    program.fetch(tmp_path, address(server, "mirror/data.tar"), sha(server.content), "x")
+    assert server.asked == [""]
+    program.fetch(tmp_path, address(server, "one.bin"), sha(server.content), "y")
+    program.fetch(tmp_path, address(server, "other.bin"), sha(server.content), "y")
+    assert tree_names(tmp_path / "y") == ["other.bin"]
+
+
+class Power(BaseException):
+    """It went."""
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["new", "update"])
+def test_power_that_goes_between_any_two_steps(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool
+) -> None:
+    """Every call that changes the claim is the last one once; a rerun completes it, and what others put there is always there."""
+    monkeypatch.setenv("DATASET_RUN", "job")
+    changing = (
+        (Path, "unlink"),
+        (Path, "rename"),
+        (Path, "replace"),
+        (Path, "rmdir"),
+        (Path, "mkdir"),
+        (Path, "write_text"),
+    )
+    steps = 0
+    while True:
+        root = tmp_path / str(steps)
+        root.mkdir()
+        if others:
+            data(server, root, "train/a", "train/gone", "sub/b", "c")
+            (root / "vision/sub/epoch9").write_text("weights")
+        left = [steps]
+
+        def dies(real: t.Callable[..., t.Any], left: list[int] = left) -> t.Callable[..., t.Any]:
+            def call(*args: t.Any, **kwargs: t.Any) -> t.Any:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Power
+                return real(*args, **kwargs)
+
+            return call
+
+        wanted = ("train/a", "train/new", "c/d")
+        with monkeypatch.context() as patch:
+            for owner, name in changing:
+                patch.setattr(owner, name, dies(getattr(owner, name)))
+            try:
+                data(server, root, *wanted)
+            except Power:
+                pass
+            else:
+                break
+        weights = {"sub/epoch9": "weights"} if others else {}
+        assert weights.items() <= tree(root / "vision").items() if others else True
+        data(server, root, *wanted)
+        assert tree(root / "vision") == {**{name: name for name in wanted}, **weights}
+        assert tree_names(root / ".muster") in (["vision"], [])
+        steps += 1
+    assert steps > 10
+
+
+@pytest.mark.parametrize("unpack", ["auto", "none", "zip"])
+def test_the_marker_of_an_older_muster(server: Server, tmp_path: Path, unpack: str) -> None:
+    """It does not say what was put there: what is wanted still is there, or nothing is changed."""
+    server.content = archive("f")
+    old = {"key": "0" * 16, "url": address(server), "sha256": sha(server.content), "bytes": 1, "files": 1}
+    (tmp_path / "x/f").mkdir(parents=True)
+    (tmp_path / "x" / program.MARKER).write_text(json.dumps(old))
+    if unpack == "auto":
+        assert program.fetch(tmp_path, address(server), sha(server.content), "x", unpack) == old
+    elif unpack == "none":
+        with pytest.raises(program.Permanent, match="older Muster"):
+            program.fetch(tmp_path, address(server), sha(server.content), "x", unpack)
+        (tmp_path / "x/data.tar.gz").write_bytes(server.content)
+        assert program.fetch(tmp_path, address(server), sha(server.content), "x", unpack) == old
+        with pytest.raises(program.Permanent, match="older Muster"):
+            program.fetch(tmp_path, address(server, "other.bin"), sha(server.content), "x", unpack)
+    with pytest.raises(program.Permanent, match="older Muster, which did not write down"):
+        program.fetch(tmp_path, address(server), "1" * 64, "x", unpack)
+    assert (tmp_path / "x/f").is_dir()
+    assert server.asked == []
+
+
+def test_a_marker_that_cannot_be_read_is_no_leave_to_replace(server: Server, tmp_path: Path) -> None:
+    data(server, tmp_path, "a")
+    (tmp_path / "vision" / program.MARKER).write_text('{"key": ')
+    with pytest.raises(program.Permanent, match="holds other data"):
+        data(server, tmp_path, "b")
+    assert tree(tmp_path / "vision") == {"a": "a"}
+
+
+def test_a_folder_that_leads_out_of_the_claim(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "claim").mkdir()
+    (tmp_path / "host").mkdir()
+    (tmp_path / "claim/out").symlink_to(tmp_path / "host")
+    with pytest.raises(program.Permanent, match="leads out of the claim"):
+        data(server, tmp_path / "claim", "a", path="out/x")
+    assert list((tmp_path / "host").iterdir()) == []
+
+
+def test_two_runs_at_once_never_share_a_draft(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second begins while the first is in the middle; both write what they fetch, and both end well."""
+    server.content = bytes(range(256)) * 4000
+    url, want, first = address(server, "blob.bin"), sha(server.content), [True]
+    copied = program._copy
+
+    def in_the_middle(answer: program.Answer, part: Path) -> None:
+        part.write_bytes(server.content[:1000])
+        if first and first.pop():
+            monkeypatch.setenv("DATASET_RUN", "second")
+            program.fetch(tmp_path, url, want, "x")
+            assert part.read_bytes() == server.content[:1000]
+        copied(answer, part)
+
+    monkeypatch.setattr(program, "_copy", in_the_middle)
+    monkeypatch.setenv("DATASET_RUN", "first")
+    program.fetch(tmp_path, url, want, "x")
+    assert server.asked == ["", ""]
+    assert (tmp_path / "x/blob.bin").read_bytes() == server.content
+
+
+def test_a_pod_that_was_killed_leaves_its_draft_to_the_next_of_its_job(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.content = bytes(range(256)) * 400
+    digest, work = sha(server.content), tmp_path / ".muster/blob"
+    work.mkdir(parents=True)
+    (work / f"{digest[:16]}.job-1.part").write_bytes(server.content[:5000])
+    monkeypatch.setenv("DATASET_RUN", "job-2")
+    program.fetch(tmp_path, address(server, "blob.bin"), digest, "blob")
+    assert server.asked == [""]
+    assert (work / f"{digest[:16]}.job-1.part").exists()
+    monkeypatch.setenv("DATASET_RUN", "job-1")
+    program.fetch(tmp_path, address(server, "other.bin"), digest, "blob")
+    assert server.asked == ["", "bytes=5000-"]
+
+
+def test_a_draft_that_nobody_writes_to_any_more_is_gone_on_with(server: Server, tmp_path: Path) -> None:
+    server.content = bytes(range(256)) * 400
+    digest, work = sha(server.content), tmp_path / ".muster/blob"
+    work.mkdir(parents=True)
+    left = work / f"{digest[:16]}.of-another.part"
+    left.write_bytes(server.content[:5000])
+    os.utime(left, (0, left.stat().st_mtime - program._QUIET - 10))
+    program.fetch(tmp_path, address(server, "blob.bin"), digest, "blob")
+    assert server.asked == ["bytes=5000-"]
+
+
+def test_what_was_left_and_does_not_fit_is_no_reason_to_refuse_the_file(server: Server, tmp_path: Path) -> None:
+    server.content = bytes(range(256)) * 400
+    digest, work = sha(server.content), tmp_path / ".muster/blob"
+    work.mkdir(parents=True)
+    (work / f"{digest[:16]}.part").write_bytes(b"\xff" * 5000)
+    program.fetch(tmp_path, address(server, "blob.bin"), digest, "blob")
+    assert server.asked == ["bytes=5000-", ""]
+
+
+def test_an_interrupted_run_leaves_its_draft_to_whoever_comes(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.content = bytes(range(256)) * 400
+    monkeypatch.setattr(program, "_ATTEMPTS", 1)
+    server.cut_at = 5000
+    with pytest.raises(program.Temporary):
+        program.fetch(tmp_path, address(server, "blob.bin"), sha(server.content), "blob")
+    program.fetch(tmp_path, address(server, "blob.bin"), sha(server.content), "blob")
+    assert server.asked == ["", "bytes=5000-"]
+
+
+def test_what_nobody_came_back_for_goes_after_a_day_and_nothing_else(server: Server, tmp_path: Path) -> None:
+    work = tmp_path / ".muster/other"
+    ours = [f"{'a' * 16}.part", f"{'b' * 16}.run.part", "marker.run"]
+    for name in (*ours, "mine.part", "old", f"{'c' * 16}.part"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("x")
+        if not name.startswith("c"):
+            os.utime(work / name, (0, (work / name).stat().st_mtime - program._ABANDONED - 10))
+    (work / "fresh.run/deep").mkdir(parents=True)
+    os.utime(work / "fresh.run", (0, 0))
+    data(server, tmp_path, "a")
+    assert sorted(path.name for path in work.iterdir()) == [f"{'c' * 16}.part", "mine.part", "old"]
+
+
+def test_a_turn_that_another_run_has_is_waited_for(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: t.Any
+) -> None:
+    turn = tmp_path / ".muster/vision/turn"
+    turn.parent.mkdir(parents=True)
+    turn.write_text("another")
+    monkeypatch.setattr(program.time, "sleep", lambda _seconds: turn.unlink())
+    data(server, tmp_path, "a")
+    assert "another run changes this folder: waits" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("holder", ["job", "another"])
+def test_a_turn_whose_run_is_gone_is_taken_over(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holder: str
+) -> None:
+    monkeypatch.setenv("DATASET_RUN", "job")
+    turn = tmp_path / ".muster/vision/turn"
+    turn.parent.mkdir(parents=True)
+    turn.write_text(holder)
+    if holder == "another":
+        os.utime(turn, (0, turn.stat().st_mtime - program._QUIET - 10))
+    data(server, tmp_path, "a")
+    assert tree_names(turn.parent) == []
+
+
+def test_a_run_whose_turn_was_taken_over_stops(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data(server, tmp_path, "a")
+    written = program.write_marker
+
+    def taken(draft: Path, target: Path, marker: dict[str, t.Any]) -> None:
+        written(draft, target, marker)
+        (draft.parent / "turn").write_text("another")
+
+    monkeypatch.setattr(program, "write_marker", taken)
+    with pytest.raises(program.Temporary, match="another run changes this folder now"):
+        data(server, tmp_path, "b")
+    assert tree(tmp_path / "vision") == {"a": "a"}
+    assert (tmp_path / ".muster/vision/turn").read_text() == "another"
 
 
 def test_a_refusal_names_the_address_without_its_secret(server: Server, tmp_path: Path) -> None:
@@ -417,6 +808,34 @@ def test_a_second_run_changes_nothing_and_another_order_is_another_job() -> None
     jobs = sorted(entry["action"] for entry in other["objects"] if entry["kind"] == "Job")
     assert jobs == ["created", "deleted"]
     assert not [e for e in other["objects"] if e["kind"] == "PersistentVolumeClaim" and e["action"] == "deleted"]
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [("vision", True), ("vision/tiny", True), ("vision/tiny/x", True), ("vision/t", False), ("visionary", False)],
+)
+def test_a_folder_of_another_data_set_is_refused_before_anything_is_made(path: str, refused: bool) -> None:
+    cluster = ready()
+    cluster.add(
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
+    )
+    run(cluster, name="other", path="vision/tiny")
+    run(cluster, name="elsewhere", path=path, claim_name="d", storage_size="1Gi")
+    written = len(cluster.writes)
+    told = pytest.raises(InvalidInput, match="and data set other has vision/tiny")
+    with told if refused else contextlib.nullcontext():
+        run(cluster, path=path)
+    assert refused == (len(cluster.writes) == written)
+    run(cluster, name="other", path="vision/tiny", sha256="b" * 64)
+
+
+def test_pods_of_one_job_share_what_they_fetched() -> None:
+    cluster = ready()
+    run(cluster, storage_size="1Gi")
+    (job,) = [item for item in cluster.objects.values() if item["kind"] == "Job"]
+    env = {row["name"]: row for row in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    field = env["DATASET_RUN"]["valueFrom"]["fieldRef"]["fieldPath"]
+    assert field == "metadata.labels['batch.kubernetes.io/controller-uid']"
 
 
 @pytest.mark.parametrize(

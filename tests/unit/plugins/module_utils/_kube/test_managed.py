@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube import managed
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Forbidden
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Resource
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
 from ansible_collections.muster.ml.plugins.modules import managed_info
 
@@ -42,7 +46,7 @@ def test_an_object_that_goes_is_not_ready(cluster: t.Any) -> None:
 
 
 def test_others(cluster: t.Any) -> None:
-    owned = {"ownerReferences": [{"kind": "ReplicaSet", "name": "r"}]}
+    owned = owned_by("apps/v1", "StatefulSet", "s")
     cluster.add(
         thing("ConfigMap", "ours", "x"),
         thing("ConfigMap", "kube-root-ca.crt"),
@@ -53,6 +57,71 @@ def test_others(cluster: t.Any) -> None:
         thing("ConfigMap", "elsewhere", metadata={"namespace": "other"}),
     )
     assert execute(cluster, namespace="ml", others=True)["others"] == ["Secret ml/theirs"]
+
+
+def served(cluster: t.Any, **kinds: tuple[str, str, bool]) -> None:
+    for kind, (api_version, plural, namespaced) in kinds.items():
+        cluster.kinds_served[api_version, kind] = Resource(plural, namespaced)
+
+
+def owned_by(api_version: str, kind: str, name: str) -> Manifest:
+    return {"ownerReferences": [{"apiVersion": api_version, "kind": kind, "name": name}]}
+
+
+def test_a_bare_replicaset_with_its_pods_is_somebodys(cluster: t.Any) -> None:
+    served(cluster, ReplicaSet=("apps/v1", "replicasets", True), Lease=("coordination.k8s.io/v1", "leases", True))
+    cluster.add(
+        thing("ReplicaSet", "theirs", api_version="apps/v1"),
+        thing("Pod", "p", metadata=owned_by("apps/v1", "ReplicaSet", "theirs")),
+        thing("Deployment", "ours", "x", "apps/v1"),
+        thing("ReplicaSet", "ours-1", api_version="apps/v1", metadata=owned_by("apps/v1", "Deployment", "ours")),
+        thing("Pod", "ours-1-a", metadata=owned_by("apps/v1", "ReplicaSet", "ours-1")),
+        thing("Lease", "of-an-operator", api_version="coordination.k8s.io/v1"),
+    )
+    assert execute(cluster, namespace="ml", others=True)["others"] == [
+        "ReplicaSet ml/theirs",
+        "Lease ml/of-an-operator",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "counts"),
+    [
+        ("v1", "Node", True),
+        ("theirs.example/v1", "Unknown", True),
+        ("apps.theirs.example/v1", "Deployment", True),
+        ("apps/v1beta1", "Deployment", False),
+    ],
+)
+def test_what_is_owned_by_what_is_not_in_the_namespace_is_somebodys(
+    cluster: t.Any, api_version: str, kind: str, counts: bool
+) -> None:
+    """One of a kind that was looked at, and is gone, takes the object along."""
+    cluster.add(thing("Pod", "p", metadata=owned_by(api_version, kind, "any")))
+    assert execute(cluster, namespace="ml", others=True)["others"] == (["Pod ml/p"] if counts else [])
+
+
+def test_an_object_with_half_of_our_labels_is_not_passed_over(cluster: t.Any) -> None:
+    cluster.add(thing("Secret", "theirs", metadata={"labels": {"app.kubernetes.io/managed-by": "muster"}}))
+    assert execute(cluster, namespace="ml", others=True)["others"] == ["Secret ml/theirs"]
+
+
+def test_what_cannot_be_seen_counts_as_something(cluster: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = cluster.kinds()
+    kinds.unknown.append("metrics.example/v1")
+    monkeypatch.setattr(cluster, "kinds", lambda: kinds)
+    listed = cluster.list_metadata
+
+    def refuse(api_version: str, kind: str, *args: t.Any, **options: t.Any) -> t.Any:
+        if kind == "Secret":
+            raise Forbidden("secrets is forbidden.")
+        return listed(api_version, kind, *args, **options)
+
+    monkeypatch.setattr(cluster, "list_metadata", refuse)
+    assert managed.others(cluster, "ml") == [
+        "objects of kind Secret, which cannot be listed: secrets is forbidden",
+        "whatever metrics.example/v1 serves, which does not answer",
+    ]
 
 
 def test_only_a_failed_job_is_not_ready(cluster: t.Any) -> None:

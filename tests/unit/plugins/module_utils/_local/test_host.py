@@ -21,7 +21,6 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
     host,
     node,
     preflight,
-    removal,
     simulation,
     system_images,
 )
@@ -239,13 +238,6 @@ def test_files_are_replaced_at_once_and_never_more_open_than_asked(tmp_path: Pat
     assert node.write_if_changed(path, "two", 0o600)
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("two", 0o600)
     assert [one.name for one in path.parent.iterdir()] == ["secret"]
-
-
-def test_the_audit_log_goes_with_those_it_was_rotated_to(tmp_path: Path) -> None:
-    for name in ("audit.log", "audit-2026-11-21T10-00-00.000.log", "other.log"):
-        (tmp_path / name).touch()
-    removal.remove_audit_log(tmp_path / "audit.log")
-    assert [path.name for path in tmp_path.iterdir()] == ["other.log"]
 
 
 def test_simulated_nodes_say_what_they_are() -> None:

@@ -76,6 +76,23 @@ def test_a_program_is_taken_out_of_its_archive(site: str, tmp_path: Path) -> Non
     assert [one.name for one in path.parent.iterdir()] == ["etcd"]
 
 
+def test_two_runs_that_fetch_the_same_do_not_share_a_draft(
+    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second begins and ends while the first is in the middle."""
+    wanted, first, downloaded = release(f"{site}/etcd", tmp_path), [True], programs._download
+
+    def in_the_middle(one: programs.Release, target: Path, timeout: float) -> None:
+        downloaded(one, target, timeout)
+        if first and first.pop():
+            programs.fetch(wanted)
+            assert target.read_bytes() == b"the program"
+
+    monkeypatch.setattr(programs, "_download", in_the_middle)
+    assert programs.fetch(wanted).read_bytes() == b"the program"
+    assert [path.name for path in wanted.path.parent.iterdir()] == ["etcd"]
+
+
 def test_another_file_than_the_pinned_one_is_thrown_away(site: str, tmp_path: Path) -> None:
     wanted = release(f"{site}/etcd", tmp_path, checksum="sha256:" + "0" * 64)
     with pytest.raises(HostError, match="is not the one that was pinned"):

@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whose kubeconfig a file is, so that none of another cluster is ever replaced or removed.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+# As kubeadm writes them. A file in another form is not ours, or has been changed by somebody.
+_FIELD = re.compile(r"^ +(server|certificate-authority-data): *(\S+) *$", re.MULTILINE)
+
+
+def clusters(path: Path, field: str) -> set[str]:
+    """What the clusters in the file have as FIELD; empty where there is no such file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return set()
+    return {value for key, value in _FIELD.findall(text) if key == field}
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether both are of one and the same cluster, and of no other one."""
+    return all(
+        len(clusters(one, field)) == 1 and clusters(one, field) == clusters(other, field)
+        for field in ("server", "certificate-authority-data")
+    )
+
+
+def foreign(path: Path, endpoint: str) -> bool:
+    """Whether the file has something in it that is not for a cluster of ours at that address, this one or the one before it."""
+    try:
+        return path.stat().st_size > 0 and clusters(path, "server") != {endpoint}
+    except FileNotFoundError:
+        return False

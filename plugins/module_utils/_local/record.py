@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a cluster is made with: written down before anything of it is made, and removed after everything else.
+
+So whatever is on the host under a cluster's name was made by us where there is a record, and only there.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+import typing as t
+from pathlib import Path
+
+from .errors import HostError
+from .node import write_if_changed
+from .spec import DEFAULT_LOG_FOLDER, record_file
+
+if t.TYPE_CHECKING:
+    from .cluster import LocalCluster
+
+Record = dict[str, t.Any]
+
+
+def read(name: str) -> Record | None:
+    """What the cluster of that name was made with, None where nothing says that we made one."""
+    path = record_file(name)
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as exc:
+        raise _unreadable(name, path, str(exc)) from exc
+    if not isinstance(found, dict) or not isinstance(found.get("audit_log"), str):
+        raise _unreadable(name, path, "it is no record of a cluster")
+    if found.get("name", name) != name:
+        raise _unreadable(name, path, f"it is that of the cluster {found['name']}")
+    return found
+
+
+def _unreadable(name: str, path: Path, why: str) -> HostError:
+    return HostError(
+        f"What the local cluster {name} was made with cannot be read from {path}: {why}.",
+        hint="Nothing was changed. Restore the file; or remove it, run role local_cluster for this cluster again, which writes it anew "
+        "from the variables, and then do what you wanted.",
+    )
+
+
+def wanted(cluster: LocalCluster) -> Record:
+    """The record as it has to be: the options, and what earlier ones left on the host."""
+    before = read(cluster.spec.name)
+    now = {**cluster.options, **{key: str(value) for key, value in cluster.spec.subnets.items()}}
+    if before is None:
+        return {**now, "found": _there_before(Path(now["audit_log"]))}
+    # Those cannot be changed in place; a kubeconfig is known until it is removed.
+    fixed = {key: before[key] for key in cluster.fixed() if key in before}
+    kubeconfigs = list(dict.fromkeys([*before.get("kubeconfigs", []), *now["kubeconfigs"]]))
+    return {**now, **fixed, "kubeconfigs": kubeconfigs, "found": before.get("found", [])}
+
+
+def _there_before(audit_log: Path) -> list[str]:
+    """Files that the API server would write to and that somebody else made."""
+    return [str(audit_log)] if audit_log.exists() and not audit_log.is_relative_to(DEFAULT_LOG_FOLDER) else []
+
+
+def stale(cluster: LocalCluster) -> bool:
+    """Whether the record is missing or says something else."""
+    return read(cluster.spec.name) != wanted(cluster)
+
+
+def write(cluster: LocalCluster) -> None:
+    """Write it down. To be done before anything of the cluster is made."""
+    text = json.dumps(wanted(cluster), indent=2, sort_keys=True) + "\n"
+    write_if_changed(record_file(cluster.spec.name), text, 0o644)
