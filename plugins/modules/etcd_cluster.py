@@ -226,7 +226,7 @@ def _present(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]
         etcd.check_storage(ctx.cluster, cluster)
     report = apply_objects(
         ctx.cluster,
-        [*etcd.certificates(ctx.cluster, cluster), *manifests(cluster)],
+        [*etcd.certificates(ctx.cluster, cluster, in_use=live is not None), *manifests(cluster)],
         owner=owner,
         check=ctx.check,
         on_progress=ctx.progress,

@@ -137,6 +137,21 @@ def test_a_certificate_that_ends_soon_is_renewed_by_the_same_authority(monkeypat
     assert secret(cluster, "etcd-peer-tls") != short
 
 
+def test_a_lost_authority_is_told_before_anything_is_changed_while_there_are_members() -> None:
+    cluster = FakeCluster()
+    run(cluster, size=3)
+    cluster.remove(Ref("v1", "Secret", "etcd-ca", "default"))
+    writes = len(cluster.writes)
+    with pytest.raises(
+        Failed, match="Secret default/etcd-ca is not there, but what it signed is: Secret default/etcd-peer-tls"
+    ):
+        run(cluster, size=3)
+    assert len(cluster.writes) == writes
+    # Without members, as after a first run that was cut off, a new one is made.
+    cluster.remove(Ref("apps/v1", "StatefulSet", "etcd", "default"))
+    assert actions(run(cluster, size=3))["Secret/etcd-ca"] == "created"
+
+
 def test_no_key_is_in_the_result() -> None:
     result = run(FakeCluster(), size=3, client_tls=True)
     assert "PRIVATE" not in str(result)
