@@ -335,7 +335,7 @@ EXAMPLES = r"""
   muster.ml.persia_job:
     name: adult
     namespace: ml
-    image: persiaml/persia-cuda-runtime:latest
+    image: registry.example.com/persia-cuda:0.1.dev251
     files:
       train.py: "{{ lookup('ansible.builtin.file', 'train.py') }}"
       data_loader.py: "{{ lookup('ansible.builtin.file', 'data_loader.py') }}"
