@@ -38,7 +38,7 @@ def selector(labels: t.Mapping[str, str]) -> str:
 def certificates(cluster: Cluster, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
     """Secrets for what is to be encrypted, made once. ``in_use``: there are members that have them."""
     leaves = []
-    if etcd.secures_peers:
+    if etcd.peer_tls:
         leaves.append(Leaf(f"{etcd.name}-peer-tls", etcd.peers, etcd.hosts))
     if etcd.client_tls:
         leaves.append(Leaf(f"{etcd.name}-server-tls", etcd.name, etcd.hosts))
