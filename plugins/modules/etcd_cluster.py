@@ -22,6 +22,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
+  - muster.ml.network_policy
 options:
   name:
     description: Name of the cluster and of its client Service.
@@ -179,6 +180,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "storage_size": {"type": "str", "default": "1Gi"},
     "storage_class_name": {"type": "str"},
     "overrides": {"type": "dict"},
+    **groups.NETWORK,
     "delete_data": {"type": "bool", "default": False},
     **STATE,
     **APPLY,
@@ -187,7 +189,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
-_PLAIN = ("name", "size", "enable_v2", "overrides")
+_PLAIN = ("name", "size", "enable_v2", "overrides", *groups.NETWORK)
 
 
 def wanted(params: dict[str, t.Any], namespace: str, live: Manifest | None = None) -> EtcdCluster:
@@ -250,6 +252,7 @@ def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: s
         on_progress=ctx.progress,
         **{key: params[key] for key in ("force_conflicts", "recreate")},
     )
+    report.merge(groups.drop_policy(ctx, cluster.name, cluster.namespace, owner))
     result = {"url": cluster.url}
     if params["wait"] and not ctx.check:
         views = etcd.wait(ctx, cluster, timeout=params["wait_timeout"])

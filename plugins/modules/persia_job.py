@@ -23,6 +23,7 @@ extends_documentation_fragment:
   - muster.ml.apply
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.network_policy
 options:
   name:
     description: Name of the training; every object's name begins with it. Name and group together have at most 52 characters.
@@ -453,6 +454,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **{name: groups.PLACEMENT[name] for name in (*_COMMON, *_SECURITY)},
     "metrics": {"type": "dict", "options": _METRICS},
     "storage": {"type": "dict", "options": _STORAGE},
+    **groups.NETWORK,
     "completion": {"type": "bool", "default": True},
     "backoff_limit": {"type": "int", "default": 6},
     "active_deadline_seconds": {"type": "int"},

@@ -23,6 +23,7 @@ from .meta import (
     fingerprint,
     quantity,
 )
+from .network_policy import EVERY_POD, Flow, labelled, network_policy
 from .pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template
 
 CLIENT_PORT = 2379
@@ -55,6 +56,8 @@ class EtcdCluster:
     storage_size: str | None = "1Gi"
     storage_class_name: str | None = None
     overrides: Mapping[str, t.Any] | None = None
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
     @property
     def labels(self) -> dict[str, str]:
@@ -96,6 +99,8 @@ def manifests(cluster: EtcdCluster) -> list[Manifest]:
     ]
     if cluster.size > 1:
         objects.append(disruption_budget(cluster))
+    if cluster.network_policy:
+        objects.append(ingress(cluster))
     return objects
 
 
@@ -161,6 +166,17 @@ def disruption_budget(cluster: EtcdCluster) -> Manifest:
         "metadata": _metadata(cluster, cluster.name),
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": cluster.labels}},
     }
+
+
+def ingress(cluster: EtcdCluster) -> Manifest:
+    """Who may connect."""
+    flows = [
+        Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
+        Flow([labelled(cluster.labels)], [PEER_PORT]),
+        # Asked through the API server, which comes from an address that no selector knows, and scraped by Prometheus.
+        Flow(None, [METRICS_PORT]),
+    ]
+    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
 
 
 def initial_cluster(cluster: EtcdCluster) -> str:

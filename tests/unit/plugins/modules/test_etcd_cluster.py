@@ -90,7 +90,7 @@ PLAIN = {"peer_tls": False, "client_tls": False}
 
 def test_without_tls_there_is_no_certificate_and_v2_is_off() -> None:
     cluster = FakeCluster()
-    made = actions(run(cluster, **PLAIN))
+    made = actions(run(cluster, network_policy=False, **PLAIN))
     assert made == {"Service/etcd": "created", "Service/etcd-peers": "created", "StatefulSet/etcd": "created"}
     assert not [arg for arg in args(cluster) if "v2" in arg or "cert" in arg]
     assert "v2" in " ".join(args_of_v2(cluster))
@@ -125,6 +125,20 @@ def test_members_that_were_made_without_tls_stay_so_and_that_is_told(was: dict[s
         is not was["client_tls"]
     )
     assert run(cluster, **was)["_warned"] == []
+
+
+def test_a_policy_that_is_not_wanted_any_more_goes_and_nobody_elses() -> None:
+    cluster = FakeCluster()
+    assert actions(run(cluster))["NetworkPolicy/etcd"] == "created"
+    assert actions(run(cluster, network_policy=False))["NetworkPolicy/etcd"] == "deleted"
+    cluster.add(
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": {"name": "etcd", "namespace": "default"},
+        }
+    )
+    assert "NetworkPolicy/etcd" not in actions(run(cluster, network_policy=False))
 
 
 def test_client_tls_is_turned_on_where_it_is_asked_for_and_members_keep_their_claims() -> None:
