@@ -30,11 +30,11 @@ CLIENT = Leaf("client", "etcd-client")
 LEAVES = [SERVER, CLIENT]
 
 
-def old_authority(folder: Path, days: int = 3650) -> None:
+def old_authority(folder: Path) -> None:
     """As Muster 0.2.0 made it: no keyUsage, and nothing in what it signed that names its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "etcd-ca")])
-    certificate = signed_as_before(name, key, name, key, days, x509.BasicConstraints(ca=True, path_length=0))
+    certificate = signed_as_before(name, key, name, key, 3650, x509.BasicConstraints(ca=True, path_length=0))
     put(folder, "ca", certificate, key)
 
 
@@ -156,15 +156,18 @@ def test_those_of_an_older_muster_are_renewed_with_the_authoritys_key(tmp_path: 
             read(leaf, name).verify_directly_issued_by(authority)
 
 
-def test_an_authority_that_ends_soon_or_has_ended_is_renewed_and_stays_the_same(tmp_path: Path) -> None:
-    for days in (59, 0):
-        folder = tmp_path / str(days)
-        folder.mkdir()
-        old_authority(folder, days)
-        key = read(folder, "ca").public_key()
-        make(folder)
-        assert read(folder, "ca").public_key() == key
-        assert read(folder, "ca").not_valid_after_utc > dt.datetime.now(dt.UTC) + dt.timedelta(days=3600)
+@pytest.mark.parametrize("days", [59, 0])
+def test_an_authority_that_ends_soon_or_has_ended_is_renewed_and_stays_the_same(
+    days: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificates, "_AUTHORITY_DAYS", days)
+    make(tmp_path)
+    key = read(tmp_path, "ca").public_key()
+    monkeypatch.undo()
+    assert make(tmp_path) == ["ca"]
+    assert read(tmp_path, "ca").public_key() == key
+    assert read(tmp_path, "ca").not_valid_after_utc > dt.datetime.now(dt.UTC) + dt.timedelta(days=3600)
+    assert meet(tmp_path / "ca.crt", tmp_path, tmp_path) == "ok"
 
 
 def foreign(folder: Path) -> None:
