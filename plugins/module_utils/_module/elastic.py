@@ -26,7 +26,7 @@ from .._manifests.elastic_world import World, world
 from .._manifests.meta import ANNOTATION_SPEC_PARTS
 from .._manifests.status import JobStatus, Rank, wanted_ranks
 from . import training
-from .groups import owner_of, understood
+from .groups import drop_policy, owner_of, understood
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
@@ -171,15 +171,18 @@ def _stop(ctx: Context, job: ElasticJob, live: Manifest) -> Report:
 
 
 def _apply(ctx: Context, job: ElasticJob, objects: list[Manifest]) -> Report:
-    return apply_objects(
+    mine = owner_of("elastic_job", job.namespace, job.name)
+    report = apply_objects(
         ctx.cluster,
         objects,
-        owner=owner_of("elastic_job", job.namespace, job.name),
+        owner=mine,
         check=ctx.check,
         adopt=ctx.params["adopt"],
         force_conflicts=ctx.params["force_conflicts"],
         on_progress=ctx.progress,
     )
+    report.merge(drop_policy(ctx, job.policy_name, job.namespace, mine))
+    return report
 
 
 def _still_to_plan(ctx: Context, objects: list[Manifest], stopped: Report) -> list[Manifest]:

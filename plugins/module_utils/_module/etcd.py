@@ -38,15 +38,17 @@ def selector(labels: t.Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-def certificates(cluster: Cluster, etcd: EtcdCluster) -> list[Manifest]:
-    """Secrets for what is to be encrypted, made once."""
+def certificates(cluster: Cluster, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
+    """Secrets for what is to be encrypted, made once. ``in_use``: there are members that have them."""
     leaves = []
-    if etcd.secures_peers:
+    if etcd.peer_tls:
         leaves.append(Leaf(f"{etcd.name}-peer-tls", etcd.peers, etcd.hosts))
     if etcd.client_tls:
         leaves.append(Leaf(f"{etcd.name}-server-tls", etcd.name, etcd.hosts))
         leaves.append(Leaf(f"{etcd.name}-client-tls", f"{etcd.name}-client"))
-    return secrets(cluster, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels) if leaves else []
+    if not leaves:
+        return []
+    return secrets(cluster, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels, in_use=in_use)
 
 
 def _claim(etcd: EtcdCluster, pod: str) -> Ref:

@@ -24,7 +24,7 @@ from .._manifests.persia_job import PersiaJob, changed_parts
 from .._manifests.persia_operator import API_VERSION, FINALIZER, JOB_LABEL, KIND
 from .._manifests.status import JobStatus
 from . import training
-from .groups import drop, owner_of, understood
+from .groups import drop, drop_policy, owner_of, understood
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
@@ -125,6 +125,7 @@ def _apply(ctx: Context, job: PersiaJob, objects: list[Manifest]) -> Report:
             Ref("v1", "Service", f"{job.gateway}-service", job.namespace),
         ]
         report.merge(drop(ctx, refs, mine))
+    report.merge(drop_policy(ctx, job.policy_name, job.namespace, mine))
     return report
 
 

@@ -49,6 +49,7 @@ KINDS: dict[tuple[str, str], Resource] = {
     ("apps/v1", "StatefulSet"): Resource("statefulsets", True),
     ("batch/v1", "Job"): Resource("jobs", True),
     ("coordination.k8s.io/v1", "Lease"): Resource("leases", True),
+    ("networking.k8s.io/v1", "NetworkPolicy"): Resource("networkpolicies", True),
     ("policy/v1", "PodDisruptionBudget"): Resource("poddisruptionbudgets", True),
     ("storage.k8s.io/v1", "StorageClass"): Resource("storageclasses", False),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"): Resource("clusterroles", False),
