@@ -18,8 +18,15 @@ options:
   only_tagged:
     description:
       - Tags by which what is yours is told from what is not.
-      - With O(state=absent) what does not carry all of them is left alone, with O(state=present) it is refused.
+      - With O(state=absent) what does not carry all of them is kept, and a warning names it; with O(state=present) it is refused.
+      - What is made carries them from its first moment, and O(purge_tags) never takes them away.
     type: dict
+  adopt:
+    description:
+      - Whether what exists and has no owner, that is carries none of the tags in O(only_tagged), is taken over instead of refused.
+      - What carries such a tag with another value belongs to somebody else, and is refused in any case.
+    type: bool
+    default: false
 attributes:
   check_mode:
     support: full

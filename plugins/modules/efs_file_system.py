@@ -74,6 +74,12 @@ options:
         description: Security groups of the mount target. They have to let in TCP 2049 from the nodes.
         type: list
         elements: str
+  delete_data:
+    description:
+      - With O(state=absent), whether the files in it are deleted, too. Without it a file system is kept, also one that seems empty,
+        because EFS knows its size only hours later.
+    type: bool
+    default: false
   wait_timeout:
     description: Seconds to wait, in all.
     type: int
@@ -93,6 +99,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+kept:
+  description: That it was to be absent and was kept, and why. A warning says the same.
+  returned: when it was kept
+  type: str
 actions:
   description: The requests that were sent, or would be in check mode.
   returned: success
@@ -134,6 +144,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "provisioned_throughput_in_mibps": {"type": "float"},
     "backup": {"type": "bool"},
     "transition_to_ia": {"type": "str", "choices": TRANSITIONS},
+    "delete_data": {"type": "bool", "default": False},
     "mount_targets": {
         "type": "list",
         "elements": "dict",

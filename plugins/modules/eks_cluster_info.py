@@ -46,6 +46,11 @@ account:
   description: Number of the account.
   returned: success
   type: str
+partition:
+  description: The partition of AWS that it is in, the second part of every ARN in it.
+  returned: success
+  type: str
+  sample: aws-us-gov
 cluster:
   description: The cluster as EKS describes it, in snake_case; empty where it does not exist.
   returned: success

@@ -54,6 +54,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+kept:
+  description: That it was to be absent and was kept, and why. A warning says the same.
+  returned: when it was kept
+  type: str
 actions:
   description: The requests that were sent, or would be in check mode.
   returned: success

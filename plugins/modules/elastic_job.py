@@ -27,6 +27,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
+  - muster.ml.network_policy
 options:
   name:
     description: Name of the job, of its Service, and the beginning of its pods' names.
@@ -315,6 +316,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "ttl_seconds_after_finished": {"type": "int"},
     "active_deadline_seconds": {"type": "int"},
     "overrides": {"type": "dict"},
+    **groups.NETWORK,
     "restart": {"type": "bool", "default": False},
     "world_timeout": {"type": "int", "default": 300},
     "wait": {"type": "str", "choices": ["completed", "running", "none"], "default": "running"},

@@ -12,6 +12,8 @@ version_added: 0.2.0
 description:
   - Makes an authority, a certificate for each member's peers, one for its clients, and one for a client, in a folder that only its owner
     may enter. They are made once, stay as they are on every later run, and are renewed when fewer than 60 of their 397 days are left.
+  - The authority lasts ten years, and its certificate is then renewed with the same key. One that is damaged or lost while there is
+    something that it signed is an error, and is not followed by another one.
   - Members on Kubernetes get theirs from M(muster.ml.etcd_cluster).
 author:
   - Muster contributors (!UNKNOWN)
@@ -32,6 +34,12 @@ options:
     description: Name of each member with the address that clients and other members use.
     type: dict
     required: true
+  trusted:
+    description:
+      - The authority's certificate that hosts trust already, in PEM, by name of the host.
+      - It has to be of the authority in O(directory), else nothing is done.
+    type: dict
+    default: {}
 requirements:
   - cryptography (ansible-core brings it)
 """
@@ -70,6 +78,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "default": "etcd"},
     "directory": {"type": "path", "required": True},
     "members": {"type": "dict", "required": True},
+    "trusted": {"type": "dict", "default": {}},
 }
 CONSTRAINTS: dict[str, t.Any] = {}
 
@@ -93,7 +102,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Make what is missing, renew what ends soon."""
     params, folder = ctx.params, Path(ctx.params["directory"])
     wanted = leaves(params["name"], params["members"])
-    fresh = files(folder, "ca", f"{params['name']}-ca", wanted, check=ctx.check)
+    fresh = files(folder, "ca", f"{params['name']}-ca", wanted, trusted=params["trusted"], check=ctx.check)
     prints = {member: fingerprint(folder / member) for member in params["members"]}
     return {"changed": bool(fresh), "fresh": fresh, "fingerprints": prints}
 

@@ -22,6 +22,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
+  - muster.ml.network_policy
 options:
   name:
     description: Name of the cluster and of its client Service.
@@ -43,13 +44,16 @@ options:
     default: false
   peer_tls:
     description:
-      - Members talk to each other encrypted, each with a certificate. Without it V(true) for more than one member.
+      - Members talk to each other encrypted, each with a certificate. Without it V(true) for a new cluster, and for one that is there
+        what it was made with.
       - It cannot be changed later.
     type: bool
   client_tls:
-    description: Clients need TLS and a certificate, which is in the Secret C(<name>-client-tls).
+    description:
+      - Clients need TLS and a certificate, which is in the Secret C(<name>-client-tls).
+      - Without it V(true) for a new cluster, and for one that is there what it was made with, because its clients would be locked out.
+      - When it is changed, the members are started again one by one and keep their data; clients have to change with them.
     type: bool
-    default: false
   storage_size:
     description: Size of each member's claim. Empty keeps the data in the pod, which is possible for one member only.
     type: str
@@ -124,7 +128,7 @@ url:
   description: Where clients connect.
   returned: when O(state=present)
   type: str
-  sample: http://etcd:2379
+  sample: https://etcd:2379
 members:
   description: What each member says about itself.
   returned: when O(state=present) and O(wait=true), outside check mode
@@ -152,9 +156,14 @@ members:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
-from ansible_collections.muster.ml.plugins.module_utils._manifests.etcd import EtcdCluster, check_live, manifests
+from ansible_collections.muster.ml.plugins.module_utils._manifests.etcd import (
+    EtcdCluster,
+    check_live,
+    manifests,
+    tls_of,
+)
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._module import etcd, groups
 from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
@@ -168,10 +177,11 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "image": {"type": "str", "default": "quay.io/coreos/etcd:v3.5.35"},
     "enable_v2": {"type": "bool", "default": False},
     "peer_tls": {"type": "bool"},
-    "client_tls": {"type": "bool", "default": False},
+    "client_tls": {"type": "bool"},
     "storage_size": {"type": "str", "default": "1Gi"},
     "storage_class_name": {"type": "str"},
     "overrides": {"type": "dict"},
+    **groups.NETWORK,
     "delete_data": {"type": "bool", "default": False},
     **STATE,
     **APPLY,
@@ -180,12 +190,15 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
-_PLAIN = ("name", "size", "enable_v2", "peer_tls", "client_tls", "overrides")
+_PLAIN = ("name", "size", "enable_v2", "overrides", *groups.NETWORK)
 
 
-def wanted(params: dict[str, t.Any], namespace: str) -> EtcdCluster:
-    """The cluster that the options describe."""
+def wanted(params: dict[str, t.Any], namespace: str, live: Manifest | None = None) -> EtcdCluster:
+    """The cluster that the options describe; what they leave open is as LIVE has it."""
+    tls = tls_of(live) if live else {}
+    tls |= {key: params[key] for key in ("peer_tls", "client_tls") if params[key] is not None}
     return EtcdCluster(
+        **tls,
         namespace=namespace,
         pod=PodSettings.from_params(params),
         storage_size=params["storage_size"] or None,
@@ -202,8 +215,11 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         with groups.understood():
             manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
-    cluster, owner = wanted(params, namespace), groups.owner_of("etcd_cluster", namespace, params["name"])
-    return _absent(ctx, cluster, owner) if params["state"] == "absent" else _present(ctx, cluster, owner)
+    owner = groups.owner_of("etcd_cluster", namespace, params["name"])
+    if params["state"] == "absent":
+        return _absent(ctx, wanted(params, namespace), owner)
+    live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", params["name"], namespace))
+    return _present(ctx, wanted(params, namespace, live), live, owner)
 
 
 def _absent(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:
@@ -217,22 +233,27 @@ def _absent(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:
     return ctx.result(report)
 
 
-def _present(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:
+def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: str) -> dict[str, t.Any]:
     params = ctx.params
-    live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", cluster.name, cluster.namespace))
     if live:
+        if not cluster.client_tls and params["client_tls"] is None:
+            ctx.warn(
+                f"etcd {cluster.namespace}/{cluster.name} was made without TLS for its clients and stays so. client_tls: true "
+                "encrypts what they say, and they then need the certificate; client_tls: false leaves it without this warning."
+            )
         with groups.understood():
             check_live(cluster, live)
     elif not ctx.check:
         etcd.check_storage(ctx.cluster, cluster)
     report = apply_objects(
         ctx.cluster,
-        [*etcd.certificates(ctx.cluster, cluster), *manifests(cluster)],
+        [*etcd.certificates(ctx.cluster, cluster, in_use=live is not None), *manifests(cluster)],
         owner=owner,
         check=ctx.check,
         on_progress=ctx.progress,
         **{key: params[key] for key in ("adopt", "force_conflicts", "recreate")},
     )
+    report.merge(groups.drop_policy(ctx, cluster.name, cluster.namespace, owner))
     result = {"url": cluster.url}
     if params["wait"] and not ctx.check:
         views = etcd.wait(ctx, cluster, timeout=params["wait_timeout"])

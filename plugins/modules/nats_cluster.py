@@ -23,6 +23,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
+  - muster.ml.network_policy
 options:
   name:
     description: Name of the cluster and of its client Service. At most 47 characters.
@@ -205,6 +206,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "anti_affinity": {"type": "bool", "default": False},
     "pod_disruption_budget": {"type": "bool", "default": True},
     "overrides": {"type": "dict"},
+    **groups.NETWORK,
     **STATE,
     **APPLY,
     **WAIT,
@@ -223,6 +225,7 @@ _PLAIN = (
     "anti_affinity",
     "pod_disruption_budget",
     "overrides",
+    *groups.NETWORK,
 )
 
 
@@ -274,10 +277,11 @@ def _present(ctx: Context, cluster: NatsCluster, owner: str) -> dict[str, t.Any]
         report.merge(
             groups.drop(ctx, [Ref("policy/v1", "PodDisruptionBudget", cluster.name, cluster.namespace)], owner)
         )
+    report.merge(groups.drop_policy(ctx, cluster.name, cluster.namespace, owner))
     servers = []
     if params["wait"] and not ctx.check:
         look = nats.renew if operator else nats.wait
-        servers = look(ctx, cluster, timeout=max(5.0, deadline - time.monotonic()))
+        servers = look(ctx, cluster, timeout=max(1.0, deadline - time.monotonic()))
     return ctx.result(report, url=cluster.url, servers=[_server(view) for view in servers])
 
 

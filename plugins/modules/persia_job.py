@@ -23,6 +23,7 @@ extends_documentation_fragment:
   - muster.ml.apply
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.network_policy
 options:
   name:
     description: Name of the training; every object's name begins with it. Name and group together have at most 52 characters.
@@ -335,7 +336,7 @@ EXAMPLES = r"""
   muster.ml.persia_job:
     name: adult
     namespace: ml
-    image: persiaml/persia-cuda-runtime:latest
+    image: registry.example.com/persia-cuda:0.1.dev251
     files:
       train.py: "{{ lookup('ansible.builtin.file', 'train.py') }}"
       data_loader.py: "{{ lookup('ansible.builtin.file', 'data_loader.py') }}"
@@ -453,6 +454,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **{name: groups.PLACEMENT[name] for name in (*_COMMON, *_SECURITY)},
     "metrics": {"type": "dict", "options": _METRICS},
     "storage": {"type": "dict", "options": _STORAGE},
+    **groups.NETWORK,
     "completion": {"type": "bool", "default": True},
     "backoff_limit": {"type": "int", "default": 6},
     "active_deadline_seconds": {"type": "int"},

@@ -32,7 +32,7 @@ options:
     description: KMS key that objects are encrypted with; S3's own if it is left out.
     type: str
   delete_objects:
-    description: With O(state=absent), whether the objects in it are deleted, too. Without it a bucket that holds something stays.
+    description: With O(state=absent), whether the objects in it are deleted, too. Without it a bucket that holds something is kept.
     type: bool
     default: false
 """
@@ -46,6 +46,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+kept:
+  description: That it was to be absent and was kept, and why. A warning says the same.
+  returned: when it was kept
+  type: str
 actions:
   description: The requests that were sent, or would be in check mode.
   returned: success
@@ -80,7 +84,7 @@ def resource(params: dict[str, t.Any]) -> S3Bucket:
 
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "bucket")
+    aws_main(ARGUMENT_SPEC, resource, "bucket", with_caller=True)
 
 
 if __name__ == "__main__":

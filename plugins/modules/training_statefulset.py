@@ -152,7 +152,7 @@ EXAMPLES = r"""
     namespace: ml
     replicas: 8
     nproc_per_node: 8
-    image: persiaml/persia-cuda-runtime:latest
+    image: registry.example.com/persia-cuda:0.1.dev251
     command: [/workspace/launch.sh, trainer]
     resources:
       limits:

@@ -9,19 +9,19 @@ import contextlib
 import datetime as dt
 import json
 import re
-import subprocess
 import time
 import typing as t
 from collections.abc import Iterator
 
 import pytest
-from faults.conftest import AUDIT_LOG, KUBECONFIG, direct, run_apply
+from faults.conftest import AUDIT_LOG, KUBECONFIG, run_apply
 from support import audit
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
+from differential.conftest import ask
 from differential.objects import CLUSTER_WIDE, DEFINITIONS, MEDDLER, NAMESPACED, POLICY, Manifest, objects
 
 OURS, THEIRS = "ours", "theirs"
@@ -31,21 +31,6 @@ IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "gen
 # Given by allocators and controllers, another for every object.
 ALLOCATED = ("clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort")
 BY_CONTROLLERS = ("deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[HttpCluster]:
-    found = direct()
-    yield found
-    found.close()
-
-
-def ask(kubectl: str, *words: str, **options: t.Any) -> str:
-    done = subprocess.run(
-        [kubectl, "--kubeconfig", KUBECONFIG, *words], capture_output=True, text=True, check=False, **options
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
 
 
 def namespace_of(mark: str) -> str:

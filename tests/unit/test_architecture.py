@@ -159,6 +159,7 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("wait", "options", ["WAIT"]),
         ("apply", "options", ["STATE", "APPLY"]),
         ("pod", "groups", ["POD"]),
+        ("network_policy", "groups", ["NETWORK"]),
         ("etcd", "etcd_hosts", ["CONNECTION"]),
     ],
 )

@@ -11,10 +11,11 @@ Private to the collection.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing as t
 
-from .errors import CallRefused
+from .errors import CallRefused, without_secrets
 from .plan import Body, Step
 
 # botocore retries these a few times by itself; a busy account needs more patience than that.
@@ -56,6 +57,7 @@ HINTS = {
     "ResourceLimitExceededException": "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
     "ExpiredToken": "Renew the credentials and run again; what is done stays done",
     "ExpiredTokenException": "Renew the credentials and run again; what is done stays done",
+    "ParamValidationError": "Check the options; an older boto3 than that of requirements-aws.txt may not know a parameter",
     "UnrecognizedClientException": "Check the access key and the region",
     "InvalidClientTokenId": "Check the access key and the region",
 }
@@ -83,6 +85,18 @@ def pauses(first: float = 1.0, longest: float = 15.0) -> t.Iterator[float]:
         pause = min(pause * 1.5, longest)
 
 
+# Of these, words are for permissions; a HEAD request is answered with nothing but the number.
+DENIED = {"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Caller:
+    """Whose credentials are used, and the partition of AWS that they are for: ``aws``, ``aws-cn``, ``aws-us-gov``."""
+
+    account: str
+    partition: str
+
+
 class Api:
     """One account and region."""
 
@@ -91,6 +105,15 @@ class Api:
         self._clients: dict[str, t.Any] = {}
         self.clock = clock or RealClock()
         self.patience = patience
+        self._caller: Caller | None = None
+
+    def caller(self) -> Caller:
+        """Asked once; everybody may ask this."""
+        if self._caller is None:
+            found = self.write("AWS account", Step("get_caller_identity", {}, "read", "sts"))
+            parts = found["Arn"].split(":")
+            self._caller = Caller(found["Account"], parts[1])
+        return self._caller
 
     def _client(self, service: str) -> t.Any:
         if service not in self._clients:
@@ -151,14 +174,21 @@ def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
     answer = getattr(error, "response", None)
     if answer is None:
         if type(error).__module__.startswith("botocore"):
-            return CallRefused(
-                f"{label}: {step.operation}: {error}",
-                code=type(error).__name__,
-                hint="Check region, credentials and network",
-            )
+            code = type(error).__name__
+            hint = HINTS.get(code, "Check region, credentials and network")
+            return CallRefused(f"{label}: {step.operation}: {_said(error)}", code=code, hint=hint)
         raise error
-    code, message = answer["Error"]["Code"], answer["Error"].get("Message", "").rstrip(".")
+    code, message = answer["Error"]["Code"], without_secrets(answer["Error"].get("Message", "").rstrip("."))
     what = "" if step.says in ("read", "list") else f" ({step.says})"
     return CallRefused(
         f"{label}: {step.operation}{what} was refused: {code}: {message}", code=code, hint=HINTS.get(code, "")
     )
+
+
+def _said(error: Exception) -> str:
+    """botocore's own words. Where it wraps what it did not expect, only the kind of it: Python's "Invalid header value" has the header,
+    that is the session token, in it."""
+    if type(error).__name__ == "HTTPClientError":
+        inner = getattr(error, "kwargs", {}).get("error")
+        return f"the HTTP client failed with {type(inner).__name__}; a line break in the credentials does that"
+    return without_secrets(str(error))

@@ -12,32 +12,20 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._core.deletion import Candidate, why_kept
 from .api import Api, pauses
-from .errors import AwsError, CallRefused, Failed, InvalidInput, WaitTimeout
-from .plan import Body, Plan, State, Step, live_tags
-
-
-class Resource(t.Protocol):
-    """One resource as it is wanted. Only ``read`` and ``update_status`` ask AWS; the rest is pure."""
-
-    @property
-    def label(self) -> str: ...
-
-    def read(self, api: Api) -> Body | None: ...
-
-    def plan(self, live: Body | None) -> Plan: ...
-
-    def plan_absent(self, live: Body | None) -> Plan: ...
-
-    def state(self, live: Body | None) -> State: ...
-
-    def update_request(self, update: str) -> Body: ...
+from .errors import CallRefused, Failed, InvalidInput, WaitTimeout
+from .plan import Body, Plan, State, Step, in_words, live_tags
+from .resource import Resource
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
+    """What was done, or would be, and what is there. ``kept`` says what was to be absent and stays, and why."""
+
     plan: Plan
     live: Body | None
+    kept: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,62 +38,173 @@ class Patience:
 
 @dataclasses.dataclass(frozen=True)
 class Wish:
-    """Whether it is to be, whether to plan only, and the tags by which what is ours is told from what is not."""
+    """Whether it is to be, whether to plan only, the tags by which what is ours is told from what is not, and whether to take over
+    what has no owner yet."""
 
     absent: bool
     check: bool
     only_tagged: dict[str, str] = dataclasses.field(default_factory=dict)
+    adopt: bool = False
 
 
 def converge(resource: Resource, api: Api, wish: Wish, patience: Patience) -> Outcome:
     """Make it so, or say what would be done. A run that was interrupted is taken up where it is."""
-    absent, check = wish.absent, wish.check
     deadline = api.clock.now() + patience.seconds
+    go = _absent if wish.absent else _present
+    return go(resource, api, wish, patience, deadline)
+
+
+def _present(resource: Resource, api: Api, wish: Wish, patience: Patience, deadline: float) -> Outcome:
     live = resource.read(api)
-    if live is not None and not wish.only_tagged.items() <= live_tags(live).items():
-        if absent:
-            return Outcome(Plan(), live)
-        raise _not_ours(resource, wish.only_tagged)
-    if not check and not resource.state(live).settled:
+    _refuse_others(resource, wish, live)
+    if not wish.check and not resource.state(live).settled:
         live = _until_settled(resource, api, deadline)
-    plan = resource.plan_absent(live) if absent else resource.plan(live)
-    if check or not plan.changed:
+        _refuse_others(resource, wish, live)
+    plan = resource.plan(live)
+    if live is not None and plan.replaces:
+        _refuse_to_delete(resource, api, wish, live)
+    if wish.check or not plan.changed:
         return Outcome(plan, live)
-    _run(resource, api, plan, patience, deadline)
-    if plan.later:
-        _run(resource, api, resource.plan(resource.read(api)), patience, deadline)
+    rest = plan
+    if live is None and (plan.later or len(plan.steps) > 1):
+        _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:1]), patience, deadline, live, more=True)
+        made = _until_seen(resource, api, wish)
+        rest = resource.plan(made) if plan.later else dataclasses.replace(plan, steps=plan.steps[1:])
+    _run(resource, api, rest, patience, deadline, live)
     return Outcome(plan, resource.read(api))
 
 
-def _not_ours(resource: Resource, tags: dict[str, str]) -> InvalidInput:
-    wanted = ", ".join(f"{key}={value}" for key, value in sorted(tags.items()))
-    return InvalidInput(
-        f"{resource.label} exists and does not carry the tag {wanted}: somebody else made it, and it is left as it is",
-        hint="Choose another name, or give it the tag if it is to be taken over",
+def _absent(resource: Resource, api: Api, wish: Wish, patience: Patience, deadline: float) -> Outcome:
+    live = resource.read(api)
+    kept = _why_kept(resource, api, wish, live)
+    if not kept and not wish.check and not resource.state(live).settled:
+        live = _until_settled(resource, api, deadline)
+        kept = _why_kept(resource, api, wish, live)
+    if kept:
+        return Outcome(Plan(), live, kept)
+    plan = resource.plan_absent(live)
+    if wish.check or live is None or not plan.changed:
+        return Outcome(plan, live)
+    _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:-1]), patience, deadline, live, more=True)
+    if len(plan.steps) > 1:
+        # What came before may have taken minutes; by now somebody else may have another one of this name, or have taken this one over.
+        now = resource.read(api)
+        if now is None:
+            return Outcome(plan, None)
+        if resource.identity(now) != resource.identity(live):
+            raise Failed(
+                f"{resource.label} was made anew by somebody else while it was being deleted, and is left as it is"
+            )
+        _refuse_to_delete(resource, api, wish, now)
+    _run(resource, api, dataclasses.replace(plan, steps=plan.steps[-1:]), patience, deadline, live)
+    return Outcome(plan, resource.read(api))
+
+
+def is_ours(live: Body, wish: Wish) -> bool:
+    """Whether it carries all tags by which ours is told from others'; without such tags, whatever has the name is meant."""
+    return wish.only_tagged.items() <= live_tags(live).items()
+
+
+def _why_kept(resource: Resource, api: Api, wish: Wish, live: Body | None) -> str:
+    """Why it may not be deleted, as a sentence; empty where it may be, or is not there. The only judge of every deletion on AWS."""
+    if live is None:
+        return ""
+    unknown = live.get("_unknown", "")
+    candidate = Candidate(
+        name=resource.label,
+        marked=bool(unknown) or is_ours(live, wish),
+        recorded=bool(unknown) or resource.account_of(live) in ("", api.caller().account),
+        needed=resource.needed(live),
+        unknown=unknown,
+    )
+    # Only of what is ours one looks inside.
+    if not _judged(resource, candidate) and not resource.data_too:
+        try:
+            candidate = dataclasses.replace(candidate, data=resource.data(api, live))
+        except CallRefused as refused:
+            candidate = dataclasses.replace(candidate, unknown=str(refused))
+    why = _judged(resource, candidate)
+    mark = f" ({in_words(wish.only_tagged)})" if wish.only_tagged and not candidate.marked else ""
+    return f"{resource.label} was kept: it {why}{mark}" if why else ""
+
+
+def _judged(resource: Resource, candidate: Candidate) -> str:
+    return why_kept(candidate, data_option=resource.data_option, delete_data=resource.data_too)
+
+
+def _refuse_to_delete(resource: Resource, api: Api, wish: Wish, live: Body) -> None:
+    if kept := _why_kept(resource, api, wish, live):
+        raise InvalidInput(kept)
+
+
+def _refuse_others(resource: Resource, wish: Wish, live: Body | None) -> None:
+    """Change nothing that is somebody else's, and nothing that may be."""
+    if live is None:
+        return
+    if unknown := live.get("_unknown"):
+        raise InvalidInput(
+            f"{resource.label} exists and is left as it is: {unknown}",
+            hint="Give the caller the permission, or choose another name",
+        )
+    if is_ours(live, wish):
+        return
+    tags = live_tags(live)
+    theirs = {
+        key: tags[key] for key in wish.only_tagged if tags.get(key, wish.only_tagged[key]) != wish.only_tagged[key]
+    }
+    if wish.adopt and not theirs:
+        return
+    whose = f"it has {in_words(theirs)}" if theirs else "somebody else made it"
+    raise InvalidInput(
+        f"{resource.label} exists and does not carry the tag {in_words(wish.only_tagged)}: {whose}, and it is left as it is",
+        hint="Choose another name; or, if it is to be taken over, "
+        + ("take that tag away first" if theirs else "run with adopt: true, or give it the tag"),
     )
 
 
-def _run(resource: Resource, api: Api, plan: Plan, patience: Patience, deadline: float) -> None:
+def _until_seen(resource: Resource, api: Api, wish: Wish) -> Body:
+    """What was made just now, with its tags. AWS may take a moment to show it; and where it never shows the tags, the request to make it
+    met something that was there already (S3 in us-east-1 calls that a success)."""
+    deadline = api.clock.now() + api.patience
+    for pause in pauses():
+        live = resource.read(api)
+        if live is not None and is_ours(live, wish):
+            return live
+        if (live and live.get("_unknown")) or api.clock.now() + pause > deadline:
+            break
+        api.clock.sleep(pause)
+    if live is None:
+        raise WaitTimeout(f"{resource.label} was made and is not to be seen", hint="Run again")
+    _refuse_others(resource, dataclasses.replace(wish, adopt=False), live)
+    raise AssertionError("what is not ours is refused")
+
+
+def _run(
+    resource: Resource,
+    api: Api,
+    plan: Plan,
+    patience: Patience,
+    deadline: float,
+    before: Body | None,
+    *,
+    more: bool = False,
+) -> None:
+    """Send the steps. ``more``: others follow, which need these to be over."""
     for step in plan.steps:
         answer = _do(resource, api, step)
-        if patience.wait or plan.later or step is not plan.steps[-1]:
-            _wait(resource, api, step, answer, deadline)
+        resource.examine(step, answer)
+        if patience.wait or more or step is not plan.steps[-1]:
+            _wait(resource, api, step, answer, deadline, before)
 
 
 def _do(resource: Resource, api: Api, step: Step) -> Body:
     try:
         return api.write(resource.label, step)
     except CallRefused as refused:
-        raise _explained(resource, refused) from refused
+        raise resource.explain(refused) from refused
 
 
-def _explained(resource: Resource, refused: CallRefused) -> AwsError:
-    """A resource may know better what a refusal means."""
-    explain: t.Callable[[CallRefused], AwsError] | None = getattr(resource, "explain", None)
-    return explain(refused) if explain else refused
-
-
-def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: float) -> None:
+def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: float, before: Body | None) -> None:
     if step.wait == "update":
         _until_updated(resource, api, step, answer["update"]["id"], deadline)
     if step.wait in ("settled", "update"):
@@ -113,18 +212,19 @@ def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: floa
         if state.failure:
             raise Failed(f"{resource.label}: {step.says} failed: {state.failure}", seen=state.seen)
     if step.wait == "gone":
-        _until_settled(resource, api, deadline, gone=True)
+        _until_settled(resource, api, deadline, leaving=before)
 
 
-def _until_settled(resource: Resource, api: Api, deadline: float, *, gone: bool = False) -> Body | None:
+def _until_settled(resource: Resource, api: Api, deadline: float, *, leaving: Body | None = None) -> Body | None:
+    """What is there when its state does not change any more by itself. ``leaving``: what goes; another one of its name is not it."""
     for pause in pauses():
         live = resource.read(api)
         state = resource.state(live)
-        if gone and live is None:
+        if leaving and (live is None or resource.identity(live) != resource.identity(leaving)):
             return None
-        if gone and state.failure:
+        if leaving and state.failure:
             raise Failed(f"{resource.label}: delete failed: {state.failure}", seen=state.seen)
-        if state.settled and not gone:
+        if state.settled and not leaving:
             return live
         if api.clock.now() + pause > deadline:
             raise WaitTimeout(

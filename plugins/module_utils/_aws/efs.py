@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import typing as t
 
 from .api import Api
@@ -32,6 +33,7 @@ from .plan import (
     visible,
     without_none,
 )
+from .resource import Resource
 
 STATE = "LifeCycleState"
 READY = ("available",)
@@ -53,8 +55,11 @@ def efs_tag_steps(
 
 
 @dataclasses.dataclass(frozen=True)
-class EfsFileSystem:
+class EfsFileSystem(Resource):
     """Found by its creation token, of which EFS allows one each, here the name."""
+
+    IDENTITY = ("FileSystemArn", "FileSystemId")
+    data_option = "delete_data: true"
 
     name: str
     performance_mode: str | None = None
@@ -65,6 +70,7 @@ class EfsFileSystem:
     backup: bool | None = None
     transition_to_ia: str | None = None
     mount_targets: list[Body] | None = None
+    delete_data: bool = False
     tags: dict[str, str] | None = None
     purge_tags: bool = True
 
@@ -108,8 +114,14 @@ class EfsFileSystem:
             states.append(dataclasses.replace(state, seen=f"{state.seen}: mount target in {target['SubnetId']}"))
         return next((s for s in states if s.failure), None) or next((s for s in states if not s.settled), states[0])
 
-    def update_request(self, update: str) -> Body:
-        raise AssertionError(f"EFS has no updates to wait for, and {update} is none")
+    @property
+    def data_too(self) -> bool:
+        return self.delete_data
+
+    def data(self, api: Api, live: Body) -> str:  # noqa: ARG002  # nothing more is to be asked
+        """Every file system holds data: EFS knows its size only hours later (EFS API, FileSystemSize), so none is known to be empty."""
+        size = live.get("SizeInBytes", {}).get("Value", 0)
+        return f"holds files, {size} bytes when EFS last measured"
 
     def explain(self, refused: CallRefused) -> AwsError:
         if refused.code == "FileSystemInUse":
@@ -125,10 +137,10 @@ class EfsFileSystem:
         self._refuse_immutable(live)
         named = {"FileSystemId": live["FileSystemId"]}
         compare = Comparison()
-        steps = [*self._throughput(compare, live, named), *self._policies(compare, live, named)]
-        steps += self._targets(compare, live, named)
-        steps += efs_tag_steps(compare, live["FileSystemId"], tag_dict(live.get("Tags")), self._tags, self.purge_tags)
-        return compare.plan(steps)
+        current = tag_dict(live.get("Tags"))
+        steps = efs_tag_steps(compare, live["FileSystemId"], current, self._tags, self.purge_tags)
+        steps += [*self._throughput(compare, live, named), *self._policies(compare, live, named)]
+        return compare.plan([*steps, *self._targets(compare, live, named)])
 
     def _creation(self) -> Plan:
         """The rest needs the id of what is made: planned here against the file system as EFS would make it."""
@@ -238,8 +250,10 @@ class EfsFileSystem:
 
 
 @dataclasses.dataclass(frozen=True)
-class EfsAccessPoint:
+class EfsAccessPoint(Resource):
     """Found by its tag Name within a file system: EFS itself names access points for us."""
+
+    IDENTITY = ("AccessPointArn", "AccessPointId")
 
     file_system_id: str
     name: str
@@ -263,8 +277,16 @@ class EfsAccessPoint:
     def state(self, live: Body | None) -> State:
         return status_state(live, READY, BROKEN, STATE)
 
-    def update_request(self, update: str) -> Body:
-        raise AssertionError(f"EFS has no updates to wait for, and {update} is none")
+    @property
+    def _tags(self) -> dict[str, str]:
+        """With the name, by which it is found again; another one in ``tags`` would lose it."""
+        tags = {"Name": self.name, **(self.tags or {})}
+        if tags["Name"] != self.name:
+            raise InvalidInput(
+                f"{self.label}: the tag Name is {tags['Name']}, but an access point is found by it",
+                hint="Leave the tag out, or make it the name",
+            )
+        return tags
 
     def plan(self, live: Body | None) -> Plan:
         if live is None or live[STATE] == "deleting":
@@ -279,7 +301,7 @@ class EfsAccessPoint:
                     hint="Give the new access point another name, or delete this one first (its files stay)",
                 )
         compare = Comparison()
-        tags = None if self.tags is None else {"Name": self.name, **self.tags}
+        tags = None if self.tags is None else self._tags
         current = tag_dict(live.get("Tags"))
         return compare.plan(efs_tag_steps(compare, live["AccessPointId"], current, tags, self.purge_tags))
 
@@ -292,11 +314,11 @@ class EfsAccessPoint:
     def _create_request(self) -> Body:
         return without_none(
             {
-                # Sent twice, for whatever reason, it still makes one.
-                "ClientToken": f"muster-{self.name}"[:64],
+                # Sent twice, for whatever reason, it still makes one. At most 64 characters, and of one file system only.
+                "ClientToken": hashlib.sha256(f"{self.file_system_id}/{self.name}".encode()).hexdigest(),
                 "FileSystemId": self.file_system_id,
                 "PosixUser": self.posix_user,
                 "RootDirectory": self.root_directory,
-                "Tags": tag_list({"Name": self.name, **(self.tags or {})}),
+                "Tags": tag_list(self._tags),
             }
         )

@@ -14,21 +14,14 @@ import typing as t
 
 from .api import Api
 from .errors import AwsError, CallRefused, InvalidInput
-from .plan import GONE, Body, Comparison, Plan, State, Step, creation, deletion, eks_tag_steps, tag_change, without_none
-
-
-class Immediate:
-    """What is there as soon as AWS has answered."""
-
-    def state(self, live: Body | None) -> State:
-        return State(settled=True, seen="there") if live else GONE
-
-    def update_request(self, update: str) -> Body:
-        raise AssertionError(f"nothing here has updates to wait for, and {update} is none")
+from .plan import Body, Comparison, Plan, Step, creation, deletion, eks_tag_steps, tag_change, without_none
+from .resource import Immediate
 
 
 @dataclasses.dataclass(frozen=True)
 class EksAccessEntry(Immediate):
+    IDENTITY = ("accessEntryArn", "createdAt")
+
     cluster_name: str
     principal_arn: str
     type: str | None = None
@@ -72,9 +65,9 @@ class EksAccessEntry(Immediate):
                 hint="Delete the entry (state: absent) and run again",
             )
         compare = Comparison()
-        steps = [*self._update(compare, live), *self._policies(compare, live)]
         change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        return compare.plan([*steps, *eks_tag_steps(compare, live["accessEntryArn"], change)])
+        tags = eks_tag_steps(compare, live["accessEntryArn"], change)
+        return compare.plan([*tags, *self._update(compare, live), *self._policies(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
         return deletion(live, Step("delete_access_entry", self._named, "delete")) if live else Plan()
@@ -142,6 +135,8 @@ def policy_view(row: Body) -> Body:
 
 @dataclasses.dataclass(frozen=True)
 class EksPodIdentityAssociation(Immediate):
+    IDENTITY = ("associationArn", "createdAt")
+
     cluster_name: str
     namespace: str
     service_account: str
@@ -167,12 +162,15 @@ class EksPodIdentityAssociation(Immediate):
         found = api.read(self.label, "eks", "describe_pod_identity_association", **request)
         return t.cast(Body, found["association"]) if found else None
 
+    def needed(self, live: Body) -> str:
+        return f"belongs to {live['ownerArn']}" if live.get("ownerArn") else ""
+
     def plan(self, live: Body | None) -> Plan:
         if live is None:
             return creation(Step("create_pod_identity_association", self._create_request(), "create"))
-        if live.get("ownerArn"):
+        if needed := self.needed(live):
             raise InvalidInput(
-                f"{self.label} belongs to {live['ownerArn']}",
+                f"{self.label} {needed}",
                 hint="Set pod_identity_associations of that add-on (module eks_addon)",
             )
         compare = Comparison()
@@ -182,7 +180,7 @@ class EksPodIdentityAssociation(Immediate):
             [Step("update_pod_identity_association", {**named, **wanted}, ", ".join(sorted(wanted)))] if wanted else []
         )
         change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        return compare.plan([*steps, *eks_tag_steps(compare, live["associationArn"], change)])
+        return compare.plan([*eks_tag_steps(compare, live["associationArn"], change), *steps])
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None:

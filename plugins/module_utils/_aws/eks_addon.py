@@ -17,11 +17,14 @@ from .api import Api
 from .converge import status_state
 from .errors import InvalidInput
 from .plan import Body, Comparison, Plan, State, Step, creation, deletion, eks_tag_steps, tag_change, without_none
+from .resource import Resource
 
 
 @dataclasses.dataclass(frozen=True)
-class EksAddon:
+class EksAddon(Resource):
     """Options that are None are left as they are, or to EKS when the add-on is installed."""
+
+    IDENTITY = ("addonArn", "createdAt")
 
     cluster_name: str
     name: str
@@ -82,9 +85,8 @@ class EksAddon:
             remove = Step("delete_addon", self._named, f"delete, it is {live['status']}", wait="gone")
             return Plan((remove, create), {"status": live["status"]}, create.request)
         compare = Comparison()
-        steps = self._update(compare, live)
         change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        return compare.plan([*steps, *eks_tag_steps(compare, live["addonArn"], change)])
+        return compare.plan([*eks_tag_steps(compare, live["addonArn"], change), *self._update(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None or live["status"] == "DELETING":

@@ -29,6 +29,7 @@ from .plan import (
     tag_change,
     without_none,
 )
+from .resource import Resource
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
@@ -57,8 +58,10 @@ def upgrade(label: str, current: str, wanted: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class EksCluster:
+class EksCluster(Resource):
     """Options that are None are left as they are, or to EKS when the cluster is made."""
+
+    IDENTITY = ("arn", "createdAt")
 
     name: str
     version: str | None = None
@@ -103,10 +106,10 @@ class EksCluster:
             )
         self._refuse_immutable(live)
         compare = Comparison()
-        steps = [*self._doors(compare, live), *self._places(compare, live), *self._settings(compare, live)]
-        steps += [*self._encryption(compare, live), *self._upgrade(compare, live)]
-        steps += eks_tag_steps(compare, live["arn"], tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags))
-        return compare.plan(steps)
+        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
+        steps = [*eks_tag_steps(compare, live["arn"], change), *self._doors(compare, live)]
+        steps += [*self._places(compare, live), *self._settings(compare, live)]
+        return compare.plan([*steps, *self._encryption(compare, live), *self._upgrade(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None or live["status"] == "DELETING":

@@ -24,13 +24,14 @@ PARTS = (
 def survey(api: Api, name: str, roles: t.Iterable[str] = ()) -> Body:
     """Everything that is known about a cluster, and IAM roles around it; none of them need exist."""
     label = f"EKS cluster {name}"
-    account = (api.read(label, "sts", "get_caller_identity") or {})["Account"]
+    caller = api.caller()
     found = api.read(label, "eks", "describe_cluster", name=name)
     parts = {part[0]: _part(api, label, name, *part) if found else [] for part in PARTS}
     known = [role for role in (_role(api, label, role) for role in roles) if role]
     return {
         "exists": bool(found),
-        "account": account,
+        "account": caller.account,
+        "partition": caller.partition,
         "cluster": found["cluster"] if found else {},
         "roles": known,
         **parts,

@@ -29,11 +29,14 @@ from .plan import (
     tag_change,
     without_none,
 )
+from .resource import Resource
 
 
 @dataclasses.dataclass(frozen=True)
-class EksNodegroup:
+class EksNodegroup(Resource):
     """Options that are None are left as they are, or to EKS when the node group is made."""
+
+    IDENTITY = ("nodegroupArn", "createdAt")
 
     cluster_name: str
     name: str
@@ -86,9 +89,9 @@ class EksNodegroup:
             return Plan((remove, create), {"status": live["status"]}, create.request)
         self._refuse_immutable(live)
         compare = Comparison()
-        steps = [*self._upgrade(compare, live), *self._configure(compare, live)]
         change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        return compare.plan([*steps, *eks_tag_steps(compare, live["nodegroupArn"], change)])
+        tags = eks_tag_steps(compare, live["nodegroupArn"], change)
+        return compare.plan([*tags, *self._upgrade(compare, live), *self._configure(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None or live["status"] == "DELETING":

@@ -9,7 +9,26 @@ Private to the collection.
 
 from __future__ import annotations
 
+import re
 import typing as t
+
+# What may stand in an error and must not be printed. A refused signature is answered with the request that was signed, and with it the
+# session token; addresses of proxies may have a password.
+_SECRET = (
+    (
+        re.compile(r"(?i)\b(authorization|x-amz-(?:security-token|credential|signature))(\s*[:=]\s*)[^\n]+"),
+        r"\1\2(not shown)",
+    ),
+    (re.compile(r"(?i)\b(Credential|Signature)=[^\s,'\"]+"), r"\1=(not shown)"),
+    (re.compile(r"://[^/@\s'\"]+@"), "://(not shown)@"),
+)
+
+
+def without_secrets(text: str) -> str:
+    """A message of somebody else's as it may be shown."""
+    for pattern, instead in _SECRET:
+        text = pattern.sub(instead, text)
+    return text
 
 
 class AwsError(Exception):

@@ -14,7 +14,6 @@ import re
 import typing as t
 
 from .api import Api
-from .eks_access import Immediate
 from .errors import InvalidInput
 from .plan import (
     Body,
@@ -29,10 +28,13 @@ from .plan import (
     tag_steps,
     without_none,
 )
+from .resource import Immediate
 
 
 @dataclasses.dataclass(frozen=True)
 class IamOidcProvider(Immediate):
+    IDENTITY = ("arn", "_created")
+
     url: str
     client_ids: list[str] | None = None
     thumbprints: list[str] | None = None
@@ -65,7 +67,7 @@ class IamOidcProvider(Immediate):
             return creation(Step("create_open_id_connect_provider", self._create_request(), "create", "iam"))
         named = {"OpenIDConnectProviderArn": live["arn"]}
         compare = Comparison()
-        steps = [*self._clients(compare, live, named), *self._thumbprints(compare, live, named)]
+        steps: list[Step] = []
         change = tag_change(live["tags"], self.tags, purge=self.purge_tags)
         if change:
             put = {**named, "Tags": tag_list(change.put)}
@@ -76,7 +78,7 @@ class IamOidcProvider(Immediate):
                 Step("tag_open_id_connect_provider", put, "tags", "iam"),
                 Step("untag_open_id_connect_provider", remove, "without tags", "iam"),
             )
-        return compare.plan(steps)
+        return compare.plan([*steps, *self._clients(compare, live, named), *self._thumbprints(compare, live, named)])
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None:
@@ -117,4 +119,5 @@ def view(found: Body) -> Body:
         "client_ids": sorted(found.get("ClientIDList", [])),
         "thumbprints": sorted(found.get("ThumbprintList", [])),
         "tags": tag_dict(found.get("Tags")),
+        "_created": found.get("CreateDate"),
     }

@@ -12,6 +12,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .errors import InvalidInput
+
 Body = dict[str, t.Any]
 Wait = t.Literal["none", "settled", "update", "gone"]
 
@@ -50,6 +52,11 @@ class Plan:
     @property
     def changed(self) -> bool:
         return bool(self.steps)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the resource itself goes before it is made."""
+        return any(step.wait == "gone" for step in self.steps)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +112,21 @@ def same_members(current: t.Iterable[t.Any] | None, wanted: t.Sequence[t.Any] | 
     if wanted is None or sorted(wanted) == sorted(current or ()):
         return None
     return wanted
+
+
+def with_mark(tags: dict[str, str] | None, mark: dict[str, str], *, purge: bool) -> tuple[dict[str, str] | None, bool]:
+    """(tags, whether others are taken away), so that everything carries the owner's mark from its first moment and never loses it."""
+    other = {key: value for key, value in (tags or {}).items() if mark.get(key, value) != value}
+    if other:
+        raise InvalidInput(
+            f"tags has {in_words(other)} where only_tagged has {in_words({key: mark[key] for key in other})}",
+            hint="By such tags what is yours is told from what is not: give both the same",
+        )
+    return ({**(tags or {}), **mark}, purge and tags is not None) if mark else (tags, purge)
+
+
+def in_words(tags: dict[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(tags.items()))
 
 
 @dataclasses.dataclass(frozen=True)

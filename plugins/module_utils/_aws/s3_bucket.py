@@ -13,10 +13,10 @@ import dataclasses
 import json
 import typing as t
 
-from .api import Api
-from .eks_access import Immediate
-from .errors import AwsError, CallRefused, InvalidInput
+from .api import DENIED, Api
+from .errors import AwsError, CallRefused, Failed, InvalidInput
 from .plan import Body, Comparison, Plan, Step, deletion, tag_change, tag_dict, tag_list, visible
+from .resource import Immediate
 
 CLOSED = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
 # Where buckets have no LocationConstraint, by S3's own rule.
@@ -26,10 +26,19 @@ BATCH = 1000  # as many objects as one request can delete
 
 @dataclasses.dataclass(frozen=True)
 class S3Bucket(Immediate):
-    """Nobody's but the account's: public access blocked, encrypted, nothing over plain HTTP."""
+    """Nobody's but the account's: public access blocked, encrypted, nothing over plain HTTP.
+
+    S3 keeps nothing that would tell a bucket from a later one of its name; its ARN has no account in it. So every request about it
+    names the account that it has to be in.
+    """
+
+    IDENTITY = ("Name",)
+    data_option = "delete_objects: true"
 
     name: str
     region: str
+    account: str
+    partition: str
     versioning: bool | None = None
     encryption_key_arn: str | None = None
     delete_objects: bool = False
@@ -41,6 +50,14 @@ class S3Bucket(Immediate):
         return f"S3 bucket {self.name}"
 
     @property
+    def data_too(self) -> bool:
+        return self.delete_objects
+
+    @property
+    def _named(self) -> Body:
+        return {"Bucket": self.name, "ExpectedBucketOwner": self.account}
+
+    @property
     def _encryption(self) -> Body:
         if self.encryption_key_arn:
             return {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": self.encryption_key_arn}
@@ -48,7 +65,7 @@ class S3Bucket(Immediate):
 
     @property
     def _policy(self) -> Body:
-        arn = f"arn:aws:s3:::{self.name}"
+        arn = f"arn:{self.partition}:s3:::{self.name}"
         statement = {
             "Sid": "OnlyOverTls",
             "Effect": "Deny",
@@ -60,12 +77,18 @@ class S3Bucket(Immediate):
         return {"Version": "2012-10-17", "Statement": [statement]}
 
     def read(self, api: Api) -> Body | None:
-        named = {"Bucket": self.name}
-        if api.read(self.label, "s3", "head_bucket", **named) is None:
-            return None
+        try:
+            if api.read(self.label, "s3", "head_bucket", **self._named) is None:
+                return None
+            # Whose it is comes first: what is somebody else's need not be known any better.
+            tags = tag_dict((api.read(self.label, "s3", "get_bucket_tagging", **self._named) or {}).get("TagSet"))
+        except CallRefused as refused:
+            if refused.code in DENIED:
+                return {"Name": self.name, "tags": {}, "_unknown": f"its owner and tags could not be read ({refused})"}
+            raise
 
         def ask(operation: str) -> Body:
-            return api.read(self.label, "s3", operation, **named) or {}
+            return api.read(self.label, "s3", operation, **self._named) or {}
 
         rules = ask("get_bucket_encryption").get("ServerSideEncryptionConfiguration", {}).get("Rules", [])
         policy = ask("get_bucket_policy").get("Policy")
@@ -75,7 +98,7 @@ class S3Bucket(Immediate):
             "Encryption": rules[0]["ApplyServerSideEncryptionByDefault"] if rules else {},
             "Versioning": ask("get_bucket_versioning").get("Status") == "Enabled",
             "Policy": json.loads(policy) if policy else {},
-            "tags": tag_dict(ask("get_bucket_tagging").get("TagSet")),
+            "tags": tags,
             "_objects": self._objects(api) if self.delete_objects else [],
         }
 
@@ -83,13 +106,34 @@ class S3Bucket(Immediate):
         """Every version and every mark of a deletion."""
         rows: list[Body] = []
         for key in ("Versions", "DeleteMarkers"):
-            rows += api.pages(self.label, "s3", "list_object_versions", key, Bucket=self.name)
+            rows += api.pages(self.label, "s3", "list_object_versions", key, **self._named)
         return [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
+
+    def data(self, api: Api, live: Body) -> str:  # noqa: ARG002  # a bucket does not say how much is in it
+        found = api.read(self.label, "s3", "list_object_versions", **self._named, MaxKeys=1) or {}
+        rows = [*found.get("Versions", []), *found.get("DeleteMarkers", [])]
+        return f"holds objects ({rows[0]['Key']})" if rows else ""
+
+    def examine(self, step: Step, answer: Body) -> None:
+        """S3 calls the deletion of many objects a success when it deleted none of them (S3 API, DeleteObjects)."""
+        if step.operation != "delete_objects" or not answer.get("Errors"):
+            return
+        first, count = answer["Errors"][0], len(answer["Errors"])
+        said = f"{first.get('Code', '')}: {first.get('Message', '')}".rstrip(".: ")
+        locked = "lock" in said.lower() or first.get("Code") == "AccessDenied"
+        raise Failed(
+            f"{self.label}: {count} of {len(step.request['Delete']['Objects'])} objects were not deleted, first {first.get('Key')}: {said}",
+            hint="Run again when an object lock has run out and the caller has s3:DeleteObjectVersion; locks are never bypassed"
+            if locked
+            else "Run again",
+            code=first.get("Code", ""),
+        )
 
     def explain(self, refused: CallRefused) -> AwsError:
         hints = {
             "BucketAlreadyExists": "The name belongs to another account; names of buckets are unique in all of AWS",
-            "BucketNotEmpty": "Its objects go only with delete_objects: true",
+            "BucketNotEmpty": "Something was put into it just now"
+            + (": run again" if self.delete_objects else "; objects go only with delete_objects: true"),
         }
         hint = hints.get(refused.code)
         return CallRefused(str(refused), code=refused.code, hint=hint) if hint else refused
@@ -98,7 +142,13 @@ class S3Bucket(Immediate):
         if live is not None:
             return self._changes(live)
         create = Step("create_bucket", self._create_request(), "create", "s3")
-        new: Body = {"PublicAccessBlock": {}, "Encryption": {}, "Versioning": False, "Policy": {}, "tags": {}}
+        new: Body = {
+            "PublicAccessBlock": {},
+            "Encryption": {},
+            "Versioning": False,
+            "Policy": {},
+            "tags": self.tags or {},
+        }
         changes = self._changes(new)
         return Plan((create, *changes.steps), {}, {**visible(create.request), **changes.after})
 
@@ -108,24 +158,31 @@ class S3Bucket(Immediate):
         objects = live["_objects"]
         batches = [objects[start : start + BATCH] for start in range(0, len(objects), BATCH)]
         empty = [
-            Step("delete_objects", {"Bucket": self.name, "Delete": {"Objects": batch, "Quiet": True}},
+            Step("delete_objects", {**self._named, "Delete": {"Objects": batch, "Quiet": True}},
                  f"delete {len(batch)} objects", "s3")
             for batch in batches
         ]  # fmt: skip
         shown = {key: value for key, value in live.items() if key != "_objects"}
-        return deletion(shown, *empty, Step("delete_bucket", {"Bucket": self.name}, "delete", "s3"))
+        return deletion(shown, *empty, Step("delete_bucket", self._named, "delete", "s3"))
 
     def _create_request(self) -> Body:
+        """With the tags: a run that ends right after this request must find its own bucket again."""
         place = {} if self.region == FIRST_REGION else {"LocationConstraint": self.region}
-        return {"Bucket": self.name, **({"CreateBucketConfiguration": place} if place else {})}
+        configuration = {**place, **({"Tags": tag_list(self.tags)} if self.tags else {})}
+        return {"Bucket": self.name, **({"CreateBucketConfiguration": configuration} if configuration else {})}
 
     def _changes(self, live: Body) -> Plan:
-        named, compare = {"Bucket": self.name}, Comparison()
-        steps = []
+        compare = Comparison()
+        steps: list[Step] = []
 
         def step(operation: str, says: str, **request: t.Any) -> None:
-            steps.append(Step(operation, {**named, **request}, says, "s3"))
+            steps.append(Step(operation, {**self._named, **request}, says, "s3"))
 
+        if change := tag_change(live["tags"], self.tags, purge=self.purge_tags):
+            compare.differs("tags", change.before, change.after)
+            # The request replaces all tags, those that AWS itself set too.
+            everything = {**{k: v for k, v in live["tags"].items() if k.startswith("aws:")}, **change.after}
+            step("put_bucket_tagging", "tags", Tagging={"TagSet": tag_list(everything)})
         if compare.differs("public_access_block", live["PublicAccessBlock"], CLOSED):
             step("put_public_access_block", "block public access", PublicAccessBlockConfiguration=CLOSED)
         if compare.differs("encryption", live["Encryption"], self._encryption):
@@ -137,11 +194,6 @@ class S3Bucket(Immediate):
         if compare.differs("policy", live["Policy"], self._policy):
             self._refuse_foreign_policy(live)
             step("put_bucket_policy", "only over TLS", Policy=json.dumps(self._policy))
-        if change := tag_change(live["tags"], self.tags, purge=self.purge_tags):
-            compare.differs("tags", change.before, change.after)
-            # The request replaces all tags, those that AWS itself set too.
-            everything = {**{k: v for k, v in live["tags"].items() if k.startswith("aws:")}, **change.after}
-            step("put_bucket_tagging", "tags", Tagging={"TagSet": tag_list(everything)})
         return compare.plan(steps)
 
     def _refuse_foreign_policy(self, live: Body) -> None:

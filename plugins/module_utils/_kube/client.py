@@ -11,6 +11,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import datetime as dt
 import email.utils
@@ -19,6 +20,7 @@ import http.client
 import json
 import math
 import queue
+import re
 import socket
 import ssl
 import threading
@@ -39,12 +41,15 @@ _DISCOVERY = f"{_JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
 _ANYTHING = "*/*"
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 _RATE, _BURST = 1000.0, 2000
 # What holds us back is the number of connections, and the server itself by 429: this bucket only stops a loop that went wrong.
 _PIECE = 1 << 20
 _GRACE = 2.0
 """Seconds that a watch may be late in ending by itself."""
+_EVENTS = 100
+"""Of one object. Those that differ in a few words only are made one by whoever sends them."""
 _SETTLING = 10.0
 """Seconds in which an API server that came back may still forbid what it allows, or not know what it serves."""
 
@@ -143,7 +148,7 @@ class Transport:
 
         ``timeout`` bounds one attempt, ``within`` all of them together.
         """
-        data = json.dumps(body, default=_revealed).encode() if body is not None else None
+        data = encoded(body) if body is not None else None
         longest = math.inf if within is None else within
         deadline = self._clock.monotonic() + longest
         patience, renewed = Patience(self._clock), False
@@ -227,6 +232,7 @@ class Transport:
     ) -> Answer:
         given = self._headers(accept, content_type if data else None, proof)
         connection = self._lent(proof)
+        connection.timeout = min(connection.timeout or timeout, timeout)
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
@@ -338,6 +344,22 @@ class Transport:
         )
 
 
+class _Bounded:
+    """A transport whose answers are all waited for until one moment; streams keep their own time."""
+
+    def __init__(self, transport: Transport, seconds: float) -> None:
+        self._transport = transport
+        self._until = transport._clock.monotonic() + seconds
+
+    def __getattr__(self, name: str) -> t.Any:
+        return getattr(self._transport, name)
+
+    def call(self, *args: t.Any, within: float | None = None, **options: t.Any) -> Answer:
+        """As Transport.call. Also what is asked too late is sent, and given a tenth of a second."""
+        left = max(0.0, self._until - self._transport._clock.monotonic())
+        return self._transport.call(*args, within=left if within is None else min(left, within), **options)
+
+
 class Refused(Exception):
     """A stream that was answered with an error status."""
 
@@ -386,21 +408,20 @@ class HttpCluster:
             found.unknown += kinds.stale(listing)
         return found
 
-    def get(self, ref: Ref, *, within: float | None = None) -> Manifest | None:
+    def get(self, ref: Ref) -> Manifest | None:
         resource = self.resource(ref.api_version, ref.kind)
         if resource is None:
             return None
-        answer = self._http.call("GET", _path(ref.api_version, resource, ref.namespace, ref.name), {}, within=within)
+        answer = self._http.call("GET", _path(ref.api_version, resource, ref.namespace, ref.name), {})
         if answer.status == 404:
             return None
         return self._checked(answer, verb="get", ref=ref, what=str(ref))
 
     def list(
-        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None, *,
-        within: float | None = None,
-    ) -> Listing:  # fmt: skip
+        self, api_version: str, kind: str, namespace: str | None = None, label_selector: str | None = None
+    ) -> Listing:
         try:
-            return self._list(api_version, kind, namespace, label_selector, _JSON, within)
+            return self._list(api_version, kind, namespace, label_selector, _JSON)
         except NotFound:
             return Listing()
 
@@ -412,9 +433,8 @@ class HttpCluster:
         label_selector: str | None = None,
         *,
         limit: int | None = None,
-        within: float | None = None,
     ) -> Listing:
-        return self._list(api_version, kind, namespace, label_selector, _METADATA, within, limit)
+        return self._list(api_version, kind, namespace, label_selector, _METADATA, limit)
 
     def apply(
         self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
@@ -498,15 +518,30 @@ class HttpCluster:
         base = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, f"{pod}:{port}", "proxy")
         url, _mark, query = path.partition("?")
         target = f"{base}/{url.lstrip('/')}"
-        answer = self._http.call("GET", target, dict(urllib.parse.parse_qsl(query)), accept=_ANYTHING, timeout=timeout)
+        asked = dict(urllib.parse.parse_qsl(query))
+        # A pod that does not answer is a 503 of the API server, which would be asked again for a minute.
+        answer = self._http.call("GET", target, asked, accept=_ANYTHING, timeout=timeout, within=timeout)
         return answer.status, answer.body.decode(errors="replace")
 
     def version(self) -> str:
         return str(self._json("GET", "/version", {}, verb="ask", what="the version").get("gitVersion", ""))
 
+    def events_of(self, ref: Ref, uid: str | None = None) -> t.Sequence[Manifest]:
+        about = {"kind": ref.kind, "name": ref.name, "uid": uid}
+        selector = ",".join(f"involvedObject.{key}={value}" for key, value in about.items() if value)
+        # Events of what lies in no namespace are in "default".
+        path = _path("v1", kinds.BUILT_IN["v1", "Event"], ref.namespace or "default")
+        query = {"fieldSelector": selector, "limit": str(_EVENTS)}
+        return list(self._json("GET", path, query, verb="list", what=f"events of {ref}").get("items") or [])
+
+    def within(self, seconds: float) -> HttpCluster:
+        bounded = copy.copy(self)  # what is known of kinds stays shared
+        bounded._http = t.cast(Transport, _Bounded(self._http, seconds))
+        return bounded
+
     def _list(
         self, api_version: str, kind: str, namespace: str | None, label_selector: str | None, accept: str,
-        within: float | None = None, limit: int | None = None,
+        limit: int | None = None,
     ) -> Listing:  # fmt: skip
         resource = self.resource(api_version, kind)
         if resource is None:
@@ -515,7 +550,7 @@ class HttpCluster:
         if limit:
             query["limit"] = str(limit)
         path = _path(api_version, resource, namespace)
-        answer = self._http.call("GET", path, query, accept=accept, within=within)
+        answer = self._http.call("GET", path, query, accept=accept)
         found = self._checked(
             answer, verb="list", ref=Ref(api_version, kind, "", namespace), what=f"objects of kind {kind}"
         )
@@ -554,6 +589,15 @@ class HttpCluster:
 def connect(params: Params) -> HttpCluster:
     """A cluster by the connection options of a module. Nothing is sent yet."""
     return HttpCluster(Transport(load(params)))
+
+
+def encoded(body: Manifest) -> bytes:
+    """A body as JSON that is YAML, too: the API server reads what is applied as YAML, which refuses the halves of a character that JSON
+    writes for what lies beyond U+FFFF, and breaks lines at some characters that JSON leaves as they are.
+    """
+    return _NOT_IN_YAML.sub(
+        lambda found: f"\\u{ord(found[0]):04x}", json.dumps(body, ensure_ascii=False, default=_revealed)
+    ).encode()
 
 
 def _group_path(api_version: str) -> str:

@@ -34,8 +34,8 @@ class Cluster(t.Protocol):
     def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
         """How the kind is served, None where the cluster does not know it. ``refresh`` asks the server again."""
 
-    def get(self, ref: Ref, *, within: float | None = None) -> Manifest | None:
-        """The object, None where it does not exist (or its kind, or its namespace). ``within``: seconds, retries included."""
+    def get(self, ref: Ref) -> Manifest | None:
+        """The object, None where it does not exist (or its kind, or its namespace)."""
 
     def list(
         self,
@@ -43,8 +43,6 @@ class Cluster(t.Protocol):
         kind: str,
         namespace: str | None = None,
         label_selector: str | None = None,
-        *,
-        within: float | None = None,
     ) -> Listing:
         """All objects of a kind, of all namespaces where none is given; empty where the kind is unknown."""
 
@@ -56,7 +54,6 @@ class Cluster(t.Protocol):
         label_selector: str | None = None,
         *,
         limit: int | None = None,
-        within: float | None = None,
     ) -> Listing:
         """As ``list``, but only apiVersion, kind and metadata of each object, and of the first ``limit`` objects only.
 
@@ -115,3 +112,9 @@ class Cluster(t.Protocol):
 
     def version(self) -> str:
         """The server's version, as ``v1.36.3``."""
+
+    def events_of(self, ref: Ref, uid: str | None = None) -> t.Sequence[Manifest]:
+        """What controllers said of an object, in no order; with ``uid`` only of that very object. At most a hundred."""
+
+    def within(self, seconds: float) -> Cluster:
+        """The same cluster, whose answers are all waited for until so many seconds from now, retries included."""

@@ -17,7 +17,8 @@ from .._core.deletion import Candidate
 from .cluster import Cluster
 from .errors import MusterError
 from .fields import owned_fields
-from .kinds import BYPRODUCTS, Kinds
+from .kinds import Kinds
+from .managed import inhabitants
 from .objects import (
     ANNOTATION_GENERATED,
     FIELD_MANAGER,
@@ -33,8 +34,6 @@ from .objects import (
 from .order import DATA_KINDS
 
 DEFINITION = "CustomResourceDefinition"
-# Kubernetes puts these into every namespace by itself.
-_OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 _NAMED = 3
 """Of what lives in a namespace, so many are named."""
 
@@ -108,29 +107,15 @@ class Judge:
 
     def _with_inhabitants(self, known: Candidate, ref: Ref) -> Candidate:
         """A namespace takes everything inside along."""
-        if self._kinds.unknown:
-            return dataclasses.replace(
-                known, unknown=f"what of {', '.join(self._kinds.unknown)} is in it, because that does not answer"
-            )
-        found: dict[str, Manifest] = {}
-        for api_version, kind, resource in self._kinds:
-            if not resource.namespaced or kind in BYPRODUCTS:
-                continue
-            try:
-                items = self._cluster.list_metadata(api_version, kind, ref.name)
-            except MusterError as exc:
-                return dataclasses.replace(known, unknown=f"whether {kind}s are in it: {exc.message.rstrip('.')}")
-            found.update(
-                {item["metadata"].get("uid") or str(ref_of(item)): item for item in items if self._lives(item)}
-            )
-        return dataclasses.replace(known, needed=_inhabited(found.values()))
-
-    def _lives(self, item: Manifest) -> bool:
-        """Whether an object of a namespace is neither going too, nor made by a controller, nor Kubernetes' own."""
-        metadata = item["metadata"]
-        if metadata.get("uid") in self._going or metadata.get("ownerReferences"):
-            return False
-        return (item["kind"], metadata["name"]) not in _OF_KUBERNETES
+        found, unseen = inhabitants(self._cluster, ref.name)
+        others = [item for item in found if item["metadata"].get("uid") not in self._going]
+        told = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])
+        more = f" and {len(others) - _NAMED} more objects" if len(others) > _NAMED else ""
+        return dataclasses.replace(
+            known,
+            needed=f"{told}{more} in it would go with it" if others else "",
+            unknown=f"in it may be {'; '.join(unseen)}" if unseen else "",
+        )
 
     def _with_instances(self, known: Candidate, ref: Ref) -> Candidate:
         """A definition takes all objects of its kind along."""
@@ -152,11 +137,3 @@ class Judge:
             return known
         first, more = next(iter(found)), f" and {len(found) - 1} more objects" if len(found) > 1 else ""
         return dataclasses.replace(known, needed=f"{first}{more} of its kind would go with it")
-
-
-def _inhabited(items: t.Collection[Manifest]) -> str:
-    if not items:
-        return ""
-    told = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in list(items)[:_NAMED])
-    more = f" and {len(items) - _NAMED} more objects" if len(items) > _NAMED else ""
-    return f"{told}{more} in it would go with it"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from . import reasons
 from .cluster import Cluster
 from .deletion import DEFINITION, Mark
 from .errors import Conflict, InvalidInput, MusterError
@@ -229,7 +230,7 @@ def _write(
         results += [carry_out(step) for step in todo[len(writes) :]]
         report.objects.update({change.ref: found for change, found in results if found is not None})
         report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
-        refused += failures
+        refused += reasons.explained(writer.cluster, failures)
         if not writer.check:
             raise_all(refused, report.result(diff=False))
             _establish(writer, results, clock)

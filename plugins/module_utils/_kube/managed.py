@@ -14,7 +14,7 @@ import typing as t
 
 from .errors import MusterError
 from .kinds import BYPRODUCTS, NEVER_OURS
-from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
+from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
 from .ready import PREDICATES, READY, State, state_of
 
 if t.TYPE_CHECKING:
@@ -70,14 +70,13 @@ def _each(kinds: list[Kind], look: t.Callable[[Kind], list[Manifest]]) -> list[M
 
 def managed(cluster: Cluster, *, namespace: str | None = None) -> list[Managed]:
     """Everything that carries our label, with its state where the kind has one."""
-    selector = f"{LABEL_MANAGED_BY}={FIELD_MANAGER}"
 
     def look(kind: Kind) -> list[Manifest]:
         api_version, name, _resource = kind
         # Only kinds with a state of their own are read whole; a Secret, for one, is not.
         stateful = (api_version.rpartition("/")[0], name) in PREDICATES
         read = cluster.list if stateful else cluster.list_metadata
-        return list(read(api_version, name, namespace, selector))
+        return list(read(api_version, name, namespace, LABEL_OWNER))
 
     found = _each(_kinds(cluster, namespaced_only=namespace is not None), look)
     return sorted((_managed(item) for item in found), key=lambda item: (item.owner, item.ref))
@@ -101,6 +100,13 @@ def trainings(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:
 
 def others(cluster: Cluster, namespace: str) -> list[str]:
     """What somebody put into NAMESPACE that is neither ours, nor made by a controller, nor Kubernetes' own; and what cannot be seen."""
+    found, unseen = inhabitants(cluster, namespace)
+    foreign = sorted(ref_of(item) for item in found if LABEL_OWNER not in labels_of(item))
+    return [*map(str, foreign), *unseen]
+
+
+def inhabitants(cluster: Cluster, namespace: str) -> tuple[list[Manifest], list[str]]:
+    """Metadata of all that would be missed with NAMESPACE, neither made by a controller nor Kubernetes' own; and what cannot be seen."""
     served = cluster.kinds()
     kinds = [one for one in served if one[2].namespaced and one[1] not in BYPRODUCTS]
     unseen = [f"whatever {name} serves, which does not answer" for name in served.unknown]
@@ -114,19 +120,17 @@ def others(cluster: Cluster, namespace: str) -> list[str]:
 
     found = _each(kinds, look)
     listed = {(group_of(api_version), kind) for api_version, kind, _resource in kinds}
-    return [*(str(ref) for ref in sorted(ref_of(item) for item in found if _foreign(item, listed))), *sorted(unseen)]
+    return [item for item in found if not _comes_by_itself(item, listed)], sorted(unseen)
 
 
-def _foreign(item: Manifest, listed: t.Container[tuple[str, str]]) -> bool:
-    """Whether nobody else speaks for the object.
+def _comes_by_itself(item: Manifest, listed: t.Container[tuple[str, str]]) -> bool:
+    """Whether an object needs no judgement of its own.
 
-    Ours is told by managed(). What has an owner among the kinds that were LISTED goes by that owner: it is judged itself, or gone, and
-    then Kubernetes removes the object. Any other owner, such as one that belongs to no namespace, is somebody's.
+    What has an owner among the kinds that were LISTED goes by that owner: it is judged itself, or gone, and then Kubernetes removes the
+    object. Any other owner, such as one that belongs to no namespace, is somebody's.
     """
-    labels, metadata = labels_of(item), item["metadata"]
-    if labels.get(LABEL_MANAGED_BY) == FIELD_MANAGER and labels.get(LABEL_OWNER):
-        return False
+    metadata = item["metadata"]
     owners = metadata.get("ownerReferences") or []
     if any((group_of(owner.get("apiVersion", "")), owner["kind"]) in listed for owner in owners):
-        return False
-    return (item["kind"], metadata["name"]) not in _OF_KUBERNETES
+        return True
+    return (item["kind"], metadata["name"]) in _OF_KUBERNETES

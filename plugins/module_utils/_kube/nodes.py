@@ -9,15 +9,18 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
-from .errors import InvalidInput, WaitTimeout
+from .errors import Gone, InvalidInput, ServerError, Unreachable, WaitTimeout
 from .objects import Manifest, labels_of
+from .pace import SYSTEM_CLOCK, Clock
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
+
+# What one look may take where no time is left, and the pause after trouble; seconds.
+_LEAST = 1.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,25 +117,35 @@ def wait(
     *,
     timeout: float,
     progress: Callable[[str], None],
-    clock: Callable[[], float] = time.monotonic,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Nodes:
     """Watch the nodes until QUERY is satisfied; WaitTimeout names what was missing last."""
-    deadline = clock() + timeout
-    said = None
+    deadline = clock.monotonic() + timeout
+    said, trouble = None, ""
     while True:
-        nodes, version = read(cluster, query)
-        complaint = nodes.complaint
-        if complaint is None:
-            return nodes
-        if complaint != said:
-            progress(complaint)
-            said = complaint
-        left = deadline - clock()
-        if left <= 0:
+        left = deadline - clock.monotonic()
+        try:
+            nodes, version = read(cluster.within(max(_LEAST, left)), query)
+            complaint = nodes.complaint
+            if complaint is None:
+                return nodes
+            if complaint != said:
+                progress(complaint)
+            said, trouble = complaint, ""
+            left = deadline - clock.monotonic()
+            if left > 0:
+                # Any event is reason enough to look again: nodes report changes only.
+                watch = cluster.watch("v1", "Node", resource_version=version, timeout=left)
+                next((event for event in watch if event.type != "BOOKMARK"), None)
+        except Gone:
+            clock.sleep(_LEAST)
+        except (Unreachable, ServerError) as exc:
+            trouble = exc.message  # it may be restarting, and the deadline bounds our patience
+            clock.sleep(_LEAST)
+        if clock.monotonic() >= deadline:
+            last = " ".join(filter(None, [said, trouble])) or "no nodes were seen yet."
             raise WaitTimeout(
-                f"Gave up after {timeout:.0f} s: {complaint}",
-                last_seen=[complaint],
+                f"Gave up after {timeout:.0f} s: {last}",
+                last_seen=[last],
                 hint="Look at the pods of the driver installer or device plugin on these nodes, and at `kubectl describe node`.",
             )
-        # Any event is reason enough to look again: nodes report changes only.
-        next(iter(cluster.watch("v1", "Node", resource_version=version, timeout=left)), None)

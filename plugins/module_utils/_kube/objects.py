@@ -14,6 +14,8 @@ import datetime as dt
 import hashlib
 import typing as t
 
+from .yaml_scalars import key_text
+
 Manifest = dict[str, t.Any]
 
 FIELD_MANAGER = "muster"
@@ -137,7 +139,7 @@ def plain(value: t.Any) -> t.Any:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
     if isinstance(value, t.Mapping):
-        return {plain(key): plain(item) for key, item in value.items()}
+        return {plain(key) if isinstance(key, str) else _key(key, value): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, dt.date):
@@ -145,3 +147,11 @@ def plain(value: t.Any) -> t.Any:
     if isinstance(value, int):
         return int(value)
     return float(value) if isinstance(value, float) else value
+
+
+def _key(key: t.Any, siblings: t.Mapping[t.Any, t.Any]) -> t.Any:
+    """The text that kubectl makes of a key. One that has none, or would push out another one, stays for validate to tell."""
+    key = plain(key)
+    if key is None or isinstance(key, tuple) or key_text(key) in siblings:
+        return key
+    return key_text(key)

@@ -16,7 +16,7 @@ from .cluster import Cluster
 from .deletion import DEFINITION, was_applied
 from .errors import Forbidden, MusterError, NotFound, ServerError, Unreachable
 from .kinds import NEVER_OURS, Kinds
-from .objects import LABEL_OWNER, Manifest, Ref, Resource, made_for, ref_of
+from .objects import LABEL_OWNER, Manifest, Resource, group_of, made_for, ref_of
 from .order import BUILT_IN_GROUPS
 from .pool import do_all
 
@@ -65,14 +65,15 @@ def _listed(
 ) -> tuple[list[Manifest], list[str]]:
     api_version, kind, resource = found
     selector = f"{LABEL_OWNER}={owner}"
-    within = None if Ref(api_version, kind, "").group in BUILT_IN_GROUPS else _UNLISTED
+    built_in = group_of(api_version) in BUILT_IN_GROUPS
     try:
-        return cluster.list_metadata(api_version, kind, None, selector, within=within), []
+        asked = cluster if built_in else cluster.within(_UNLISTED)
+        return asked.list_metadata(api_version, kind, None, selector), []
     except Forbidden as exc:
         if not resource.namespaced:
             return [], [f"Objects of kind {kind} are left out: {exc.message}"]
     except (NotFound, ServerError, Unreachable) as exc:
-        if within is None:
+        if built_in:
             raise
         return [], [f"Objects of kind {kind} are left out: {exc.message}"]
     items: list[Manifest] = []

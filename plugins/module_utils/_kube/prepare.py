@@ -59,7 +59,7 @@ def prepared(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str
     metadata = {key: value for key, value in wanted["metadata"].items() if key not in _SERVER_METADATA}
     wanted["metadata"] = metadata
     if namespaced:
-        metadata.setdefault("namespace", namespace)
+        metadata["namespace"] = metadata.get("namespace") or namespace
     else:
         metadata.pop("namespace", None)
     # Who manages an object is said by whoever wrote it; LABEL_OWNER is how we find what is ours.
@@ -101,6 +101,7 @@ def _public(value: t.Any) -> t.Any:
 def _encode(secret: Manifest) -> None:
     """``stringData`` is write-only and would never be found again; ``data`` is what the server makes of it."""
     plain = secret.pop("stringData", None) or {}
-    encoded = {key: base64.b64encode(str(revealed(value)).encode()).decode() for key, value in plain.items()}
+    texts = {key: "" if value is None else revealed(value) for key, value in plain.items()}  # as the server reads null
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in texts.items()}
     if encoded or secret.get("data") is not None:
         secret["data"] = {**(secret.get("data") or {}), **encoded}

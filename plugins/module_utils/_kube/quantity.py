@@ -16,6 +16,9 @@ import decimal
 import re
 import typing as t
 
+from .objects import Manifest, group_of
+from .order import BUILT_IN_GROUPS
+
 _QUANTITY = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?")
 _BINARY = {f"{letter}i": decimal.Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)}
 _DECIMAL = {
@@ -24,10 +27,10 @@ _DECIMAL = {
 }
 _CONTEXT = decimal.Context(prec=60)
 
-QUANTITY_MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead")
-"""Fields of the Kubernetes API whose values are quantities by resource name."""
-QUANTITY_FIELDS = ("sizeLimit",)
-"""Fields of the Kubernetes API that are one quantity."""
+_MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "emptyDir")
+"""Fields of Kubernetes' own kinds whose values are quantities by name (of emptyDir, those that look like one)."""
+_PARTS = ("spec", "template")
+"""Where the kinds have them. What has such a name in labels or in the data of a ConfigMap is text."""
 
 
 def parse(value: str | int | float) -> decimal.Decimal:
@@ -56,32 +59,44 @@ def canonical(value: t.Any) -> t.Any:
     return format(number.normalize(_CONTEXT), "f")
 
 
-def quantities(value: t.Any, path: str = "") -> t.Iterator[tuple[str, t.Any]]:
-    """Every (path, value) in a manifest where the Kubernetes API has a quantity."""
+def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
+    """Every (path, value) in an object where the Kubernetes API has a quantity."""
+    for part in _parts(manifest):
+        yield from _below(manifest[part], part)
+
+
+def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            below = f"{path}.{key}" if path else str(key)
-            if key in QUANTITY_MAPS and isinstance(item, dict):
-                yield from ((f"{below}.{name}", amount) for name, amount in item.items())
-            elif key in QUANTITY_FIELDS:
-                yield below, item
+            if key in _MAPS and isinstance(item, dict):
+                yield from ((f"{path}.{key}.{name}", amount) for name, amount in item.items())
             else:
-                yield from quantities(item, below)
+                yield from _below(item, f"{path}.{key}")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from quantities(item, f"{path}[{index}]")
+            yield from _below(item, f"{path}[{index}]")
 
 
-def with_canonical_quantities(value: t.Any) -> t.Any:
+def with_canonical_quantities(manifest: Manifest) -> Manifest:
     """A copy in which equal quantities are written equally."""
+    return {**manifest, **{part: _with_canonical(manifest[part]) for part in _parts(manifest)}}
+
+
+def _with_canonical(value: t.Any) -> t.Any:
     if isinstance(value, dict):
         return {key: _canonical_field(key, item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [with_canonical_quantities(item) for item in value]
-    return value
+    return [_with_canonical(item) for item in value] if isinstance(value, list) else value
 
 
 def _canonical_field(key: str, item: t.Any) -> t.Any:
-    if key in QUANTITY_MAPS and isinstance(item, dict):
+    if key in _MAPS and isinstance(item, dict):
         return {name: canonical(amount) for name, amount in item.items()}
-    return canonical(item) if key in QUANTITY_FIELDS else with_canonical_quantities(item)
+    return _with_canonical(item)
+
+
+def _parts(manifest: Manifest) -> list[str]:
+    """None of a custom resource, nor of a definition of one: to them, limits and 1.10 can mean anything."""
+    group, kind = group_of(str(manifest.get("apiVersion"))), manifest.get("kind")
+    if group not in BUILT_IN_GROUPS or kind == "CustomResourceDefinition":
+        return []
+    return [part for part in _PARTS if part in manifest]

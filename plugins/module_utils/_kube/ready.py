@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import typing as t
 
 from .objects import Manifest, group_of
@@ -38,11 +39,50 @@ def gone(manifest: Manifest | None) -> State:
     """The predicate of deleting."""
     if manifest is None:
         return READY
-    metadata = manifest["metadata"]
-    if not metadata.get("deletionTimestamp"):
+    if not manifest["metadata"].get("deletionTimestamp"):
         return State(False, "is not being deleted yet")
-    finalizers = metadata.get("finalizers") or []
-    return State(False, f"waits for its finalizers {', '.join(finalizers)}" if finalizers else "is being deleted")
+    finalizers = [*(manifest["metadata"].get("finalizers") or []), *_of_namespace(manifest)]
+    waits = f" and waits for its finalizers {', '.join(finalizers)}" if finalizers else ""
+    return State(False, "; ".join([f"is being deleted since {_asked(manifest)}{waits}", *_remains(manifest)]))
+
+
+def _asked(manifest: Manifest) -> str:
+    """When deletion was asked for. deletionTimestamp is when the grace period ends, which for a pod may be still to come."""
+    metadata = manifest["metadata"]
+    grace = metadata.get("deletionGracePeriodSeconds") or 0
+    try:
+        ends = dt.datetime.fromisoformat(metadata["deletionTimestamp"])
+    except ValueError:
+        return str(metadata["deletionTimestamp"])
+    return (ends - dt.timedelta(seconds=grace)).isoformat().replace("+00:00", "Z")
+
+
+def _of_namespace(manifest: Manifest) -> list[str]:
+    """A namespace's own finalizers. ``kubernetes`` is there until all it holds is gone, which its conditions say better."""
+    if manifest.get("kind") != "Namespace":
+        return []
+    return [entry for entry in (manifest.get("spec") or {}).get("finalizers") or [] if entry != "kubernetes"]
+
+
+def _remains(manifest: Manifest) -> list[str]:
+    """What is in the way of deleting a namespace: of its conditions, those that are true are the bad ones."""
+    if manifest.get("kind") != "Namespace":
+        return []
+    conditions = _status(manifest).get("conditions") or []
+    return [
+        f"{row['type']}: {row.get('message') or row.get('reason')}" for row in conditions if row.get("status") == "True"
+    ]
+
+
+def made_again(manifest: Manifest) -> str:
+    """The object took the name of one that was deleted: half a sentence with who made it, and for whom."""
+    metadata = manifest["metadata"]
+    entries = [entry for entry in metadata.get("managedFields") or [] if not entry.get("subresource")]
+    first: Manifest = min(entries, key=lambda entry: str(entry.get("time")), default={})
+    owner = next((row for row in metadata.get("ownerReferences") or [] if row.get("controller")), None)
+    by = f" by {first['manager']}" if first.get("manager") else ""
+    wanted = f" for {owner['kind']} {owner['name']}" if owner else ""
+    return f"was deleted and made again{by}{wanted}"
 
 
 def _status(manifest: Manifest) -> Manifest:
@@ -83,14 +123,34 @@ def deployment(manifest: Manifest | None) -> State:
     progressing = _condition(manifest, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
         # No failure yet: what held it up may just have been repaired, and the condition only tells of the past.
-        return State(False, _why(progressing))
+        return State(False, f"{_why(progressing)}{_refused(manifest)}")
     updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
+    refused = _refused(manifest)
     if updated < wanted:
-        return State(False, f"{updated} of {wanted} updated")
+        return State(False, f"{updated} of {wanted} updated{refused}")
     if status.get("replicas", 0) > updated:
-        return State(False, f"{status['replicas'] - updated} old replicas are still there")
+        return State(False, f"{status['replicas'] - updated} old replicas are still there{refused}")
     # replicas: 0 is ready with nothing running
-    return READY if available >= wanted else State(False, f"{available} of {wanted} available")
+    return READY if available >= wanted else State(False, f"{available} of {wanted} available{refused}")
+
+
+def _refused(manifest: Manifest) -> str:
+    """Why pods could not be made. Deployment and ReplicaSet have a condition for it; of the others only events tell."""
+    failure = _condition(manifest, "ReplicaFailure")
+    return f"; {_why(failure)}" if failure.get("status") == "True" else ""
+
+
+def replica_set(manifest: Manifest | None) -> State:
+    if manifest is None:
+        return State(False, "does not exist")
+    early = _unobserved(manifest)
+    if early:
+        return early
+    wanted, status = manifest["spec"].get("replicas", 1), _status(manifest)
+    available = status.get("availableReplicas", 0)
+    if status.get("replicas", 0) > wanted:
+        return State(False, f"{status['replicas'] - wanted} replicas too many are still there")
+    return READY if available >= wanted else State(False, f"{available} of {wanted} available{_refused(manifest)}")
 
 
 def stateful_set(manifest: Manifest | None) -> State:
@@ -213,7 +273,7 @@ def namespace(manifest: Manifest | None) -> State:
     if manifest is None:
         return State(False, "does not exist")
     phase = _status(manifest).get("phase", "Active")
-    return READY if phase == "Active" else State(False, f"is {phase}")
+    return READY if phase == "Active" else State(False, "; ".join([f"is {phase}", *_remains(manifest)]))
 
 
 def service(manifest: Manifest | None) -> State:
@@ -251,10 +311,12 @@ PREDICATES: dict[tuple[str, str], Predicate] = {
     ("", "Namespace"): namespace,
     ("", "PersistentVolumeClaim"): claim,
     ("", "Pod"): pod,
+    ("", "ReplicationController"): replica_set,
     ("", "Service"): service,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): definition,
     ("apps", "DaemonSet"): daemon_set,
     ("apps", "Deployment"): deployment,
+    ("apps", "ReplicaSet"): replica_set,
     ("apps", "StatefulSet"): stateful_set,
     ("batch", "CronJob"): exists,
     ("batch", "Job"): job,

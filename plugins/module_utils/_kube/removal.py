@@ -14,6 +14,7 @@ import functools
 import typing as t
 
 from .._core.deletion import why_kept
+from . import reasons
 from .cluster import Cluster
 from .deletion import Judge, Mark
 from .errors import Forbidden, MusterError
@@ -42,7 +43,7 @@ class Deletion:
     option: str
     data: bool
     parallel: int = PARALLEL
-    wait_gone: t.Callable[..., t.Any] | None = None
+    wait_gone: t.Callable[[dict[Ref, Manifest | None]], None] | None = None
 
     def remove(self, live: t.Mapping[Ref, Manifest], wanted: t.Container[str] = frozenset()) -> Report:
         """Delete these, last wave first, except what must stay; ``wanted`` are the uids of what stays in any case."""
@@ -51,8 +52,10 @@ class Deletion:
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(judge, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes
-            raise_all(failures, report.result(diff=False))
-            going = [change.ref for change in changes if change.action != "kept"]
+            raise_all(reasons.explained(self.cluster, failures), report.result(diff=False))
+            going: dict[Ref, Manifest | None] = {
+                change.ref: live[change.ref] for change in changes if change.action != "kept"
+            }
             if self.wait_gone and going:
                 _wait_gone(self.wait_gone, going, report)
         if report.kept:
@@ -108,10 +111,16 @@ def delete_objects(
     What is not there is no error, and no request. What must stay is reported as kept, with the reason.
     """
     mark = Mark(mark) if isinstance(mark, str) else mark
-    wait_gone = functools.partial(
-        wait_until, cluster, timeout=wait_timeout, goal="gone", on_progress=on_progress, clock=clock
-    ) if wait and not check else None  # fmt: skip
-    deletion = Deletion(cluster, mark, check, "delete_data", delete_data, parallel, wait_gone)
+    deadline = clock.monotonic() + wait_timeout
+
+    def wait_gone(going: dict[Ref, Manifest | None]) -> None:
+        left = max(1.0, deadline - clock.monotonic())  # all waves together have the time of one wait
+        wait_until(cluster, list(going), timeout=left, predicates={ref.kind: gone for ref in going}, known=going,
+                   goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
+
+    deletion = Deletion(
+        cluster, mark, check, "delete_data", delete_data, parallel, wait_gone if wait and not check else None
+    )
     home = namespace or cluster.namespace
     if what is not None:
         return _delete_named(deletion, what, home)
@@ -179,9 +188,11 @@ def _placed(cluster: Cluster, ref: Ref, namespace: str) -> Ref:
     return ref if ref.namespace else dataclasses.replace(ref, namespace=namespace)
 
 
-def _wait_gone(wait_gone: t.Callable[..., t.Any], refs: list[Ref], report: Report) -> None:
+def _wait_gone(
+    wait_gone: t.Callable[[dict[Ref, Manifest | None]], None], going: dict[Ref, Manifest | None], report: Report
+) -> None:
     try:
-        wait_gone(refs, predicates={ref.kind: gone for ref in refs})
+        wait_gone(going)
     except MusterError as exc:
         exc.details = {**report.result(diff=False), **exc.details}
         raise

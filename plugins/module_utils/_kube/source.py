@@ -9,7 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
-import functools
+import codecs
 import glob
 import hashlib
 import hmac
@@ -20,53 +20,19 @@ import urllib.request
 
 from .errors import InvalidInput
 from .objects import plain
+from .yaml_reader import Unreadable, read
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _TIMEOUT = 60.0
-_STRING, _MAPPING, _SEQUENCE = (f"tag:yaml.org,2002:{name}" for name in ("str", "map", "seq"))
 
 
 def documents(text: str, source: str) -> list[t.Any]:
-    """All YAML (or JSON) documents of a text; an error names the line."""
-    import yaml
-
+    """All YAML (or JSON) documents of a text, with kubectl's values; an error names the line."""
     try:
-        return list(yaml.load_all(plain(text), Loader=_loader()))
-    except yaml.YAMLError as exc:
-        mark = getattr(exc, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise InvalidInput(
-            f"{source}{where}: not YAML ({getattr(exc, 'problem', None) or exc}).", hint="Nothing was changed."
-        ) from exc
-
-
-@functools.cache
-def _loader() -> t.Any:
-    """A safe loader that makes JSON's own types: libyaml where it is there (ten times faster), and a short way for what is common."""
-    import yaml
-
-    resolver = yaml.resolver.Resolver()
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        # Which type a plain value has is asked for every node, and manifests say the same words over and over.
-        resolve = staticmethod(functools.lru_cache(4096)(resolver.resolve))
-
-        def construct_document(self, node: t.Any) -> t.Any:
-            return self._made(node)
-
-        def _made(self, node: t.Any) -> t.Any:
-            if node.tag == _STRING and isinstance(node, yaml.ScalarNode):
-                return node.value
-            if node.tag == _MAPPING and isinstance(node, yaml.MappingNode):
-                if any(key.tag != _STRING for key, _value in node.value):
-                    self.flatten_mapping(node)  # merge keys
-                    self.construct_mapping(node)  # says what cannot be a key
-                return {self._made(key): self._made(value) for key, value in node.value}
-            if node.tag == _SEQUENCE and isinstance(node, yaml.SequenceNode):
-                return [self._made(item) for item in node.value]
-            return plain(self.construct_object(node, deep=True))
-
-    return Loader
+        return read(plain(text))
+    except Unreadable as exc:
+        where = f", line {exc.line}" if exc.line else ""
+        raise InvalidInput(f"{source}{where}: {exc}.", hint="Nothing was changed.") from exc
 
 
 def from_definition(definition: t.Any, source: str = "definition") -> list[t.Any]:
@@ -98,9 +64,14 @@ def from_path(src: str) -> list[t.Any]:
 
 def _read(path: pathlib.Path) -> str:
     try:
-        return path.read_text()
+        return _decoded(path.read_bytes())
     except (OSError, UnicodeDecodeError) as exc:
         raise InvalidInput(f"src {path} cannot be read: {exc}.") from exc
+
+
+def _decoded(body: bytes) -> str:
+    """UTF-8 whatever the locale says, and the UTF-16 that some editors write."""
+    return body.decode("utf-16" if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig")
 
 
 def from_url(url: str, sha256: str) -> list[t.Any]:
@@ -115,4 +86,7 @@ def from_url(url: str, sha256: str) -> list[t.Any]:
     if not hmac.compare_digest(found, sha256.lower().removeprefix("sha256:")):
         raise InvalidInput(f"url {url} has sha256 {found}, not the {sha256} that was expected.",
                            hint="Look at what changed before you take the new digest. Nothing was changed.")  # fmt: skip
-    return from_definition(body.decode(), url)
+    try:
+        return from_definition(_decoded(body), url)
+    except UnicodeDecodeError as exc:
+        raise InvalidInput(f"url {url} is not text: {exc}.", hint="Nothing was changed.") from exc

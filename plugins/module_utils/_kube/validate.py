@@ -10,20 +10,24 @@ Private to the collection.
 from __future__ import annotations
 
 import collections
+import math
 import re
 import typing as t
 
 from .._core.sensitive import revealed
 from . import quantity, redact
 from .errors import InvalidInput
-from .objects import Manifest, ref_of
+from .objects import Manifest, group_of, ref_of
+from .order import BUILT_IN_GROUPS
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_API_VERSION = re.compile(r"([a-z0-9][-a-z0-9.]*/)?v[0-9]+((alpha|beta)[0-9]+)?")
+_API_VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?|[a-z0-9][-a-z0-9.]*/[a-z]([-a-z0-9]*[a-z0-9])?")
 _LABEL_NAMED = ("Namespace", "Service")
+# system:node:a is a role, example.com:signer:a a trust bundle, 2001:db8::1 an IPAddress; an aggregated API has its own rules.
+_FREELY_NAMED = ("rbac.authorization.k8s.io", "certificates.k8s.io")
 _NUMBER_FIRST = re.compile(r"\s*[+-]?[0-9.]")
 
 
@@ -73,7 +77,7 @@ def problems_of(manifest: t.Any) -> list[str]:
     """Everything that is wrong with one object, empty where nothing is."""
     if not isinstance(manifest, dict):
         return [f"is not a mapping but {type(manifest).__name__}"]
-    found = [*_identity(manifest), *_maps(manifest), *_quantities(manifest), *_containers(manifest, "")]
+    found = [*_identity(manifest), *_maps(manifest), *_quantities(manifest), *_values(manifest, "")]
     return found or list(redact.problems(manifest))
 
 
@@ -101,17 +105,20 @@ def _identity(manifest: Manifest) -> t.Iterator[str]:
         return
     if metadata.get("generateName") and not metadata.get("name"):
         yield "metadata.generateName makes a new object at every run; give metadata.name"
-    elif not isinstance(metadata.get("name"), str) or not metadata["name"]:
+    elif metadata.get("name") in (None, ""):
         yield "metadata.name is missing"
+    elif not isinstance(metadata["name"], str):
+        yield f"metadata.name is not a string but {type(metadata['name']).__name__}; put it in quotes"
     else:
         yield from _name(metadata["name"], str(kind), str(api_version))
     namespace = metadata.get("namespace")
-    if namespace is not None and (not isinstance(namespace, str) or not _LABEL.fullmatch(namespace)):
+    if namespace not in (None, "") and (not isinstance(namespace, str) or not _LABEL.fullmatch(namespace)):
         yield f"metadata.namespace {namespace!r} is not a DNS label (lower case letters, digits and '-', at most 63)"
 
 
 def _name(name: str, kind: str, api_version: str) -> t.Iterator[str]:
-    if api_version.startswith("rbac.authorization.k8s.io/"):
+    group = group_of(api_version)
+    if group not in BUILT_IN_GROUPS or group in _FREELY_NAMED or kind == "IPAddress":
         if "/" in name or "%" in name or name in (".", ".."):
             yield f"metadata.name {name!r} must not contain '/' or '%'"
     elif kind in _LABEL_NAMED:
@@ -139,7 +146,11 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
             yield f"{path} is not a mapping"
             continue
         for key, item in value.items():
-            if not isinstance(revealed(item), str) and not (item is None and path != "metadata.labels"):
+            if (
+                item is None and path == "stringData"
+            ):  # the server would store an empty one, and an empty password opens doors
+                yield f"{path}.{key} is null; give it a value, '' for an empty one"
+            elif not isinstance(revealed(item), str) and not (item is None and path != "metadata.labels"):
                 yield f"{path}.{key} is not a string but {type(item).__name__}; put it in quotes"
             elif path == "metadata.labels" and not _LABEL_VALUE.fullmatch(str(item)):
                 yield f"{path}.{key}: {item!r} is not a label value (letters, digits, '-', '_' and '.', at most 63)"
@@ -147,7 +158,7 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
 
 def _quantities(manifest: Manifest) -> t.Iterator[str]:
     for path, value in quantity.quantities(manifest):
-        # A field of some custom resource may only share the name, so what does not begin like a number is left to the server.
+        # emptyDir has other fields, too.
         if isinstance(value, str) and _NUMBER_FIRST.match(value):
             try:
                 quantity.parse(value)
@@ -155,18 +166,22 @@ def _quantities(manifest: Manifest) -> t.Iterator[str]:
                 yield f"{path}: {exc}"
 
 
-def _containers(value: t.Any, path: str) -> t.Iterator[str]:
-    """Environment values, wherever a pod is described."""
+def _values(value: t.Any, path: str) -> t.Iterator[str]:
+    """What JSON cannot carry, and environment values, wherever a pod is described."""
     if isinstance(value, dict):
         for key, item in value.items():
             below = f"{path}.{key}" if path else str(key)
+            if not isinstance(key, str):
+                problem = "null" if key is None else f"{key!r} beside the same as text"
+                yield f"{path or 'the object'} has the key {problem}; give it a name in quotes"
             if key in ("containers", "initContainers") and isinstance(item, list):
                 yield from _environment(item, below)
-            else:
-                yield from _containers(item, below)
+            yield from _values(item, below)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _containers(item, f"{path}[{index}]")
+            yield from _values(item, f"{path}[{index}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield f"{path} is {value}, which JSON has no number for; put it in quotes"
 
 
 def _environment(containers: list[t.Any], path: str) -> t.Iterator[str]:

@@ -11,24 +11,32 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
 import threading
 import typing as t
 
+from . import reasons
 from .cluster import Cluster
-from .errors import Failed, Gone, MusterError, ServerError, Unreachable, WaitTimeout
+from .errors import Failed, Forbidden, Gone, MusterError, ServerError, Unreachable, WaitTimeout
 from .objects import Manifest, Ref
 from .pace import SYSTEM_CLOCK, Clock
-from .pool import OnProgress, Progress
-from .ready import Predicate, State, pod, state_of
+from .pool import PARALLEL, OnProgress, Progress, do_all
+from .ready import Predicate, State, gone, made_again, state_of
 
 Predicates = t.Mapping[str, Predicate]
 """Readiness by kind, where a caller knows better than ready.py."""
 
 _CHUNK = 10.0
 """Seconds of one watch: the longest time that a finished wait hangs on for a group that stays silent."""
-_REASONS_TOLD = 3
-_REASONS_WITHIN = 5.0
-"""Seconds to ask for the reasons of pods, once time is up."""
+_AGAIN = 1.0
+"""Seconds until a server is asked again that failed, or that knows no history."""
+_EXPLAINED = 20
+"""Objects whose reasons are looked for once time is up; beyond that the message is too long to be read anyway."""
+_REASONS_WITHIN = 2.0
+"""Seconds for all that is asked for once time is up."""
+_REFUSED_PODS = ("DaemonSet", "Job", "PyTorchJob", "ReplicaSet", "ReplicationController", "StatefulSet")
+"""Kinds of which only events tell, while all goes on, that their pods are refused."""
+_CLAIM = "PersistentVolumeClaim"
 _UNSEEN = State(False, "was not seen yet")
 
 
@@ -39,9 +47,12 @@ class _Tracker:
         self._cluster = cluster
         self._predicates = predicates
         self._lock = threading.Lock()
-        self._binding: dict[str, bool] = {}
+        self._binding: dict[str, bool | Forbidden] = {}
+        self._uids: dict[Ref, str] = {}
         self.states: dict[Ref, State] = dict.fromkeys(refs, _UNSEEN)
         self.objects: dict[Ref, Manifest | None] = {}
+        self.refused: dict[Ref, str] = {}
+        """Why the pods of an object cannot be made, as far as it was asked for."""
         self.trouble: MusterError | None = None
         """What the API server failed with last, None where it answers."""
         self.broken = False
@@ -53,10 +64,28 @@ class _Tracker:
             return
         predicate = self._predicates.get(ref.kind)
         state = predicate(manifest) if predicate else state_of(manifest, ref.kind, ref.api_version)
-        if not state.ready and manifest and ref.kind == "PersistentVolumeClaim" and self._binds_late(manifest):
-            state = State(True, "is bound with its first pod")
+        if manifest and not state.ready:
+            if predicate is gone:
+                state = self._still_there(ref, manifest, state)
+            elif ref.kind == _CLAIM and not predicate:
+                state = self._unbound(manifest, state)
         with self._lock:
             self.states[ref], self.objects[ref] = state, manifest
+
+    def look_closer(self, group: t.Iterable[Ref]) -> None:
+        """Learn what no change of an object tells: that a claim waits for its pod, that the pods of a workload are refused."""
+        asked = False
+        for ref in self.pending(group):
+            manifest = self.objects.get(ref)
+            if manifest is None or manifest["metadata"].get("deletionTimestamp"):
+                continue
+            if ref.kind == _CLAIM:
+                self.see(ref, manifest)
+            elif ref.kind in _REFUSED_PODS and not asked:
+                asked = True  # the first speaks for the others, or many would cost a request each
+                said = reasons.refused(self._cluster, manifest)
+                with self._lock:
+                    self.refused[ref] = said
 
     def pending(self, refs: t.Iterable[Ref] | None = None) -> list[Ref]:
         with self._lock:
@@ -72,17 +101,35 @@ class _Tracker:
         """Whether the outcome is known already."""
         return self.broken or bool(self.failed)
 
-    def _binds_late(self, claim: Manifest) -> bool:
-        """Whether the claim's class waits for a first consumer, so that waiting for the volume would be for ever."""
-        if (claim.get("status") or {}).get("phase", "Pending") != "Pending":
-            return False
+    def _still_there(self, ref: Ref, manifest: Manifest, state: State) -> State:
+        """Of an object that is to go: whether it went, and another one has come by its name."""
+        metadata = manifest["metadata"]
+        with self._lock:
+            first = self._uids.setdefault(ref, metadata.get("uid", ""))
+        if metadata.get("uid", "") == first or metadata.get("deletionTimestamp"):
+            return state
+        return State(False, made_again(manifest))
+
+    def _unbound(self, claim: Manifest, state: State) -> State:
+        """Of a claim that is not bound: whether its class waits for a first consumer, so that we would wait for ever."""
         name = (claim.get("spec") or {}).get("storageClassName")
-        if not name:
-            return False
+        if not name or (claim.get("status") or {}).get("phase", "Pending") != "Pending":
+            return state
         if name not in self._binding:
-            found = self._cluster.get(Ref("storage.k8s.io/v1", "StorageClass", name)) or {}
-            self._binding[name] = found.get("volumeBindingMode") == "WaitForFirstConsumer"
-        return self._binding[name]
+            try:
+                found = self._cluster.get(Ref("storage.k8s.io/v1", "StorageClass", name))
+            except Forbidden as exc:
+                self._binding[name] = exc
+            else:
+                if found is None:  # it may come yet, and volumes may name a class that is no object
+                    return State(False, f"{state.reason}: there is no StorageClass {name}")
+                self._binding[name] = found.get("volumeBindingMode") == "WaitForFirstConsumer"
+        late = self._binding[name]
+        if late is True or (isinstance(late, Forbidden) and reasons.waits_for_consumer(self._cluster, claim)):
+            return State(True, "is bound with its first pod")
+        if isinstance(late, Forbidden):
+            return State(False, f"{state.reason} (when StorageClass {name} binds could not be read: {late.message})")
+        return state
 
 
 def wait_until(
@@ -100,7 +147,8 @@ def wait_until(
     """Return the objects once each is ready; WaitTimeout or Failed otherwise. What ``known`` shows ready costs no request."""
     tracker = _Tracker(cluster, refs, predicates or {})
     for ref, manifest in (known or {}).items():
-        tracker.see(ref, manifest)
+        with contextlib.suppress(Unreachable, ServerError):  # it is looked at again
+            tracker.see(ref, manifest)
     progress = Progress(on_progress, clock)
     deadline = clock.monotonic() + timeout
 
@@ -144,7 +192,7 @@ def _follow(
         try:
             left = deadline - clock.monotonic()
             if version is None:
-                version = _look(cluster, tracker, group, selector, within=max(1.0, left))
+                version = _look(cluster.within(max(1.0, left)), tracker, group, selector)
                 tracker.trouble = None
                 continue
             chunk = max(1.0, min(_CHUNK, left))
@@ -159,21 +207,24 @@ def _follow(
                 changed()
                 if not tracker.pending(group) or tracker.over:
                     return
+            tracker.look_closer(group)
+            changed()  # also what is as it was: nobody may have been told yet
         except Gone:
             version = None  # the history before this is gone from the server: read again
+            clock.sleep(_AGAIN)
         except (Unreachable, ServerError) as exc:
             version, tracker.trouble = None, exc  # it may be restarting, and the deadline bounds our patience
-            clock.sleep(1.0)
+            clock.sleep(_AGAIN)
 
 
-def _look(cluster: Cluster, tracker: _Tracker, group: list[Ref], selector: str | None, *, within: float) -> str:
+def _look(cluster: Cluster, tracker: _Tracker, group: list[Ref], selector: str | None) -> str:
     """Read the present state; the version from which to watch."""
     first = group[0]
     if len(group) == 1:
-        found = cluster.get(first, within=within)
+        found = cluster.get(first)
         tracker.see(first, found)
         return str(found["metadata"]["resourceVersion"]) if found else ""
-    listing = cluster.list(first.api_version, first.kind, first.namespace, selector, within=within)
+    listing = cluster.list(first.api_version, first.kind, first.namespace, selector)
     by_name = {item["metadata"]["name"]: item for item in listing}
     for ref in group:
         tracker.see(ref, by_name.get(ref.name))
@@ -182,52 +233,36 @@ def _look(cluster: Cluster, tracker: _Tracker, group: list[Ref], selector: str |
 
 def _told(tracker: _Tracker, goal: str) -> str:
     pending, total = tracker.pending(), len(tracker.states)
-    first = f"; {pending[0]} {tracker.states[pending[0]].reason}" if pending else ""
-    return f"{total - len(pending)} of {total} {goal}{first}"
+    done = f"{total - len(pending)} of {total} {goal}"
+    if not pending:
+        return done
+    worst = next((ref for ref in pending if tracker.refused.get(ref)), pending[0])
+    said = [tracker.states[worst].reason, tracker.refused.get(worst, "")]
+    return f"{done}; {worst} {'; '.join(filter(None, said))}"
 
 
-def last_seen(cluster: Cluster, ref: Ref, state: State, manifest: Manifest | None) -> str:
-    """Why an object is not ready, with the reasons of its pods where it has some."""
-    return "; ".join([f"{ref}: {state.reason}", *_pods_of(cluster, manifest)])
+def _explained(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, ask: bool = True) -> list[str]:
+    """Each object with all that can be found out in a moment, where anybody is there to be asked."""
+    most = _EXPLAINED if ask else 0
+    bounded = cluster.within(_REASONS_WITHIN)
 
+    def explain(ref: Ref) -> str:
+        return reasons.last_seen(bounded, ref, tracker.states[ref], tracker.objects.get(ref))
 
-def _pods_of(cluster: Cluster, manifest: Manifest | None) -> list[str]:
-    selector = ((manifest or {}).get("spec") or {}).get("selector")
-    labels = selector.get("matchLabels") if isinstance(selector, dict) else None
-    if manifest is None or not labels or manifest["kind"] == "Service":
-        return []
-    try:
-        wanted = ",".join(f"{key}={value}" for key, value in labels.items())
-        pods = cluster.list("v1", "Pod", manifest["metadata"].get("namespace"), wanted, within=_REASONS_WITHIN)
-    except MusterError:
-        return []  # a reason that cannot be read must not hide the one that was
-    by_reason: dict[str, list[str]] = {}
-    for item in pods:
-        state = pod(item)
-        if not state.ready:
-            by_reason.setdefault(state.reason.rstrip("."), []).append(item["metadata"]["name"])
-    told = [f"pod {names[0]}{_and_more(names)} {reason}" for reason, names in by_reason.items()]
-    rest = [f"{len(told) - _REASONS_TOLD} more reasons"] if len(told) > _REASONS_TOLD else []
-    return [*told[:_REASONS_TOLD], *rest]
-
-
-def _and_more(names: list[str]) -> str:
-    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+    known = [f"{ref}: {tracker.states[ref].reason}" for ref in refs[most:]]
+    return do_all(explain, refs[:most], parallel=PARALLEL) + known
 
 
 def _failed(cluster: Cluster, tracker: _Tracker) -> Failed:
-    told = [last_seen(cluster, ref, tracker.states[ref], tracker.objects.get(ref)) for ref in tracker.failed]
+    told = _explained(cluster, tracker, tracker.failed)
     return Failed("Will not get ready: " + ". ".join(told) + ".", ref=tracker.failed[0], details={"last_seen": told})
 
 
 def _timed_out(cluster: Cluster, tracker: _Tracker, goal: str, timeout: float) -> WaitTimeout:
     pending, trouble = tracker.pending(), tracker.trouble
-    if trouble:  # nobody is there to be asked for the reasons
-        told = [f"{ref}: {tracker.states[ref].reason}" for ref in pending]
-    else:
-        told = [last_seen(cluster, ref, tracker.states[ref], tracker.objects.get(ref)) for ref in pending]
+    told = _explained(cluster, tracker, pending, ask=trouble is None)
     lately = f" {trouble.message}" if trouble else ""
     return WaitTimeout(
-        f"{len(pending)} of {len(tracker.states)} objects not {goal} after {timeout:g} s. {'. '.join(told)}.{lately}",
+        f"{len(pending)} of {len(tracker.states)} objects not {goal} after {round(timeout, 1):g} s. {'. '.join(told)}.{lately}",
         last_seen=told, ref=pending[0],
     )  # fmt: skip

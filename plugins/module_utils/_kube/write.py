@@ -182,6 +182,7 @@ class Writer:
             [step.ref],
             timeout=_GONE_TIMEOUT,
             predicates={step.ref.kind: gone},
+            known={step.ref: live},
             goal="gone",
             clock=self.clock,
         )

@@ -33,6 +33,7 @@ from .meta import (
     fingerprint,
     quantity,
 )
+from .network_policy import Flow, labelled, network_policy
 from .pods import RESTRICTED_CONTAINER, PodSettings, field_env, merge_env, pod_template
 from .storage import Storage, storage_claim
 
@@ -79,6 +80,8 @@ class ElasticJob:
     ttl_seconds_after_finished: int | None = None
     active_deadline_seconds: int | None = None
     overrides: Mapping[str, t.Any] | None = None
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
     @property
     def selector(self) -> dict[str, str]:
@@ -102,6 +105,11 @@ class ElasticJob:
         return f"{self.name}-elastic-files"
 
     @property
+    def policy_name(self) -> str:
+        """NetworkPolicy of its pods."""
+        return f"{self.name}-elastic"
+
+    @property
     def endpoint(self) -> str:
         """Where the pods meet: with c10d the name of pod 0, whatever node it runs on."""
         return self.rdzv_endpoint or f"{self.name}-0.{self.name}.{self.namespace}.svc:{C10D_PORT}"
@@ -117,7 +125,8 @@ class ElasticJob:
     def spec_parts(self) -> dict[str, str]:
         """A hash per option that says something, without replicas, which may change while it runs."""
         spec = dataclasses.asdict(self)
-        del spec["replicas"]
+        # Who may connect is not what is trained.
+        del spec["replicas"], spec["network_policy"], spec["network_policy_from"]
         if self.backend == "native":
             del spec["backend"]  # which jobs of earlier versions do not name
         pod = spec.pop("pod")
@@ -215,7 +224,7 @@ def around(job: ElasticJob) -> list[Manifest]:
     config = _config_map(job, job.config_name, _launcher())
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.spec_parts, sort_keys=True)}
     files = [_config_map(job, job.files_name, job.files)] if job.files else []
-    return [config, *files, *storage_claim(job), _service(job)]
+    return [config, *files, *storage_claim(job), _service(job), *_ingress(job)]
 
 
 def metadata(job: ElasticJob, name: str) -> Manifest:
@@ -240,6 +249,14 @@ def _service(job: ElasticJob) -> Manifest:
         "ports": [{"name": "c10d", "port": C10D_PORT, "targetPort": C10D_PORT, "protocol": "TCP"}],
     }
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(job, job.name), "spec": spec}
+
+
+def _ingress(job: ElasticJob) -> list[Manifest]:
+    """Who may connect, where somebody cares: the job's own pods, on every port, because the processes of torch choose theirs."""
+    if not job.network_policy:
+        return []
+    flow = Flow([labelled(job.selector), *job.network_policy_from])
+    return [network_policy(metadata(job, job.policy_name), job.selector, [flow])]
 
 
 def rendezvous_conf(job: ElasticJob) -> dict[str, t.Any]:

@@ -23,6 +23,7 @@ from .meta import (
     fingerprint,
     quantity,
 )
+from .network_policy import EVERY_POD, Flow, labelled, network_policy
 from .pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template
 
 CLIENT_PORT = 2379
@@ -50,11 +51,13 @@ class EtcdCluster:
     pod: PodSettings
     size: int = 1
     enable_v2: bool = False
-    peer_tls: bool | None = None
-    client_tls: bool = False
+    peer_tls: bool = True
+    client_tls: bool = True
     storage_size: str | None = "1Gi"
     storage_class_name: str | None = None
     overrides: Mapping[str, t.Any] | None = None
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
     @property
     def labels(self) -> dict[str, str]:
@@ -65,11 +68,6 @@ class EtcdCluster:
     def peers(self) -> str:
         """The headless Service, ready or not."""
         return f"{self.name}-peers"
-
-    @property
-    def secures_peers(self) -> bool:
-        """Members that talk over the network do so encrypted, unless that was declined."""
-        return self.size > 1 if self.peer_tls is None else self.peer_tls
 
     @property
     def client_scheme(self) -> str:
@@ -101,6 +99,8 @@ def manifests(cluster: EtcdCluster) -> list[Manifest]:
     ]
     if cluster.size > 1:
         objects.append(disruption_budget(cluster))
+    if cluster.network_policy:
+        objects.append(ingress(cluster))
     return objects
 
 
@@ -168,9 +168,20 @@ def disruption_budget(cluster: EtcdCluster) -> Manifest:
     }
 
 
+def ingress(cluster: EtcdCluster) -> Manifest:
+    """Who may connect."""
+    flows = [
+        Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
+        Flow([labelled(cluster.labels)], [PEER_PORT]),
+        # Asked through the API server, which comes from an address that no selector knows, and scraped by Prometheus.
+        Flow(None, [METRICS_PORT]),
+    ]
+    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
+
+
 def initial_cluster(cluster: EtcdCluster) -> str:
     """Names and addresses of all members, which etcd takes once, at its first start."""
-    scheme, domain = "https" if cluster.secures_peers else "http", f"{cluster.peers}.{cluster.namespace}.svc"
+    scheme, domain = "https" if cluster.peer_tls else "http", f"{cluster.peers}.{cluster.namespace}.svc"
     return ",".join(
         f"{cluster.name}-{i}={scheme}://{cluster.name}-{i}.{domain}:{PEER_PORT}" for i in range(cluster.size)
     )
@@ -178,7 +189,7 @@ def initial_cluster(cluster: EtcdCluster) -> str:
 
 def arguments(cluster: EtcdCluster) -> list[str]:
     """The same for every member, which takes its own name from the environment."""
-    peer = "https" if cluster.secures_peers else "http"
+    peer = "https" if cluster.peer_tls else "http"
     own = f"$(POD_NAME).{cluster.peers}.{cluster.namespace}.svc"
     args = [
         "--name=$(POD_NAME)",
@@ -201,7 +212,7 @@ def arguments(cluster: EtcdCluster) -> list[str]:
 
 def _tls_arguments(cluster: EtcdCluster) -> list[str]:
     args = []
-    if cluster.secures_peers:
+    if cluster.peer_tls:
         args += [
             f"--peer-cert-file={_TLS}/peer/tls.crt",
             f"--peer-key-file={_TLS}/peer/tls.key",
@@ -226,7 +237,7 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
     alive = {"httpGet": {"path": "/health?serializable=true", "port": METRICS_PORT}}
     # Without a leader a member serves nobody, but starting it again would not bring one.
     serves = {"httpGet": {"path": "/health", "port": METRICS_PORT}}
-    secured = [name for name, on in (("peer", cluster.secures_peers), ("server", cluster.client_tls)) if on]
+    secured = [name for name, on in (("peer", cluster.peer_tls), ("server", cluster.client_tls)) if on]
     volumes = [{"name": f"{n}-tls", "secret": {"secretName": f"{cluster.name}-{n}-tls"}} for n in secured]
     if cluster.storage_size is None:
         volumes.append({"name": "data", "emptyDir": {}})
@@ -292,11 +303,21 @@ def stateful_set(cluster: EtcdCluster) -> Manifest:
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _metadata(cluster, cluster.name), "spec": spec}
 
 
+def _argument(live: Manifest, name: str) -> str | None:
+    """What the members of a StatefulSet that is there were told."""
+    args = live["spec"]["template"]["spec"]["containers"][0].get("args") or []
+    return next((arg.partition("=")[2] for arg in args if arg.startswith(f"{name}=")), None)
+
+
+def tls_of(live: Manifest) -> dict[str, bool]:
+    """What is encrypted of members that are there: they and their clients would not understand each other otherwise."""
+    urls = {"peer_tls": "--initial-advertise-peer-urls", "client_tls": "--advertise-client-urls"}
+    return {name: (_argument(live, flag) or "https:").startswith("https:") for name, flag in urls.items()}
+
+
 def check_live(cluster: EtcdCluster, live: Manifest) -> None:
     """etcd takes its members once: another number, or other addresses, is refused before anything is changed."""
-    args = live["spec"]["template"]["spec"]["containers"][0].get("args") or []
-    was = next((arg.partition("=")[2] for arg in args if arg.startswith("--initial-cluster=")), None)
-    wanted = initial_cluster(cluster)
+    was, wanted = _argument(live, "--initial-cluster"), initial_cluster(cluster)
     if was is not None and was != wanted:
         raise InvalidSpec(
             f"etcd {cluster.namespace}/{cluster.name} was made with the members {was} and cannot become {wanted}.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .merge import apply_overrides
 from .meta import (
@@ -25,6 +25,7 @@ from .meta import (
     fingerprint,
     quantity_value,
 )
+from .network_policy import EVERY_POD, Flow, labelled, network_policy
 from .pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template, resources
 
 CLIENT_PORT = 4222
@@ -53,6 +54,8 @@ class NatsCluster:
     anti_affinity: bool = False
     pod_disruption_budget: bool = True
     overrides: Mapping[str, t.Any] | None = None
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
     @property
     def labels(self) -> dict[str, str]:
@@ -73,12 +76,13 @@ class NatsCluster:
 def manifests(cluster: NatsCluster) -> list[Manifest]:
     """The objects we apply for CLUSTER."""
     check(cluster)
+    policy = [ingress(cluster)] if cluster.network_policy else []
     if cluster.backend == "operator":
-        return [apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
+        return [*policy, apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
     config = config_map(cluster)
     # Without the routes: a new server announces itself, so another size is no reason to restart the others.
     workload = apply_overrides(stateful_set(cluster, fingerprint(_settings(cluster))), cluster.overrides)
-    objects = [config, client_service(cluster), management_service(cluster), workload]
+    objects = [config, client_service(cluster), management_service(cluster), *policy, workload]
     if cluster.pod_disruption_budget and cluster.size > 1:
         objects.append(disruption_budget(cluster))
     return objects
@@ -251,6 +255,17 @@ def management_service(cluster: NatsCluster) -> Manifest:
         "metadata": _metadata(cluster, cluster.management),
         "spec": spec,
     }
+
+
+def ingress(cluster: NatsCluster) -> Manifest:
+    """Who may connect: the servers ask clients and each other for no password."""
+    flows = [
+        Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
+        Flow([labelled(cluster.labels)], [CLUSTER_PORT]),
+        # Asked through the API server, which comes from an address that no selector knows, and scraped by Prometheus.
+        Flow(None, [MONITOR_PORT]),
+    ]
+    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
 
 
 def _server_pod(cluster: NatsCluster) -> PodSettings:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import typing as t
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .meta import (
     ANNOTATION_SPEC_PARTS,
@@ -24,6 +24,7 @@ from .meta import (
     fingerprint,
     quantity,
 )
+from .network_policy import Flow, labelled, network_policy
 from .persia_config import check_embedding_config, check_global_config
 from .pods import PodSettings
 from .storage import Storage
@@ -108,6 +109,8 @@ class PersiaJob:
     backoff_limit: int = 6
     active_deadline_seconds: int | None = None
     peer_timeout_seconds: int = 600
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
     @property
     def labels(self) -> dict[str, str]:
@@ -137,6 +140,11 @@ class PersiaJob:
         return f"{self.name}-files"
 
     @property
+    def policy_name(self) -> str:
+        """NetworkPolicy of all its pods."""
+        return f"{self.name}-persia"
+
+    @property
     def gateway(self) -> str:
         """Deployment of the metrics gateway, named as PERSIA's operator names its pod."""
         return f"{self.name}-metrics-gateway"
@@ -145,12 +153,22 @@ class PersiaJob:
     def spec_parts(self) -> dict[str, str]:
         """A hash per option that says something: what a training is compared with, and told apart by."""
         spec = dataclasses.asdict(self)
+        # Who may connect is not what is trained.
+        del spec["network_policy"], spec["network_policy_from"]
         # The gateway may change without the training noticing.
         spec["metrics"] = {"enabled": self.metrics.enabled}
         for role, group in spec.pop("groups").items():
             pod = group.pop("pod")
             spec |= {f"{role}.{key}": value for key, value in {**group, **pod}.items()}
         return {key: fingerprint(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
+
+
+def ingress(job: PersiaJob, selector: Mapping[str, str]) -> list[Manifest]:
+    """Who may connect to the pods of SELECTOR, where somebody cares: the job's own, on every port, because trainers choose theirs."""
+    if not job.network_policy:
+        return []
+    metadata = {"name": job.policy_name, "namespace": job.namespace, "labels": job.labels}
+    return [network_policy(metadata, selector, [Flow([labelled(selector), *job.network_policy_from])])]
 
 
 def from_params(params: Mapping[str, t.Any]) -> PersiaJob:

@@ -14,7 +14,7 @@ import dataclasses
 import typing as t
 
 from .merge import apply_overrides
-from .meta import ANNOTATION_CONFIG_HASH, LABEL_ROLE, Manifest, check_name, compact, fingerprint
+from .meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, fingerprint
 from .persia_job import (
     CONFIG_PATH,
     LAUNCHER_WORDS,
@@ -26,6 +26,7 @@ from .persia_job import (
     config_map,
     config_paths,
     files_map,
+    ingress,
     shared_volumes,
 )
 from .persia_launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED, LAUNCH_SCRIPT, SUCCESS_DIR, SUCCESS_FILE
@@ -59,7 +60,7 @@ def manifests(job: PersiaJob, *, finished: bool = False) -> list[Manifest]:
     config = config_map(job, {"launch.sh": LAUNCH_SCRIPT})
     files = files_map(job)
     config_hash = fingerprint([item["data"] for item in (config, *files)])
-    objects = [config, *files, *storage_claim(job)]
+    objects = [config, *files, *storage_claim(job), *ingress(job, {LABEL_JOB: job.name})]
     if job.metrics.enabled:
         objects += metrics_gateway(job, replicas=0 if finished else 1)
     for role in ROLES:

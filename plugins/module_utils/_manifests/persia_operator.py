@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from .meta import InvalidSpec, Manifest, compact
-from .persia_job import Group, PersiaJob, Role, config_map, config_paths, files_map, shared_volumes
+from .persia_job import Group, PersiaJob, Role, config_map, config_paths, files_map, ingress, shared_volumes
 from .pods import merge_env, resources, volumes_and_mounts
 from .storage import storage_claim
 
@@ -50,7 +50,8 @@ _UNSAYABLE_IN_POD = (
 def manifests(job: PersiaJob) -> list[Manifest]:
     """What we apply; pods and the gateway are the operator's to make."""
     refuse_unsayable(job)
-    return [config_map(job), *files_map(job), *storage_claim(job), persia_job_resource(job)]
+    policy = ingress(job, {JOB_LABEL: job.name})
+    return [config_map(job), *files_map(job), *storage_claim(job), *policy, persia_job_resource(job)]
 
 
 def refuse_unsayable(job: PersiaJob) -> None:

@@ -12,15 +12,19 @@ Private to the collection.
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
+from ansible.module_utils.common.warnings import warn
 
 from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleAWSModule
 
 from .._aws.api import Api
-from .._aws.converge import Outcome, Patience, Resource, Wish, converge
+from .._aws.converge import Outcome, Patience, Wish, converge
 from .._aws.errors import AwsError
+from .._aws.plan import with_mark
+from .._aws.resource import Resource
 
 Spec = dict[str, dict[str, t.Any]]
 # Keys that are a user's own words: left as they are written.
@@ -31,6 +35,7 @@ TAGS: Spec = {
     "tags": {"type": "dict", "aliases": ["resource_tags"]},
     "purge_tags": {"type": "bool", "default": True},
     "only_tagged": {"type": "dict"},
+    "adopt": {"type": "bool", "default": False},
 }
 
 
@@ -51,6 +56,8 @@ def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
         "actions": [str(step) for step in (*outcome.plan.steps, *outcome.plan.later)],
         key: shown(outcome.live) if outcome.live else {},
     }
+    if outcome.kept:
+        result["kept"] = outcome.kept
     if diff:
         result["diff"] = {"before": shown(outcome.plan.before), "after": shown(outcome.plan.after)}
     return result
@@ -61,19 +68,36 @@ Survey = t.Callable[[Api, dict[str, t.Any]], dict[str, t.Any]]
 Check = t.Callable[[Api, dict[str, t.Any]], None]
 
 
-def aws_main(argument_spec: Spec, make: Make, key: str, *, check: Check | None = None, **constraints: t.Any) -> None:
-    """Parse, converge, report. ``check`` may ask AWS whether what is wanted can be, before anything is done."""
+def aws_main(
+    argument_spec: Spec,
+    make: Make,
+    key: str,
+    *,
+    check: Check | None = None,
+    with_caller: bool = False,
+    **constraints: t.Any,
+) -> None:
+    """Parse, converge, report.
+
+    ``check`` may ask AWS whether what is wanted can be, before anything is done. ``with_caller`` adds ``account`` and
+    ``partition`` of the caller to the options that ``make`` gets.
+    """
     module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
     params = {**module.params, "region": module.region}
     api = Api(module.client)
     patience = Patience(params.get("wait", True), params.get("wait_timeout", 120))
-    wish = Wish(params["state"] == "absent", module.check_mode, params.get("only_tagged") or {})
+    mark = params["only_tagged"] or {}
+    wish = Wish(params["state"] == "absent", module.check_mode, mark, params["adopt"])
     try:
+        tags, purge = with_mark(params["tags"], mark, purge=params["purge_tags"])
+        params.update(tags=tags, purge_tags=purge, **(dataclasses.asdict(api.caller()) if with_caller else {}))
         if check and not wish.absent:
             check(api, params)
         outcome = converge(make(params), api, wish, patience)
     except AwsError as error:
         module.fail_json(msg=str(error), **error.details)
+    if outcome.kept:
+        warn(outcome.kept)  # not module.warn: amazon.aws passes that on in a way that Ansible warns about
     module.exit_json(**result_of(outcome, key, diff=module._diff))
 
 

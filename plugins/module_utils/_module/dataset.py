@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
+from .._kube import reasons
 from .._kube.errors import Failed, Forbidden, InvalidInput, MusterError
 from .._kube.objects import Manifest, Ref, labels_of, ref_of
 from .._kube.ready import job as job_state
@@ -21,6 +22,7 @@ from .._manifests.status import Rank, rank_of
 from . import dataset_fetch, storage, training
 
 if t.TYPE_CHECKING:
+    from .._kube.cluster import Cluster
     from .run import Context
 
 
@@ -83,10 +85,11 @@ def drop_failed(ctx: Context, job: Manifest, owner: str) -> None:
 
 def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
     """Until the Job is complete; Failed, with the pod's last word, as soon as it has failed."""
-    cluster, selector, ref = ctx.cluster, f"job-name={name}", Ref("batch/v1", "Job", name, data.namespace)
+    selector, ref = f"job-name={name}", Ref("batch/v1", "Job", name, data.namespace)
 
-    def look() -> tuple[str, str | None]:
-        state = job_state(cluster.get(ref))
+    def look(cluster: Cluster) -> tuple[str, str | None]:
+        found = cluster.get(ref)
+        state = job_state(found)
         pod = _newest(cluster.list("v1", "Pod", data.namespace, selector))
         if state.ready:
             return pod.message if pod else "", None
@@ -97,9 +100,10 @@ def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
                 ref=ref,
                 hint="Correct the cause and run again; retry: true tries the same again.",
             )
-        return "", _line(pod) or state.reason
+        refused = reasons.refused(cluster, found) if found and pod is None else ""
+        return "", _line(cluster, pod) or "; ".join(filter(None, [state.reason, refused]))
 
-    def _line(pod: Rank | None) -> str:
+    def _line(cluster: Cluster, pod: Rank | None) -> str:
         if pod and pod.phase == "Pending":
             return storage.unbound(cluster, _claim(data)) or pod.complaint
         if pod is None or pod.reason:
@@ -109,4 +113,6 @@ def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
         return pod.phase
 
     goal = f"Data set {data.namespace}/{data.name} is not complete"
-    return training.follow(cluster, data.namespace, selector, look, goal=goal, timeout=timeout, progress=ctx.progress)
+    return training.follow(
+        ctx.cluster, data.namespace, selector, look, goal=goal, timeout=timeout, progress=ctx.progress
+    )

@@ -26,7 +26,7 @@ from .._manifests.elastic_world import World, world
 from .._manifests.meta import ANNOTATION_SPEC_PARTS
 from .._manifests.status import JobStatus, Rank, wanted_ranks
 from . import training
-from .groups import owner_of, understood
+from .groups import drop_policy, owner_of, understood
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
@@ -171,15 +171,18 @@ def _stop(ctx: Context, job: ElasticJob, live: Manifest) -> Report:
 
 
 def _apply(ctx: Context, job: ElasticJob, objects: list[Manifest]) -> Report:
-    return apply_objects(
+    mine = owner_of("elastic_job", job.namespace, job.name)
+    report = apply_objects(
         ctx.cluster,
         objects,
-        owner=owner_of("elastic_job", job.namespace, job.name),
+        owner=mine,
         check=ctx.check,
         adopt=ctx.params["adopt"],
         force_conflicts=ctx.params["force_conflicts"],
         on_progress=ctx.progress,
     )
+    report.merge(drop_policy(ctx, job.policy_name, job.namespace, mine))
+    return report
 
 
 def _still_to_plan(ctx: Context, objects: list[Manifest], stopped: Report) -> list[Manifest]:
@@ -201,10 +204,10 @@ def _scaled(ctx: Context, job: ElasticJob, live: Manifest, seen: World) -> None:
     """Wait until the rendezvous has the new size and steps go on; else back to what LIVE was."""
     before = wanted_ranks(live)
 
-    def ask() -> tuple[None, str | None]:
-        status, now = look(ctx.cluster, job.namespace, job.name)
+    def ask(cluster: Cluster) -> tuple[None, str | None]:
+        status, now = look(cluster, job.namespace, job.name)
         if status.state == "Failed":
-            raise training.failed(ctx.cluster, status)
+            raise training.failed(cluster, status)
         if status.state == "Succeeded":
             return None, None
         if now.nodes != job.replicas or now.formed <= seen.formed:
@@ -228,7 +231,9 @@ def _scaled(ctx: Context, job: ElasticJob, live: Manifest, seen: World) -> None:
         ) from exc
 
 
-def _follow(ctx: Context, job: ElasticJob, ask: t.Callable[[], tuple[T, str | None]], goal: str, timeout: float) -> T:
+def _follow(
+    ctx: Context, job: ElasticJob, ask: t.Callable[[Cluster], tuple[T, str | None]], goal: str, timeout: float
+) -> T:
     """Ask whenever the pods of the job change."""
     selector = training.selector_of("elastic_job", job.name, job.backend)
     return training.follow(
@@ -251,10 +256,10 @@ def _settled(ctx: Context, job: ElasticJob, status: JobStatus, seen: World) -> t
             ctx.warn(str(training.failed(ctx.cluster, status)))
         return status, seen
 
-    def ask() -> tuple[tuple[JobStatus, World], str | None]:
-        now, met = look(ctx.cluster, job.namespace, job.name)
+    def ask(cluster: Cluster) -> tuple[tuple[JobStatus, World], str | None]:
+        now, met = look(cluster, job.namespace, job.name)
         if now.state == "Failed":
-            raise training.failed(ctx.cluster, now)
+            raise training.failed(cluster, now)
         if now.state == "Succeeded" or (goal == "running" and met.nodes == job.replicas):
             return (now, met), None
         said = f"{now.state}; {met.nodes or 0} of {job.replicas} pods have met"

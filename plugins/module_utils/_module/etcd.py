@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import typing as t
 
+from .._kube import reasons
 from .._kube.deletion import Mark
 from .._kube.errors import Failed, MusterError
 from .._kube.objects import Manifest, Ref
+from .._kube.pool import PARALLEL, run_all
 from .._kube.ready import stateful_set
 from .._kube.removal import delete_objects
 from .._kube.report import Report
@@ -36,15 +38,17 @@ def selector(labels: t.Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-def certificates(cluster: Cluster, etcd: EtcdCluster) -> list[Manifest]:
-    """Secrets for what is to be encrypted, made once."""
+def certificates(cluster: Cluster, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
+    """Secrets for what is to be encrypted, made once. ``in_use``: there are members that have them."""
     leaves = []
-    if etcd.secures_peers:
+    if etcd.peer_tls:
         leaves.append(Leaf(f"{etcd.name}-peer-tls", etcd.peers, etcd.hosts))
     if etcd.client_tls:
         leaves.append(Leaf(f"{etcd.name}-server-tls", etcd.name, etcd.hosts))
         leaves.append(Leaf(f"{etcd.name}-client-tls", f"{etcd.name}-client"))
-    return secrets(cluster, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels) if leaves else []
+    if not leaves:
+        return []
+    return secrets(cluster, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels, in_use=in_use)
 
 
 def _claim(etcd: EtcdCluster, pod: str) -> Ref:
@@ -102,19 +106,31 @@ def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
 
 def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]:
     """Until every member is healthy, connected to every other one, and one of them leads."""
-    cluster, labels = ctx.cluster, selector(etcd.labels)
-    members = Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace)
+    labels = selector(etcd.labels)
 
-    def look() -> tuple[list[MemberView], str | None]:
+    def look(cluster: Cluster) -> tuple[list[MemberView], str | None]:
         pods = [
             p for p in cluster.list("v1", "Pod", etcd.namespace, labels) if not p["metadata"].get("deletionTimestamp")
         ]
-        views = together([_view(cluster, etcd, pod) for pod in pods])
-        # Healthy members of the set as it was are not enough: those with a change have to have come.
-        return views, "; ".join(problems(etcd.size, views)[:4]) or stateful_set(cluster.get(members)).reason or None
+        seen, failures = run_all(lambda pod: _view(cluster, etcd, pod), pods, parallel=PARALLEL)
+        if failures:
+            raise failures[0]
+        views = together(seen)
+        return views, "; ".join(_complaints(cluster, etcd, views)) or None
 
     goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
-    return training.follow(cluster, etcd.namespace, labels, look, goal=goal, timeout=timeout, progress=ctx.progress)
+    return training.follow(ctx.cluster, etcd.namespace, labels, look, goal=goal, timeout=timeout, progress=ctx.progress)
+
+
+def _complaints(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
+    """What is not as it should be. Healthy members of the set as it was are not enough: those with a change have to have come."""
+    told = problems(etcd.size, views)[:4]
+    members = cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
+    if not told:
+        told.append(stateful_set(members).reason)
+    elif members and len(views) < etcd.size:
+        told.append(reasons.refused(cluster, members))
+    return list(filter(None, told))
 
 
 def drop_claims(ctx: Context, namespace: str, labels: t.Mapping[str, str]) -> Report:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from ansible.module_utils.urls import open_url
 
+from .._kube.pool import PARALLEL, do_all
 from .._local.errors import HostError, NotReady
 from .._manifests.etcd import MemberView, member_view, problems, together
 
@@ -28,7 +29,7 @@ CONNECTION: dict[str, t.Any] = {
     # The name of a file.
     "client_key": {"type": "path", "no_log": False},
 }
-_TIMEOUT = 5
+_TIMEOUT = 5.0
 _PAUSE = 1.0
 
 
@@ -47,13 +48,15 @@ class Clients:
             "client_key": params["client_key"],
         }
 
-    def ask(self, endpoint: str, path: str, body: Mapping[str, t.Any] | None = None) -> str:
+    def ask(
+        self, endpoint: str, path: str, body: Mapping[str, t.Any] | None = None, *, timeout: float = _TIMEOUT
+    ) -> str:
         """GET, or POST with a body; what it answers."""
         data = None if body is None else json.dumps(body)
         method = "GET" if body is None else "POST"
         try:
             with open_url(
-                f"{endpoint}{path}", data=data, method=method, timeout=_TIMEOUT, use_proxy=False, **self._tls
+                f"{endpoint}{path}", data=data, method=method, timeout=timeout, use_proxy=False, **self._tls
             ) as answer:
                 return str(answer.read().decode())
         except HTTPError as exc:
@@ -62,12 +65,12 @@ class Clients:
         except (OSError, ValueError) as exc:
             raise Unanswered(f"no answer: {getattr(exc, 'reason', exc)}") from exc
 
-    def view(self, endpoint: str) -> MemberView:
-        """What one member says about itself."""
+    def view(self, endpoint: str, *, timeout: float = _TIMEOUT) -> MemberView:
+        """What one member says about itself; TIMEOUT is for each of two answers."""
         name = urlsplit(endpoint).netloc
         try:
-            healthy = '"true"' in self.ask(endpoint, "/health")
-            return member_view(name, healthy, self.ask(endpoint, "/metrics"))
+            healthy = '"true"' in self.ask(endpoint, "/health", timeout=timeout)
+            return member_view(name, healthy, self.ask(endpoint, "/metrics", timeout=timeout))
         except Unanswered as exc:
             return MemberView(name, error=exc.message)
 
@@ -96,9 +99,11 @@ class Clients:
         ]
 
 
-def look(clients: Clients) -> tuple[list[MemberView], list[str]]:
-    """What every member says, and what is wrong with it."""
-    views = together([clients.view(endpoint) for endpoint in clients.endpoints])
+def look(clients: Clients, *, timeout: float = _TIMEOUT) -> tuple[list[MemberView], list[str]]:
+    """What every member says, asked side by side, and what is wrong with it."""
+    views = together(
+        do_all(lambda endpoint: clients.view(endpoint, timeout=timeout), clients.endpoints, parallel=PARALLEL)
+    )
     return views, problems(len(clients.endpoints), views)
 
 
@@ -106,7 +111,8 @@ def wait(clients: Clients, timeout: float, progress: t.Callable[[str], None]) ->
     """Until every member is healthy, connected to every other one, and one of them leads."""
     deadline = time.monotonic() + timeout
     while True:
-        views, wrong = look(clients)
+        # A member has two questions to answer.
+        views, wrong = look(clients, timeout=min(_TIMEOUT, max(1.0, deadline - time.monotonic()) / 2))
         if not wrong:
             return views
         if time.monotonic() >= deadline:

@@ -17,6 +17,7 @@ from .._kube.errors import InvalidInput
 from .._kube.objects import LABEL_OWNER, Ref, labels_of
 from .._kube.removal import delete_objects
 from .._kube.report import Report
+from .._manifests import network_policy
 from .._manifests.meta import InvalidSpec, owner
 
 if t.TYPE_CHECKING:
@@ -58,6 +59,10 @@ POD: Spec = {
     "resources": {"type": "dict"},
     **PLACEMENT,
 }
+NETWORK: Spec = {
+    "network_policy": {"type": "bool", "default": True},
+    "network_policy_from": {"type": "list", "elements": "dict", "default": []},
+}
 
 
 @contextlib.contextmanager
@@ -77,6 +82,13 @@ def namespace_of(ctx: Context) -> str:
 def owner_of(kind: str, namespace: str, name: str) -> str:
     """Owners are looked up in all namespaces, so the namespace is part of them."""
     return owner(kind, f"{namespace}.{name}")
+
+
+def drop_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:
+    """Delete the NetworkPolicy that an earlier run made, where this one wants none."""
+    if ctx.params["network_policy"]:
+        return Report()
+    return drop(ctx, [Ref(network_policy.API_VERSION, network_policy.KIND, name, namespace)], owned_by)
 
 
 def drop(ctx: Context, refs: Sequence[Ref], owned_by: str) -> Report:

@@ -9,13 +9,13 @@ Private to the collection.
 
 from __future__ import annotations
 
-import concurrent.futures
 import json
 import time
 import typing as t
 
 from .._kube.errors import MusterError
 from .._kube.objects import Manifest, Ref
+from .._kube.pool import PARALLEL, do_all
 from .._manifests.nats_cluster import MONITOR_PORT, NatsCluster, ServerView, is_stale, problems
 from .._manifests.status import rank_of
 from . import training
@@ -24,7 +24,6 @@ if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
     from .run import Context
 
-_PARALLEL = 8
 _TIMEOUT = 5.0
 
 
@@ -41,8 +40,7 @@ def pods(cluster: Cluster, nats: NatsCluster) -> list[Manifest]:
 
 def views(cluster: Cluster, servers: list[Manifest]) -> list[ServerView]:
     """What each server says about itself, asked side by side."""
-    with concurrent.futures.ThreadPoolExecutor(_PARALLEL) as pool:
-        return list(pool.map(lambda pod: _view(cluster, pod), servers))
+    return do_all(lambda pod: _view(cluster, pod), servers, parallel=PARALLEL)
 
 
 def _view(cluster: Cluster, pod: Manifest) -> ServerView:
@@ -67,14 +65,13 @@ def _view(cluster: Cluster, pod: Manifest) -> ServerView:
 
 def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
     """Until every server has a route to every other one and max_payload is in force."""
-    cluster = ctx.cluster
 
-    def look() -> tuple[list[ServerView], str | None]:
+    def look(cluster: Cluster) -> tuple[list[ServerView], str | None]:
         found = views(cluster, pods(cluster, nats))
         return found, "; ".join(problems(nats, found)[:4]) or None
 
     return training.follow(
-        cluster,
+        ctx.cluster,
         nats.namespace,
         selector(nats),
         look,
@@ -94,8 +91,9 @@ def renew(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView
     deadline = time.monotonic() + timeout
     replaced: set[str] = set()
     while True:
-        found = pods(ctx.cluster, nats)
-        said = views(ctx.cluster, found)
+        asked = ctx.cluster.within(max(1.0, deadline - time.monotonic()))
+        found = pods(asked, nats)
+        said = views(asked, found)
         payloads = [(view.varz or {}).get("max_payload") for view in said]
         stale = [pod for pod, payload in zip(found, payloads, strict=True) if is_stale(nats, pod, payload)]
         fresh = [pod for pod in stale if pod["metadata"]["uid"] not in replaced]
@@ -114,9 +112,9 @@ def renew(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView
 def _whole(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: float) -> None:
     """Until the replaced server has a successor that all others know; their max_payload does not matter yet."""
 
-    def look() -> tuple[None, str | None]:
-        found = [pod for pod in pods(ctx.cluster, nats) if pod["metadata"]["uid"] not in replaced]
-        return None, "; ".join(problems(nats, views(ctx.cluster, found), payload=False)[:4]) or None
+    def look(cluster: Cluster) -> tuple[None, str | None]:
+        found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]
+        return None, "; ".join(problems(nats, views(cluster, found), payload=False)[:4]) or None
 
     said = f"NATS cluster {nats.namespace}/{nats.name} did not get its server back"
     training.follow(

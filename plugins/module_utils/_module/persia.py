@@ -24,9 +24,10 @@ from .._manifests.persia_job import PersiaJob, changed_parts
 from .._manifests.persia_operator import API_VERSION, FINALIZER, JOB_LABEL, KIND
 from .._manifests.status import JobStatus
 from . import training
-from .groups import drop, owner_of, understood
+from .groups import drop, drop_policy, owner_of, understood
 
 if t.TYPE_CHECKING:
+    from .._kube.cluster import Cluster
     from .run import Context
 
 # Seconds that PERSIA's operator has for its finalizer before remove_finalizer does its work.
@@ -124,6 +125,7 @@ def _apply(ctx: Context, job: PersiaJob, objects: list[Manifest]) -> Report:
             Ref("v1", "Service", f"{job.gateway}-service", job.namespace),
         ]
         report.merge(drop(ctx, refs, mine))
+    report.merge(drop_policy(ctx, job.policy_name, job.namespace, mine))
     return report
 
 
@@ -282,7 +284,7 @@ def _remove_operator(ctx: Context, namespace: str, name: str) -> Report:
             ) from exc
         report = _do_operators_work(ctx, ref)
     if not ctx.check:
-        _pods_gone(ctx, namespace, name, max(5.0, timeout - (time.monotonic() - began)))
+        _pods_gone(ctx, namespace, name, max(1.0, timeout - (time.monotonic() - began)))
     return report
 
 
@@ -306,8 +308,8 @@ def _pods_gone(ctx: Context, namespace: str, name: str, timeout: float) -> None:
     """The operator does not wait for its pods; a new training of the same name would meet the old ones."""
     selector = f"{JOB_LABEL}={name}"
 
-    def look() -> tuple[None, str | None]:
-        left = ctx.cluster.list("v1", "Pod", namespace, selector)
+    def look(cluster: Cluster) -> tuple[None, str | None]:
+        left = cluster.list("v1", "Pod", namespace, selector)
         return None, f"{len(left)} pods are still there" if left else None
 
     said = f"The pods of training {namespace}/{name} are not gone"

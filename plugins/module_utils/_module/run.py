@@ -19,6 +19,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
+from .._core.sensitive import printable
 from .._kube.errors import MusterError
 from .._kube.objects import plain
 from .._manifests.meta import InvalidSpec
@@ -60,7 +61,7 @@ class Context:
         """The result keys that every module returns, made from the engine's report."""
         for warning in report.warnings:
             self.warn(warning)
-        return {**report.result(diff=self.diff), **more}
+        return t.cast(Result, printable({**report.result(diff=self.diff), **more}))
 
 
 Execute = t.Callable[[Context], Result]
@@ -87,7 +88,7 @@ EXPECTED = (MusterError, InvalidSpec, ImportError)
 def failure(exc: BaseException) -> Result:
     """The arguments of ``fail_json`` for anything that went wrong."""
     if isinstance(exc, MusterError):
-        result: Result = {"msg": str(exc), **exc.details}
+        result: Result = {"msg": str(exc), **printable(exc.details)}
         if exc.ref:
             result["object"] = dataclasses.asdict(exc.ref)
         return result

@@ -9,10 +9,10 @@ Private to the collection.
 
 from __future__ import annotations
 
-import contextlib
 import typing as t
 from collections.abc import Sequence
 
+from .._kube import reasons
 from .._kube.errors import Forbidden, InvalidInput, NotFound
 from .._kube.objects import Manifest, Ref
 
@@ -91,19 +91,13 @@ def _volumes(cluster: Cluster) -> bool:
 
 
 def unbound(cluster: Cluster, claim: Ref) -> str:
-    """Why the claim is not bound, in the words of who should do it; empty where it is."""
-    found = cluster.get(claim)
+    """Why the claim is not bound, in the words of who should do it; empty where it is, or may not be looked at."""
+    try:
+        found = cluster.get(claim)
+    except Forbidden:
+        return ""
     if found is not None and (found.get("status") or {}).get("phase") != "Pending":
         return ""
     if found is None:
         return f"{claim} does not exist"
-    events: Sequence[Manifest] = ()
-    with contextlib.suppress(Forbidden):
-        events = cluster.list("v1", "Event", claim.namespace)
-    told = [
-        row
-        for row in events
-        if row["involvedObject"].get("name") == claim.name and row["involvedObject"].get("kind") == claim.kind
-    ]
-    last = max(told, key=lambda row: str(row.get("lastTimestamp") or row.get("eventTime")), default=None)
-    return f"{claim} is not bound: {last['message'] if last else 'nobody says why'}"
+    return f"{claim} is not bound: {reasons.event_of(cluster, found, normal=True) or 'nobody says why'}"

@@ -10,9 +10,11 @@ Private to the collection.
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import typing as t
 from collections.abc import Callable, Sequence
 
+from .._kube import reasons
 from .._kube.errors import Failed, Forbidden, Gone, MusterError, NotFound, ServerError, Unreachable, WaitTimeout
 from .._kube.objects import Manifest, Ref
 from .._kube.pace import SYSTEM_CLOCK, Clock
@@ -20,7 +22,7 @@ from .._manifests import pytorch_job
 from .._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP, LABEL_JOB
 from .._manifests.persia_job import DEFAULT_GROUP_NAMES, LAUNCHER_WORDS
 from .._manifests.persia_operator import API_VERSION, JOB_LABEL, KIND, POD_WORDS, SECTIONS
-from .._manifests.status import JobStatus, Rank, group_status, job_status, last_words, operator_groups
+from .._manifests.status import GroupStatus, JobStatus, Rank, group_status, job_status, last_words, operator_groups
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
@@ -31,6 +33,8 @@ Progress = Callable[[str], None]
 
 # Seconds between two looks where no pod says anything: conditions of Jobs change a moment after their pods.
 _SLICE = 2.0
+# What one look may take where no time is left, and the pause after trouble.
+_LEAST = 1.0
 _CHUNK = 8
 
 
@@ -78,11 +82,23 @@ def _native(cluster: Cluster, namespace: str, name: str, kind: Kind, workloads: 
     for pod in pods:
         by_group.setdefault((pod["metadata"].get("labels") or {}).get(LABEL_GROUP, ""), []).append(pod)
     groups = [
-        group_status(workload, by_group.get((workload["metadata"].get("labels") or {}).get(LABEL_GROUP, ""), []))
+        _with_refusal(
+            cluster,
+            workload,
+            group_status(workload, by_group.get((workload["metadata"].get("labels") or {}).get(LABEL_GROUP, ""), [])),
+        )
         for workload in sorted(workloads, key=lambda item: str(item["metadata"]["name"]))
     ]
     backend = "pytorchjob" if workloads[0]["kind"] == pytorch_job.KIND else "native"
     return job_status(name, namespace, groups, backend=backend if kind != "training_statefulset" else "")
+
+
+def _with_refusal(cluster: Cluster, workload: Manifest, group: GroupStatus) -> GroupStatus:
+    """The group; where it waits for pods that are not there, with what refuses them."""
+    if group.state not in ("Pending", "Degraded") or len(group.ranks) >= group.wanted:
+        return group
+    refused = reasons.refused(cluster, workload)
+    return dataclasses.replace(group, reason=f"{group.reason} ({refused})") if refused else group
 
 
 def _operator(cluster: Cluster, namespace: str, name: str, resource: Manifest) -> JobStatus:
@@ -98,7 +114,7 @@ def follow(
     cluster: Cluster,
     namespace: str,
     selector: str,
-    look: Callable[[], tuple[T, str | None]],
+    look: Callable[[Cluster], tuple[T, str | None]],
     *,
     goal: str,
     timeout: float,
@@ -106,33 +122,36 @@ def follow(
     hint: str | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> T:
-    """Call LOOK whenever a pod changes, until it has nothing to complain about; WaitTimeout says what it did last."""
+    """Call LOOK whenever a pod changes, until it has nothing to complain about; WaitTimeout says what it did last.
+
+    LOOK gets the cluster with as much time for its answers as is left, so however much it asks, it ends with the wait.
+    """
     deadline = clock.monotonic() + timeout
-    complaint: str | None = "was not seen yet"
-    said = None
+    said, trouble = None, ""
     while True:
         began = clock.monotonic()
         try:
-            answer, complaint = look()
+            answer, complaint = look(cluster.within(max(_LEAST, deadline - began)))
             if complaint is None:
                 return answer
             if complaint != said:
                 progress(complaint)
-                said = complaint
+            said, trouble = complaint, ""
             left = deadline - clock.monotonic()
             if left > 0:
                 watch = cluster.watch("v1", "Pod", namespace, label_selector=selector, timeout=min(_SLICE, left))
                 _first_change(watch, clock, max(0.2, clock.monotonic() - began))
         except Gone:
-            continue
+            clock.sleep(_LEAST)
         except (Forbidden, Unreachable, ServerError) as exc:
             # It may be restarting, and begins with refusing what it allowed before; the deadline bounds our patience.
             if isinstance(exc, Forbidden) and said is None:
                 raise
-            complaint = exc.message
-            clock.sleep(1.0)
+            trouble = exc.message
+            clock.sleep(_LEAST)
         if clock.monotonic() >= deadline:
-            raise WaitTimeout(f"{goal}: not after {timeout:g} s. {complaint}.", last_seen=[str(complaint)], hint=hint)
+            last = ". ".join(part.rstrip(".") for part in (said, trouble) if part) or "was not seen yet"
+            raise WaitTimeout(f"{goal}: not after {timeout:g} s. {last}.", last_seen=[last], hint=hint)
 
 
 def _first_change(events: t.Iterator[t.Any], clock: Clock, pause: float) -> None:
@@ -158,10 +177,10 @@ def wait(
     """Wait until the training runs or is over; Failed as soon as it has failed."""
     title = f"Training {namespace}/{name}"
 
-    def look() -> tuple[JobStatus, str | None]:
-        status = read(cluster, namespace, name, kind)
+    def look(asked: Cluster) -> tuple[JobStatus, str | None]:
+        status = read(asked, namespace, name, kind)
         if status.state == "Failed":
-            raise failed(cluster, status)
+            raise failed(asked, status)
         if status.state == "Succeeded" or (goal == "running" and status.state == "Running"):
             return status, None
         return status, _progress_line(status)

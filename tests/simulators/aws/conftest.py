@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.muster.ml.plugins.module_utils._aws import api
@@ -68,6 +69,7 @@ def run(aws: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.M
     def run_module(module_name: str, /, *, check: bool = False, **options: Any) -> Result:
         module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{module_name}")
         capfd.readouterr()
+        warnings._global_warnings.clear()  # Ansible keeps them for the process, and each of its processes runs one module
         # Nothing takes longer here: what does is a mistake, and shall be one at once.
         patience = {"wait_timeout": 60} if "wait_timeout" in module.ARGUMENT_SPEC else {}
         arguments = {**connection, **patience, **options, "_ansible_check_mode": check, "_ansible_diff": True}

@@ -9,11 +9,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import xmltodict
 from moto.backends import get_backend
 from moto.ec2.exceptions import DependencyViolationError
 from moto.ec2.models import EC2Backend
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 from moto.s3.models import FakeBucket
+from moto.s3.responses import S3Response
 
 from .api import Asked, Refused
 from .journal import JOURNAL
@@ -30,6 +32,7 @@ def apply() -> None:
     _refuse_while(EC2Backend, "delete_vpc", _left_in_vpc)
     EC2Backend.delete_nat_gateway = _with_interface(EC2Backend.delete_nat_gateway)
     FakeBucket.get_permission = _over_tls(FakeBucket.get_permission)
+    S3Response._bucket_response_put = _with_tags(S3Response._bucket_response_put)
 
 
 def _with_interface(delete: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,6 +62,21 @@ def _over_tls(judge: Callable[..., Any]) -> Callable[..., Any]:
             self.policy = whole
 
     return careful
+
+
+def _with_tags(put: Callable[..., Any]) -> Callable[..., Any]:
+    """A bucket has the tags of the request that makes it (S3 API, CreateBucketConfiguration); moto drops them."""
+
+    def thorough(self: Any, request: Any, bucket_name: str, querystring: dict[str, Any]) -> Any:
+        done = put(self, request, bucket_name, querystring)
+        if not querystring and self.body:
+            given = (xmltodict.parse(self.body)["CreateBucketConfiguration"].get("Tags") or {}).get("Tag", [])
+            tags = {tag["Key"]: tag["Value"] for tag in (given if isinstance(given, list) else [given])}
+            if tags:
+                self.backend.put_bucket_tagging(bucket_name, tags)
+        return done
+
+    return thorough
 
 
 def guard(asked: Asked) -> None:

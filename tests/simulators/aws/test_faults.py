@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from simulators.aws.client import Simulator
@@ -97,6 +98,13 @@ def test_an_addon_that_fails_tells_why(aws: Simulator, run: Run) -> None:
     named = {"cluster_name": "f", "name": "coredns"}
     assert "ConfigurationConflict: Deployment coredns exists" in run("eks_addon", **named)["msg"]
     assert run("eks_addon", **named, resolve_conflicts="OVERWRITE")["addon"]["status"] == "ACTIVE"
+
+
+def test_a_line_break_in_a_token_is_told_without_the_token(run: Run) -> None:
+    """Python's own message about the header has the token in it, spelled otherwise than the option that Ansible hides."""
+    refused = run("eks_cluster", name="x", session_token="IQoJb3JpEXAMPLETOKEN\n", state="absent")
+    assert "EKS cluster x: describe_cluster: the HTTP client failed with" in refused["msg"]
+    assert "IQoJb3JpEXAMPLETOKEN" not in json.dumps(refused)
 
 
 def test_no_connection_is_one_line(run: Run) -> None:

@@ -397,7 +397,8 @@ def test_file_system(changes: Run, run: Run, aws: Simulator, ground: Body) -> No
     found = efs.describe_access_points(FileSystemId=identity)["AccessPoints"][0]
     assert found["RootDirectory"]["CreationInfo"]["Permissions"] == "0755"
     changes("efs_access_point", **point, state="absent")
-    changes("efs_file_system", **named, state="absent")
+    assert "delete_data: true deletes it" in run("efs_file_system", **named, state="absent")["kept"]
+    changes("efs_file_system", **named, state="absent", delete_data=True)
     assert efs.describe_file_systems()["FileSystems"] == []
 
 
@@ -409,17 +410,39 @@ def test_a_bucket(changes: Run, run: Run, aws: Simulator) -> None:
     assert s3.get_bucket_versioning(Bucket=named["name"])["Status"] == "Enabled"
     s3.put_object(Bucket=named["name"], Key="train.py", Body=b"print(1)")
     s3.put_object(Bucket=named["name"], Key="train.py", Body=b"print(2)")
-    assert "delete_objects: true" in run("s3_bucket", **named, state="absent")["msg"]
-    assert run("s3_bucket", **named, state="absent", only_tagged={"muster.ml/owner": "other"})["changed"] is False
-    assert "somebody else made it" in run("s3_bucket", **named, only_tagged={"muster.ml/owner": "other"})["msg"]
+    full = run("s3_bucket", **named, state="absent")
+    assert full["changed"] is False
+    assert full["kept"] in str(full["warnings"])
+    assert "holds objects (train.py); delete_objects: true deletes it" in full["kept"]
+    other = run("s3_bucket", **named, state="absent", only_tagged={"muster.ml/owner": "other"})
+    assert (other["changed"], "deprecations" in other) == (False, False)
+    assert "is not ours: it does not carry our mark (muster.ml/owner=other)" in other["kept"]
+    assert (
+        "it has muster.ml/owner=t"
+        in run("s3_bucket", **named, only_tagged={"muster.ml/owner": "other"}, adopt=True)["msg"]
+    )
     changes("s3_bucket", **named, state="absent", delete_objects=True, only_tagged={"muster.ml/owner": "t"})
     assert s3.list_buckets()["Buckets"] == []
+
+
+def test_a_bucket_without_an_owner_is_taken_over_only_when_asked_for(changes: Run, run: Run, aws: Simulator) -> None:
+    """The mark is made with the bucket, put on one that is taken over, and stays when other tags are purged."""
+    s3, mark = aws.client("s3"), {"muster.ml/owner": "t"}
+    s3.create_bucket(Bucket="found", CreateBucketConfiguration={"LocationConstraint": REGION})
+    assert "run with adopt: true" in run("s3_bucket", name="found", only_tagged=mark)["msg"]
+    changes("s3_bucket", name="found", only_tagged=mark, adopt=True)
+    changes("s3_bucket", name="made", only_tagged=mark)
+    for name in ("found", "made"):
+        changes("s3_bucket", name=name, only_tagged=mark, tags={"team": "ml"})
+        changes("s3_bucket", name=name, only_tagged=mark, tags={})
+        assert s3.get_bucket_tagging(Bucket=name)["TagSet"] == [{"Key": "muster.ml/owner", "Value": "t"}]
+        changes("s3_bucket", name=name, only_tagged=mark, state="absent")
 
 
 def test_what_is_there(run: Run, cluster: str) -> None:
     found = run("eks_cluster_info", name=cluster)
     assert (found["exists"], found["cluster"]["name"], found["nodegroups"]) == (True, cluster, [])
-    assert run("eks_cluster_info", name="none") == {"changed": False, "exists": False, "account": "123456789012",
+    assert run("eks_cluster_info", name="none") == {"changed": False, "exists": False, "account": "123456789012", "partition": "aws",
                                                     "cluster": {}, "nodegroups": [], "addons": [], "roles": []}  # fmt: skip
     named = run("eks_cluster_info", name="none", roles=["control", "nobody"])["roles"]
     assert named == [{"role_name": "control", "arn": "arn:aws:iam::123456789012:role/control", "tags": {}}]

@@ -49,6 +49,7 @@ KINDS: dict[tuple[str, str], Resource] = {
     ("apps/v1", "StatefulSet"): Resource("statefulsets", True),
     ("batch/v1", "Job"): Resource("jobs", True),
     ("coordination.k8s.io/v1", "Lease"): Resource("leases", True),
+    ("networking.k8s.io/v1", "NetworkPolicy"): Resource("networkpolicies", True),
     ("policy/v1", "PodDisruptionBudget"): Resource("poddisruptionbudgets", True),
     ("storage.k8s.io/v1", "StorageClass"): Resource("storageclasses", False),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"): Resource("clusterroles", False),
@@ -180,6 +181,15 @@ class FakeCluster:
         stored["status"] = status
         self._store(stored, "MODIFIED")
 
+    def say(self, ref: Ref, reason: str, message: str, *, at: int = 0, **more: t.Any) -> None:
+        """Let a controller say something of an object, AT so many seconds after noon; type is Normal, unless given."""
+        about = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name, "namespace": ref.namespace}
+        uid = self.objects[ref.identity]["metadata"]["uid"]
+        moment = f"2026-11-21T12:{at // 60:02}:{at % 60:02}Z"
+        metadata = {"name": f"{ref.name}.{len(self.journal):x}", "namespace": ref.namespace or "default"}
+        self.add({"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": {**about, "uid": uid},
+                  "reason": reason, "message": message, "lastTimestamp": moment, "type": "Normal", **more})  # fmt: skip
+
     def fail(self, verb: str, name: str, *errors: Exception) -> None:
         """Let the next calls of a verb on objects of this name fail, one error each."""
         self.failures.setdefault((verb, name), []).extend(errors)
@@ -219,7 +229,7 @@ class FakeCluster:
         found = [(api_version, kind, resource) for (api_version, kind), resource in self.kinds_served.items()]
         return Kinds(found, self.unknown)
 
-    def get(self, ref: Ref, *, within: float | None = None) -> Manifest | None:
+    def get(self, ref: Ref) -> Manifest | None:
         self._note("get", ref)
         if ref.kind == "Namespace" and ref.name in ALWAYS_THERE and ref.identity not in self.objects:
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ref.name, "resourceVersion": "1"}}
@@ -232,8 +242,6 @@ class FakeCluster:
         kind: str,
         namespace: str | None = None,
         label_selector: str | None = None,
-        *,
-        within: float | None = None,
     ) -> Listing:
         self._note("list", Ref(api_version, kind, "", namespace))
         found = [
@@ -251,7 +259,6 @@ class FakeCluster:
         label_selector: str | None = None,
         *,
         limit: int | None = None,
-        within: float | None = None,
     ) -> Listing:
         full = self.list(api_version, kind, namespace, label_selector)
         return Listing(
@@ -369,6 +376,20 @@ class FakeCluster:
 
     def version(self) -> str:
         return self.server_version
+
+    def events_of(self, ref: Ref, uid: str | None = None) -> list[Manifest]:
+        self._note("events", ref)
+        return [
+            copy.deepcopy(item)
+            for item in list(self.objects.values())
+            if item["kind"] == "Event"
+            and (item["involvedObject"]["kind"], item["involvedObject"]["name"]) == (ref.kind, ref.name)
+            and item["metadata"]["namespace"] == (ref.namespace or "default")
+            and uid in (None, item["involvedObject"].get("uid"))
+        ]
+
+    def within(self, seconds: float) -> FakeCluster:
+        return self  # nothing takes time here
 
     # How it works
 

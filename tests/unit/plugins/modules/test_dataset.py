@@ -869,11 +869,7 @@ def test_why_a_claim_is_not_bound() -> None:
     spec = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
     cluster.add({**spec, "status": {"phase": "Pending"}})
     assert storage.unbound(cluster, claim).endswith("nobody says why")
-    about = {"name": "c", "kind": "PersistentVolumeClaim"}
-    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"}}
-    cluster.add(
-        {**event, "involvedObject": about, "message": "no access point", "lastTimestamp": "2026-11-21T16:00:00Z"}
-    )
-    assert storage.unbound(cluster, claim).endswith("is not bound: no access point")
+    cluster.say(claim, "ProvisioningFailed", "no access point", type="Warning")
+    assert storage.unbound(cluster, claim).endswith("is not bound: ProvisioningFailed: no access point")
     cluster.set_status(claim, {"phase": "Bound"})
     assert storage.unbound(cluster, claim) == ""

@@ -55,6 +55,13 @@ def uid(manifest: dict[str, t.Any] | None) -> str:
     return str(manifest["metadata"]["uid"])
 
 
+def test_a_policy_comes_and_goes_while_it_trains(cluster: FakeCluster) -> None:
+    run(cluster, network_policy=False)
+    assert actions(run(cluster))["NetworkPolicy"] == "created"
+    assert actions(run(cluster, network_policy=False))["NetworkPolicy"] == "deleted"
+    assert cluster.stored("NetworkPolicy", "digits-elastic", "default") is None
+
+
 def test_it_is_made_once_and_planned_truly(cluster: FakeCluster) -> None:
     plan = run(cluster, check=True)
     assert cluster.writes == []

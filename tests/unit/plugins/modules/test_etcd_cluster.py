@@ -48,8 +48,9 @@ def run(cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> dict[s
     metadata = {"name": "disks", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
     kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "ebs.csi.aws.com"}
     cluster.add({**kind, "metadata": metadata})
-    context = Context(params=given.validated_parameters, check=check, connect=lambda: cluster)
-    return t.cast("dict[str, t.Any]", etcd_cluster.execute(context))
+    warned: list[str] = []
+    context = Context(params=given.validated_parameters, check=check, connect=lambda: cluster, warn=warned.append)
+    return {**etcd_cluster.execute(context), "_warned": warned}
 
 
 def actions(result: dict[str, t.Any]) -> dict[str, str]:
@@ -85,9 +86,12 @@ def test_nonsense_is_refused_before_anybody_is_asked(params: dict[str, t.Any], t
         run(cluster, **params)
 
 
-def test_one_member_needs_no_certificate_and_v2_is_off() -> None:
+PLAIN = {"peer_tls": False, "client_tls": False}
+
+
+def test_without_tls_there_is_no_certificate_and_v2_is_off() -> None:
     cluster = FakeCluster()
-    made = actions(run(cluster))
+    made = actions(run(cluster, network_policy=False, **PLAIN))
     assert made == {"Service/etcd": "created", "Service/etcd-peers": "created", "StatefulSet/etcd": "created"}
     assert not [arg for arg in args(cluster) if "v2" in arg or "cert" in arg]
     assert "v2" in " ".join(args_of_v2(cluster))
@@ -96,6 +100,59 @@ def test_one_member_needs_no_certificate_and_v2_is_off() -> None:
 def args_of_v2(cluster: FakeCluster) -> list[str]:
     run(cluster, enable_v2=True)
     return args(cluster)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_members_and_clients_talk_tls_without_a_word(size: int) -> None:
+    cluster = FakeCluster()
+    result = run(cluster, size=size)
+    assert result["url"] == "https://etcd:2379"
+    assert {"--peer-client-cert-auth=true", "--client-cert-auth=true"} <= set(args(cluster))
+    assert not [arg for arg in args(cluster) if "http://" in arg and "metrics" not in arg]
+    assert secret(cluster, "etcd-client-tls")["ca.crt"] == secret(cluster, "etcd-ca")["tls.crt"]
+
+
+@pytest.mark.parametrize(
+    "was", [PLAIN, {"peer_tls": True, "client_tls": False}, {"peer_tls": False, "client_tls": True}]
+)
+def test_members_that_were_made_without_tls_stay_so_and_that_is_told(was: dict[str, bool]) -> None:
+    cluster = FakeCluster()
+    first = run(cluster, **was)
+    again = run(cluster)
+    assert set(actions(again).values()) == {"unchanged"}
+    assert again["url"] == first["url"]
+    assert (
+        bool([told for told in again["_warned"] if "was made without TLS for its clients" in told])
+        is not was["client_tls"]
+    )
+    assert run(cluster, **was)["_warned"] == []
+
+
+def test_a_policy_that_is_not_wanted_any_more_goes_and_nobody_elses() -> None:
+    cluster = FakeCluster()
+    assert actions(run(cluster))["NetworkPolicy/etcd"] == "created"
+    assert actions(run(cluster, network_policy=False))["NetworkPolicy/etcd"] == "deleted"
+    cluster.add(
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": {"name": "etcd", "namespace": "default"},
+        }
+    )
+    assert "NetworkPolicy/etcd" not in actions(run(cluster, network_policy=False))
+
+
+def test_client_tls_is_turned_on_where_it_is_asked_for_and_members_keep_their_claims() -> None:
+    cluster = FakeCluster()
+    run(cluster, **PLAIN)
+    before = cluster.get(Ref("apps/v1", "StatefulSet", "etcd", "default"))
+    changed = run(cluster, client_tls=True)
+    assert actions(changed)["StatefulSet/etcd"] == "updated"
+    assert changed["url"] == "https://etcd:2379"
+    after = cluster.get(Ref("apps/v1", "StatefulSet", "etcd", "default"))
+    assert before is not None
+    assert after is not None
+    assert after["spec"]["volumeClaimTemplates"] == before["spec"]["volumeClaimTemplates"]
 
 
 def test_a_second_run_changes_nothing_and_keeps_every_key() -> None:
@@ -136,6 +193,21 @@ def test_a_certificate_that_ends_soon_is_renewed_by_the_same_authority(monkeypat
     assert renewed.not_valid_after_utc - dt.datetime.now(dt.UTC) > dt.timedelta(days=390)
     assert secret(cluster, "etcd-ca") == authority
     assert secret(cluster, "etcd-peer-tls") != short
+
+
+def test_a_lost_authority_is_told_before_anything_is_changed_while_there_are_members() -> None:
+    cluster = FakeCluster()
+    run(cluster, size=3)
+    cluster.remove(Ref("v1", "Secret", "etcd-ca", "default"))
+    writes = len(cluster.writes)
+    with pytest.raises(
+        Failed, match="Secret default/etcd-ca is not there, but what it signed is: Secret default/etcd-peer-tls"
+    ):
+        run(cluster, size=3)
+    assert len(cluster.writes) == writes
+    # Without members, as after a first run that was cut off, a new one is made.
+    cluster.remove(Ref("apps/v1", "StatefulSet", "etcd", "default"))
+    assert actions(run(cluster, size=3))["Secret/etcd-ca"] == "created"
 
 
 def test_no_key_is_in_the_result() -> None:

@@ -89,11 +89,12 @@ def test_another_address_or_an_end_in_sight_makes_a_new_one(tmp_path: Path, monk
     assert "ca" not in make(tmp_path)["fresh"]
 
 
-def test_a_damaged_authority_is_not_replaced(tmp_path: Path) -> None:
-    make(tmp_path)
-    (tmp_path / "ca.key").write_text("")
-    with pytest.raises(Failed, match=r"ca.crt and ca.key are damaged. Put back a copy"):
-        make(tmp_path)
+def test_hosts_keep_the_authority_that_they_trust(tmp_path: Path) -> None:
+    make(tmp_path / "first")
+    trusted = {"etcd-a": (tmp_path / "first" / "ca.crt").read_text()}
+    with pytest.raises(Failed, match="etcd-a trusts another authority"):
+        make(tmp_path / "second", trusted=trusted)
+    assert make(tmp_path / "first", trusted=trusted)["fresh"] == []
 
 
 # Members

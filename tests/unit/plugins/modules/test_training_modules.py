@@ -89,6 +89,18 @@ def finish(cluster: FakeCluster) -> None:
     cluster.add(pod("adult-trainer-0-abcde", "Succeeded", labels=labels("trainer"), state=done))
 
 
+@pytest.mark.parametrize(
+    ("module", "params", "name"),
+    [(persia_job, JOB, "adult-persia"), (nats_cluster, NATS, "n")],
+)
+def test_a_policy_comes_and_goes_while_the_pods_run(
+    module: types.ModuleType, params: dict[str, t.Any], name: str, cluster: FakeCluster
+) -> None:
+    run(module, cluster, {**params, "network_policy": False})
+    assert actions(run(module, cluster, params))["NetworkPolicy/" + name] == "created"
+    assert actions(run(module, cluster, {**params, "network_policy": False}))["NetworkPolicy/" + name] == "deleted"
+
+
 # persia_job
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import typing as t
 
 import pytest
@@ -23,6 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Body, Step, same_members, tag_change
+from ansible_collections.muster.ml.tests.unit.fakes.aws import FakeClock, Refusal
 
 NODEGROUP: Body = {
     "nodegroupName": "gpu",
@@ -173,23 +173,6 @@ def test_a_plan_for_a_file_system_shows_what_follows() -> None:
 )
 def test_when_to_try_again(code: str, message: str, says: str, early: bool) -> None:
     assert too_early(Step("x", {}, says), CallRefused(message, code=code)) is early
-
-
-@dataclasses.dataclass
-class FakeClock:
-    time: float = 0.0
-
-    def now(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += seconds
-
-
-class Refusal(Exception):
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.response = {"Error": {"Code": code, "Message": message}}
 
 
 class FakeEks:

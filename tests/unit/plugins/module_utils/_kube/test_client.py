@@ -249,6 +249,58 @@ def test_a_body_that_drips_is_no_answer(server: Server) -> None:
         kube.get(POD)
 
 
+def test_events_of_one_object_are_asked_for_by_name(server: Server, kube: HttpCluster) -> None:
+    server.replies = [(200, {"items": [{"reason": "FailedMount"}]}, {})]
+    assert kube.events_of(POD, "u-1") == [{"reason": "FailedMount"}]
+    kube.events_of(Ref("v1", "Node", "n"))
+    about = "involvedObject.kind%3DPod%2CinvolvedObject.name%3Dp%2CinvolvedObject.uid%3Du-1"
+    node = "involvedObject.kind%3DNode%2CinvolvedObject.name%3Dn"
+    assert [path for _verb, path, _body, _headers in server.seen] == [
+        f"/api/v1/namespaces/ml/events?fieldSelector={about}&limit=100",
+        f"/api/v1/namespaces/default/events?fieldSelector={node}&limit=100",
+    ]
+
+
+def test_all_answers_of_a_bounded_cluster_share_its_time(server: Server, kube: HttpCluster, clock: FakeClock) -> None:
+    kube.get(POD)
+    server.replies = [status(503)] * 200
+    began, bounded = clock.now, kube.within(5)
+    for _number in range(3):
+        with pytest.raises(ServerError):
+            bounded.get(POD)
+        with pytest.raises(ServerError):
+            bounded.within(60).logs("ml", "p")
+    assert clock.now - began <= 5
+    with pytest.raises(ServerError):
+        kube.get(POD)
+    assert clock.now - began > 30
+
+
+def test_a_pod_that_does_not_answer_through_the_proxy_is_asked_for_its_timeout_only(
+    server: Server, kube: HttpCluster, clock: FakeClock
+) -> None:
+    kube.get(POD)
+    server.replies = [status(503, message="error trying to reach service")] * 200
+    began = clock.now
+    assert kube.proxy_get("ml", "p", 8222, "/varz", timeout=5)[0] == 503
+    assert clock.now - began <= 5
+
+
+def test_a_connection_is_waited_for_no_longer_than_its_answer(
+    kube: HttpCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[float] = []
+
+    def connect_slowly(_address: t.Any, timeout: float, *_more: t.Any) -> t.NoReturn:
+        tried.append(timeout)
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(socket, "create_connection", connect_slowly)
+    with pytest.raises(Unreachable):
+        kube.within(0.5).get(POD)
+    assert max(tried) <= 0.5
+
+
 def test_two_that_make_the_same_object(server: Server, kube: HttpCluster) -> None:
     server.replies = [status(409, reason="AlreadyExists", message='pods "p" already exists')]
     kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ml"}}, dry_run=False)

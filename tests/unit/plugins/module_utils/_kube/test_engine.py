@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._kube import plan
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     ApplyFailed,
@@ -38,6 +39,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.settled import pla
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 OWNER = "apply.test"
+ANYBODYS = Mark(OWNER, nobodys=True)
 
 
 def config(name: str = "a", namespace: str | None = "default", **data: t.Any) -> Manifest:
@@ -497,10 +499,59 @@ def test_a_finalizer_that_blocks_is_named(cluster: FakeCluster) -> None:
     held = config()
     held["metadata"]["finalizers"] = ["x.io/hold"]
     apply(cluster, held)
-    with pytest.raises(WaitTimeout, match=r"ConfigMap default/a: waits for its finalizers x\.io/hold"):
-        delete_objects(cluster, [config()], OWNER, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
-    again = delete_objects(cluster, [config()], OWNER, check=False)
+    with pytest.raises(
+        WaitTimeout, match=r"ConfigMap default/a: is being deleted since \S+ and waits for its finalizers x\.io/hold"
+    ):
+        delete_objects(cluster, [config()], ANYBODYS, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
+    again = delete_objects(cluster, [config()], ANYBODYS, check=False)
     assert again.changes[0].reason == "is being deleted already"
+
+
+def test_all_waves_of_a_deletion_have_one_deadline(cluster: FakeCluster) -> None:
+    held = [config("c"), {**config("p"), "kind": "Pod", "spec": {}}]
+    for item in held:
+        item["metadata"]["finalizers"] = ["x.io/hold"]
+    cluster.add(*held)
+    watch = cluster.watch
+
+    def watched(api_version: str, kind: str, *args: t.Any, **options: t.Any) -> t.Iterator[t.Any]:
+        yield from watch(api_version, kind, *args, **options)
+        if kind == "Pod" and cluster.clock.now >= 1020:
+            cluster.remove(ref_of(held[1]))
+
+    cluster.watch = watched  # type: ignore[method-assign]
+    with pytest.raises(WaitTimeout, match="ConfigMap default/c"):
+        delete_objects(cluster, held, ANYBODYS, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
+    assert cluster.stored("Pod", "p", "default") is None
+    assert cluster.clock.now <= 1000 + 30 + 2
+
+
+def test_what_a_controller_makes_again_at_once_is_told(cluster: FakeCluster) -> None:
+    cluster.add(config(), manager="an-operator")
+    delete = cluster.delete
+
+    def deleted(ref: Ref, **options: t.Any) -> bool:
+        done = delete(ref, **options)
+        cluster.add(config(), manager="an-operator")
+        return done
+
+    cluster.delete = deleted  # type: ignore[method-assign]
+    with pytest.raises(WaitTimeout, match="ConfigMap default/a: was deleted and made again by an-operator"):
+        delete_objects(cluster, [config()], ANYBODYS, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
+
+
+def test_a_webhook_that_does_not_answer_is_explained(cluster: FakeCluster) -> None:
+    message = (
+        'failed calling webhook "w.x.io": failed to call webhook: Post "https://hook.ops.svc:443/?timeout=10s": EOF'
+    )
+    said = r"Webhook w\.x\.io is served by Service ops/hook, which does not exist: install what brings the Service"
+    cluster.fail("apply", "a", *[ServerError(message)] * 99)
+    with pytest.raises(ServerError, match=said):
+        apply(cluster, config())
+    cluster.add(config("b"))
+    cluster.fail("delete", "b", ServerError(message))
+    with pytest.raises(ServerError, match=said):
+        delete_objects(cluster, [config("b")], ANYBODYS, check=False)
 
 
 # Waiting

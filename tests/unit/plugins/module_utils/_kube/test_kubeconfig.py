@@ -169,7 +169,7 @@ WRONG: dict[str, tuple[t.Any, str]] = {
     "a user that is text": (config() | {"users": ["x"]}, "item 0 of users@ is not a mapping"),
     "settings that are text": (config() | {"users": [{"name": "a", "user": "x"}]}, "user 'a'@ is not a mapping"),
     "a name that is a number": (config() | {"users": [{"name": 7}]}, "name of item 0 of users@ is not text"),
-    "a key that is a number": (config(token="t") | {7: "x"}, "the kubeconfig KC has a name that is not text"),
+    "a key that is null": (config(token="t") | {None: "x"}, "the kubeconfig KC has a name that is not text"),
     "a name twice": (config() | {"users": [{"name": "a"}] * 2}, "KC has user 'a' twice"),
     "another kind": (config() | {"kind": "Secret"}, "KC is no kubeconfig, but of kind Secret"),
     "a list": ([config()], "KC is empty or not a mapping"),

@@ -10,7 +10,13 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._kube import nodes
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, WaitTimeout
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    Gone,
+    InvalidInput,
+    ServerError,
+    Unreachable,
+    WaitTimeout,
+)
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Event, Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
 from ansible_collections.muster.ml.plugins.modules import node_info
@@ -81,7 +87,7 @@ def test_wait_ends_as_soon_as_the_node_reports(cluster: t.Any) -> None:
     cluster.watch = report_during_watch
     said: list[str] = []
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
-    found = nodes.wait(cluster, query, timeout=60, progress=said.append, clock=cluster.clock.monotonic)
+    found = nodes.wait(cluster, query, timeout=60, progress=said.append, clock=cluster.clock)
     assert found.complaint is None
     assert watches == [60]
     assert said == ["1 of 1 nodes report no allocatable nvidia.com/gpu: a."]
@@ -91,8 +97,34 @@ def test_wait_gives_up_and_names_the_node(cluster: t.Any) -> None:
     cluster.add(node("a", "8", gke="x"), node("b", gke="x"))
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
     with pytest.raises(WaitTimeout, match=r"Gave up after 60 s: 1 of 2 nodes .*: b\.") as caught:
-        nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock.monotonic)
+        nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock)
     assert caught.value.last_seen == ["1 of 2 nodes report no allocatable nvidia.com/gpu: b."]
+
+
+@pytest.mark.parametrize("error", [Gone("410"), Unreachable("It does not answer."), ServerError("It fails.")])
+@pytest.mark.parametrize("verb", ["list", "watch"])
+def test_wait_goes_on_after_trouble(cluster: t.Any, error: Exception, verb: str) -> None:
+    cluster.add(node("a", gke="x"))
+    query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
+    watch = cluster.watch
+
+    def watched(*args: t.Any, **options: t.Any) -> t.Iterator[Event]:
+        if cluster.clock.now > 1003:
+            cluster.set_status(Ref("v1", "Node", "a"), {"allocatable": {GPU: "8"}})
+        yield from watch(*args, **options)
+
+    cluster.watch = watched
+    cluster.fail(verb, "", error, error)
+    cluster.fail("watch", "", *[error] * 2)
+    assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock).complaint is None
+
+
+def test_wait_that_gives_up_in_trouble_tells_both(cluster: t.Any) -> None:
+    cluster.add(node("a", gke="x"))
+    cluster.fail("watch", "", *[Unreachable("It does not answer.")] * 99)
+    query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
+    with pytest.raises(WaitTimeout, match=r"report no allocatable nvidia\.com/gpu: a\. It does not answer\."):
+        nodes.wait(cluster, query, timeout=20, progress=lambda _: None, clock=cluster.clock)
 
 
 def test_module_reads_only(cluster: t.Any) -> None:

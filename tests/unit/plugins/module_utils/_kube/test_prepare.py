@@ -11,6 +11,7 @@ import json
 import random
 import typing as t
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,6 +88,24 @@ def test_quantities_written_differently_have_one_digest() -> None:
         {"kind": "Pod", "metadata": {}, "spec": {"resources": {"limits": {"cpu": cpu}}}} for cpu in ("1", "1000m")
     )
     assert digest(one) == digest(two)
+
+
+def test_a_custom_resource_may_mean_anything_by_limits() -> None:
+    one, two = (
+        {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {}, "spec": {"limits": {"version": version}}}
+        for version in ("1.10", "1.1")
+    )
+    assert digest(one) != digest(two)
+
+
+@pytest.mark.parametrize("namespace", [None, ""])
+def test_a_namespace_that_is_left_empty_is_the_default_one(namespace: str | None) -> None:
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": namespace}}
+    assert ready(manifest)["metadata"]["namespace"] == "ml"
+
+
+def test_null_is_not_stored_as_a_word() -> None:
+    assert revealed(ready(secret(stringData={"password": None})))["data"] == {"password": ""}
 
 
 def test_lists_are_taken_apart() -> None:

@@ -54,14 +54,35 @@ def test_a_thousand_milli_is_one(number: int) -> None:
 
 def test_quantities_are_found_where_the_api_has_them() -> None:
     manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
         "spec": {
             "containers": [{"resources": {"limits": {"cpu": "1"}, "requests": {"memory": "2Gi"}}}],
             "volumes": [{"emptyDir": {"sizeLimit": "3Gi"}}],
             "replicas": "4",
-        }
+        },
     }
     assert dict(quantity.quantities(manifest)) == {
         "spec.containers[0].resources.limits.cpu": "1",
         "spec.containers[0].resources.requests.memory": "2Gi",
         "spec.volumes[0].emptyDir.sizeLimit": "3Gi",
     }
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {"apiVersion": "x.io/v1", "kind": "Foo", "spec": {"limits": {"version": "1.10"}}},
+        {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "spec": {"limits": {"version": "1.10"}}},
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "spec": {"versions": [{"schema": {"default": {"limits": {"version": "1.10"}}}}]},
+        },
+        {"apiVersion": "v1", "kind": "ConfigMap", "data": {"sizeLimit": "1.10"}, "limits": {"version": "1.10"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"annotations": {"sizeLimit": "1.10"}}},
+    ],
+)
+def test_what_only_has_the_name_of_a_quantity_is_left_as_it_is(manifest: dict[str, object]) -> None:
+    assert quantity.with_canonical_quantities(manifest) == manifest
+    assert list(quantity.quantities(manifest)) == []

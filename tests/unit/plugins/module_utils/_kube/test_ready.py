@@ -30,6 +30,8 @@ def test_nothing_is_not_ready(predicate: ready.Predicate) -> None:
 
 
 DEPLOYED = {"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2, "availableReplicas": 2}
+REFUSED = condition("ReplicaFailure", reason="FailedCreate", message="q")
+TERMINATING = {"phase": "Terminating", **condition("NamespaceContentRemaining", message="pods")}
 REVISIONS = {"updateRevision": "b", "currentRevision": "a"}
 
 CASES: list[tuple[ready.Predicate, Manifest, bool, str]] = [
@@ -71,6 +73,17 @@ CASES: list[tuple[ready.Predicate, Manifest, bool, str]] = [
     (ready.by_conditions, thing({}, {"observedGeneration": 1}, generation=2), False, "has not seen"),
     (ready.gone, thing(), False, "is not being deleted yet"),
     (ready.gone, thing(deletionTimestamp="x"), False, "is being deleted"),
+    (ready.gone, thing(deletionTimestamp="2026-11-21T12:00:00Z"), False, "is being deleted since 2026-11-21T12:00:00Z"),
+    (ready.gone, thing(deletionTimestamp="2026-11-21T12:00:30Z", deletionGracePeriodSeconds=30), False, "since 2026-11-21T12:00:00Z"),
+    (ready.namespace, {**thing({}, TERMINATING), "kind": "Namespace"}, False, "is Terminating; NamespaceContentRemaining: pods"),
+    (ready.gone, {**thing({"finalizers": ["kubernetes", "x.io/n"]}, deletionTimestamp="x"), "kind": "Namespace"}, False,
+     "waits for its finalizers x.io/n"),
+    (ready.deployment, thing({"replicas": 2}, {**DEPLOYED, "availableReplicas": 1, **REFUSED}), False, "1 of 2 available; FailedCreate: q"),
+    (ready.deployment, thing({"replicas": 3}, {**DEPLOYED, **REFUSED}, generation=2), False, "2 of 3 updated; FailedCreate: q"),
+    (ready.replica_set, thing({"replicas": 2}, {"availableReplicas": 1, **REFUSED}), False, "1 of 2 available; FailedCreate: q"),
+    (ready.replica_set, thing({"replicas": 2}, {"availableReplicas": 2, "replicas": 2}), True, ""),
+    (ready.replica_set, thing({"replicas": 0}, {}), True, ""),
+    (ready.replica_set, thing({"replicas": 1}, {"availableReplicas": 2, "replicas": 2}), False, "1 replicas too many"),
     (ready.gone, thing(deletionTimestamp="x", finalizers=["a/b", "c/d"]), False, "finalizers a/b, c/d"),
 ]  # fmt: skip
 

@@ -56,6 +56,15 @@ def pod(**container: t.Any) -> dict[str, t.Any]:
         (pod(resources={"limits": {"memory": "12 GB"}}), "limits.memory: '12 GB' is not a quantity"),
         (pod(env=[{"name": "A", "value": 1}]), "containers[c].env[A].value is not a string but int"),
         (config(apiVersion="rbac.authorization.k8s.io/v1", kind="Role", metadata={"name": "a/b"}), "must not contain '/'"),
+        (config(apiVersion="x.io/v1", kind="Foo", metadata={"name": "a%b"}), "must not contain '/' or '%'"),
+        (config(metadata={"name": 5}), "metadata.name is not a string but int; put it in quotes"),
+        (config(metadata={"name": "a", "namespace": 0}), "metadata.namespace 0"),
+        (config(kind="Secret", stringData={"password": None}), "stringData.password is null; give it a value"),
+        (config(data={None: "x"}), "data has the key null"),
+        (config(data={8080: "x", "8080": "y"}), "data has the key 8080 beside the same as text"),
+        (pod(env=[{"name": "A", "value": "1", 5: "x"}]), "spec.containers[0].env[0] has the key 5"),
+        (config(apiVersion="x.io/v1", kind="Foo", spec={"a": [float("nan")]}), "spec.a[0] is nan, which JSON has no number for"),
+        (config(apiVersion="apps"), "apiVersion is 'apps'"),
     ],
 )  # fmt: skip
 def test_a_problem_is_named(manifest: t.Any, told: str) -> None:
@@ -70,6 +79,19 @@ def test_a_problem_is_named(manifest: t.Any, told: str) -> None:
         config(metadata={"name": "a.b-c", "labels": {"x": ""}, "annotations": {"any": "thing at all / 1"}}),
         config(apiVersion="rbac.authorization.k8s.io/v1", kind="ClusterRole", metadata={"name": "system:node:X"}),
         config(apiVersion="x.io/v1alpha1", kind="Foo", spec={"limits": {"any": "thing"}, "hard": {"x": {"y": 1}}}),
+        config(apiVersion="x.io/v1", kind="Foo", spec={"limits": {"version": "1.10.3"}}),
+        config(
+            apiVersion="apiextensions.k8s.io/v1",
+            kind="CustomResourceDefinition",
+            spec={"capacity": {"description": "1 to 5"}},
+        ),
+        config(data={"sizeLimit": "1 big one"}),
+        config(metadata={"name": "a", "namespace": None}),
+        config(metadata={"name": "a", "namespace": ""}),
+        config(apiVersion="x.io/stable", kind="Foo"),
+        config(apiVersion="user.openshift.io/v1", kind="Identity", metadata={"name": "htpasswd:Alice"}),
+        config(apiVersion="certificates.k8s.io/v1beta1", kind="ClusterTrustBundle", metadata={"name": "x.io:signer:a"}),
+        config(apiVersion="networking.k8s.io/v1", kind="IPAddress", metadata={"name": "2001:db8::1"}),
         pod(
             resources={"limits": {"cpu": 1, "memory": "12Gi", "nvidia.com/gpu": "1"}}, env=[{"name": "A", "value": "1"}]
         ),

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import threading
 import typing as t
 
 import pytest
@@ -18,6 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Event, Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.ready import claim, gone
 from ansible_collections.muster.ml.plugins.module_utils._kube.wait import wait_until
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -165,7 +167,11 @@ def test_progress_is_told_when_it_changed_and_not_too_often(pods: Scripted) -> N
     steps = [finish(pods, PODS[0]), lambda: None, finish(pods, PODS[1]), lambda: None, finish(pods, PODS[2])]
     pods.acts = list(steps)
     wait(pods, PODS, on_progress=told.append)
-    assert told == ["2 of 3 ready; Pod default/p2 Pending", "3 of 3 ready"]
+    assert told == [
+        "1 of 3 ready; Pod default/p1 Pending",
+        "2 of 3 ready; Pod default/p2 Pending",
+        "3 of 3 ready",
+    ]
 
 
 def test_equal_reasons_of_pods_are_told_once() -> None:
@@ -182,3 +188,226 @@ def test_equal_reasons_of_pods_are_told_once() -> None:
     with pytest.raises(WaitTimeout) as caught:
         wait(cluster, [ref])
     assert caught.value.last_seen == ["StatefulSet default/w: 0 of 4 ready; pod w-0 (and 3 more) Pending: no GPU"]
+
+
+# Claims
+
+CLAIM = Ref("v1", "PersistentVolumeClaim", "c", "default")
+
+
+def pending_claim(storage_class: str = "late", **metadata: t.Any) -> Manifest:
+    found = {**pod(CLAIM), "kind": "PersistentVolumeClaim", "spec": {"storageClassName": storage_class}}
+    found["metadata"].update(metadata)
+    return found
+
+
+def test_a_claim_of_a_class_that_does_not_exist_says_so_in_progress_and_at_the_end(pods: Scripted) -> None:
+    pods.add(pending_claim("nope"))
+    pods.acts, told = [], []
+    pods.say(CLAIM, "ProvisioningFailed", 'storageclass.storage.k8s.io "nope" not found', type="Warning")
+    with pytest.raises(WaitTimeout) as caught:
+        wait(pods, [CLAIM], on_progress=told.append)
+    assert told == ["0 of 1 ready; PersistentVolumeClaim default/c Pending: there is no StorageClass nope"]
+    assert caught.value.last_seen == [
+        "PersistentVolumeClaim default/c: Pending: there is no StorageClass nope; "
+        'ProvisioningFailed: storageclass.storage.k8s.io "nope" not found'
+    ]
+
+
+def test_a_class_that_comes_later_counts(pods: Scripted) -> None:
+    pods.add(pending_claim())
+    late = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"},
+            "volumeBindingMode": "WaitForFirstConsumer"}  # fmt: skip
+    pods.acts = [lambda: pods.add(late)]
+    wait(pods, [CLAIM])
+
+
+def test_a_class_that_may_not_be_read_is_no_reason_to_fail(pods: Scripted) -> None:
+    pods.add(pending_claim())
+    pods.fail("get", "late", *[Forbidden("User x may not get storageclasses")] * 9)
+    pods.acts = [lambda: pods.set_status(CLAIM, {"phase": "Bound"})]
+    wait(pods, [CLAIM])
+
+
+def test_that_a_class_could_not_be_read_is_told_at_the_end(pods: Scripted) -> None:
+    pods.add(pending_claim())
+    pods.fail("get", "late", *[Forbidden("User x may not get storageclasses")] * 9)
+    with pytest.raises(
+        WaitTimeout,
+        match=r"Pending \(when StorageClass late binds could not be read: User x may not get storageclasses\)",
+    ):
+        wait(pods, [CLAIM])
+    assert sum(request.ref.kind == "StorageClass" for request in pods.requests) == 1
+
+
+def test_events_tell_that_a_claim_binds_late_to_who_may_not_read_its_class(pods: Scripted) -> None:
+    pods.add(pending_claim())
+    pods.fail("get", "late", *[Forbidden("no")] * 9)
+    pods.acts = [
+        lambda: pods.say(CLAIM, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+    ]
+    wait(pods, [CLAIM])
+
+
+def test_an_api_server_that_fails_when_asked_for_a_class_is_asked_again(pods: Scripted) -> None:
+    pods.add(pending_claim())
+    pods.add({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"},
+              "volumeBindingMode": "WaitForFirstConsumer"})  # fmt: skip
+    pods.fail("get", "late", Unreachable("restarting"), Unreachable("restarting"))
+    wait(pods, [CLAIM], known={CLAIM: pending_claim()})
+
+
+def test_a_claim_that_binds_late_is_waited_for_when_it_is_deleted(pods: Scripted) -> None:
+    pods.add({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"},
+              "volumeBindingMode": "WaitForFirstConsumer"})  # fmt: skip
+    pods.add(pending_claim(deletionTimestamp="2026-11-21T12:00:00Z", finalizers=["kubernetes.io/pvc-protection"]))
+    with pytest.raises(WaitTimeout, match=r"waits for its finalizers kubernetes\.io/pvc-protection"):
+        wait(pods, [CLAIM], predicates={CLAIM.kind: gone}, goal="gone")
+
+
+def test_a_caller_who_knows_better_when_a_claim_is_ready_is_believed(pods: Scripted) -> None:
+    pods.add({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"},
+              "volumeBindingMode": "WaitForFirstConsumer"})  # fmt: skip
+    pods.add(pending_claim())
+    pods.acts = []
+    with pytest.raises(WaitTimeout, match="default/c: Pending"):
+        wait(pods, [CLAIM], predicates={CLAIM.kind: claim})
+
+
+# Pods that are refused
+
+JOB = Ref("batch/v1", "Job", "j", "default")
+QUOTA = 'Error creating: pods "j-x" is forbidden: exceeded quota: q'
+
+
+@pytest.fixture
+def refused(pods: Scripted) -> Scripted:
+    pods.acts = []
+    pods.add({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "default"}, "spec": {}})
+    pods.say(JOB, "FailedCreate", QUOTA, type="Warning")
+    return pods
+
+
+def test_pods_that_are_refused_are_told_while_waiting_and_at_the_end(
+    refused: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    asked, listen, watch = threading.Event(), refused.events_of, refused.watch
+
+    def events_of(ref: Ref, uid: str | None = None) -> list[Manifest]:
+        asked.set()
+        return listen(ref, uid)
+
+    def watch_later(api_version: str, kind: str, *args: t.Any, **options: t.Any) -> t.Iterator[Event]:
+        if kind == "Pod":  # pods, who come first, say nothing until the Job was asked after
+            asked.wait(5)
+        return watch(api_version, kind, *args, **options)
+
+    monkeypatch.setattr(refused, "events_of", events_of)
+    monkeypatch.setattr(refused, "watch", watch_later)
+    with pytest.raises(WaitTimeout) as caught:
+        wait(refused, [*PODS, JOB], on_progress=told.append)
+    assert f"0 of 4 ready; Job default/j 0 of 1 succeeded; FailedCreate: {QUOTA}" in told
+    assert f"Job default/j: 0 of 1 succeeded; FailedCreate: {QUOTA}" in caught.value.last_seen
+
+
+def test_a_refusal_that_is_over_leaves_the_progress(refused: Scripted) -> None:
+    told: list[str] = []
+    refused.acts = [lambda: None, lambda: refused.say(JOB, "SuccessfulCreate", "Created pod: j-y", at=30)]
+    with pytest.raises(WaitTimeout):
+        wait(refused, [JOB], on_progress=told.append)
+    assert [line.endswith(QUOTA) for line in told] == [True, False]
+
+
+def test_a_user_who_may_see_neither_pods_nor_events_is_told_what_is_known(pods: Scripted) -> None:
+    pods.acts = []
+    ref = Ref("apps/v1", "StatefulSet", "s", "default")
+    pods.add({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s", "namespace": "default", "generation": 0},
+              "spec": {"replicas": 4, "selector": {"matchLabels": {"a": "b"}}}})  # fmt: skip
+    pods.fail("events", "s", *[Forbidden("no")] * 99)
+    pods.fail("list", "", *[Forbidden("no")] * 99)
+    with pytest.raises(WaitTimeout) as caught:
+        wait(pods, [ref])
+    assert caught.value.last_seen == ["StatefulSet default/s: 0 of 4 ready"]
+
+
+def test_of_many_objects_only_the_first_are_asked_after(pods: Scripted) -> None:
+    many = [Ref("v1", "Pod", f"m{number}", "default") for number in range(200)]
+    pods.add(*map(pod, many))
+    with pytest.raises(WaitTimeout) as caught:
+        wait(pods, many)
+    assert len(caught.value.last_seen) == 200
+    assert sum(request.verb == "events" for request in pods.requests) == 20
+
+
+# Deletion
+
+NAMESPACE = Ref("v1", "Namespace", "old")
+
+
+def test_a_namespace_that_stays_tells_its_conditions_in_progress_and_at_the_end(pods: Scripted) -> None:
+    status = {"phase": "Terminating", "conditions": [
+        {"type": "NamespaceContentRemaining", "status": "True", "message": "Some resources are remaining: pods. has 1 resource instances"},
+        {"type": "NamespaceFinalizersRemaining", "status": "True", "message": "x.io/hold in 1 resource instances"},
+        {"type": "NamespaceDeletionContentFailure", "status": "False", "message": "All content successfully deleted"}]}  # fmt: skip
+    pods.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "old", "deletionTimestamp": "2026-11-21T12:00:00Z"},
+              "spec": {"finalizers": ["kubernetes"]}})  # fmt: skip
+    pods.acts, told = [lambda: pods.set_status(NAMESPACE, status)], []
+    with pytest.raises(WaitTimeout) as caught:
+        wait(pods, [NAMESPACE], predicates={"Namespace": gone}, goal="gone", on_progress=told.append)
+    why = (
+        "is being deleted since 2026-11-21T12:00:00Z; NamespaceContentRemaining: Some resources are remaining: pods. has 1 resource "
+        "instances; NamespaceFinalizersRemaining: x.io/hold in 1 resource instances"
+    )
+    assert told == [f"0 of 1 gone; Namespace old {why}"]
+    assert caught.value.last_seen == [f"Namespace old: {why}"]
+
+
+def replacement(ref: Ref) -> Manifest:
+    found = pod(ref, "Running")
+    owner = {"kind": "StatefulSet", "name": "p", "controller": True, "uid": "s"}
+    wrote = [
+        {"manager": "kubelet", "time": "2026-11-21T12:00:09Z", "subresource": "status"},
+        {"manager": "kube-controller-manager", "time": "2026-11-21T12:00:08Z"},
+    ]
+    found["metadata"].update(uid="another", ownerReferences=[owner], managedFields=wrote)
+    return found
+
+
+def test_what_is_deleted_and_made_again_is_told(pods: Scripted) -> None:
+    deleted = {PODS[0]: pods.stored("Pod", "p0", "default")}
+    pods.remove(PODS[0])
+    pods.add(replacement(PODS[0]))
+    pods.acts, told = [], []
+    with pytest.raises(WaitTimeout) as caught:
+        wait(pods, PODS[:1], known=deleted, predicates={"Pod": gone}, goal="gone", on_progress=told.append)
+    said = "was deleted and made again by kube-controller-manager for StatefulSet p"
+    assert told == [f"0 of 1 gone; Pod default/p0 {said}"]
+    assert caught.value.last_seen == [f"Pod default/p0: {said}"]
+
+
+def test_what_was_seen_to_go_is_gone_whatever_comes_after_it(pods: Scripted) -> None:
+    def made_again() -> None:
+        pods.remove(PODS[0])
+        pods.add(replacement(PODS[0]))
+
+    pods.acts = [made_again]
+    wait(pods, PODS[:1], predicates={"Pod": gone}, goal="gone")
+
+
+def test_an_object_replaced_by_another_of_its_name_is_waited_for(pods: Scripted) -> None:
+    def replaced() -> None:
+        pods.remove(PODS[0])
+        pods.add({**pod(PODS[0], "Succeeded"), "metadata": {"name": "p0", "namespace": "default", "uid": "another"}})
+
+    pods.acts = [replaced]
+    found = wait(pods, PODS[:1], known={PODS[0]: pods.stored("Pod", "p0", "default")})[PODS[0]]
+    assert found is not None
+    assert found["metadata"]["uid"] == "another"
+
+
+def test_a_server_that_never_has_history_is_not_asked_without_pause(pods: Scripted) -> None:
+    pods.acts = [Gone("410")] * 1000
+    with pytest.raises(WaitTimeout, match="3 of 3 objects not ready"):
+        wait(pods, PODS, timeout=60)
+    assert len(pods.requests) < 200

@@ -150,6 +150,7 @@ def test_a_persia_job_may_have_the_same_name() -> None:
     names = {(item["kind"], item["metadata"]["name"]) for item in manifests(job())}
     assert names == {
         ("ConfigMap", "digits-elastic"), ("ConfigMap", "digits-elastic-files"), ("Service", "digits"), ("Job", "digits"),
+        ("NetworkPolicy", "digits-elastic"),
     }  # fmt: skip
     assert all("muster.ml/job" not in item["metadata"]["labels"] for item in manifests(job()))
 

@@ -41,14 +41,15 @@ def test_the_operators_resource(golden: Golden) -> None:
 
 
 def test_resources_go_where_the_operator_looks() -> None:
-    (resource,) = manifests(nats({"resources": {"limits": {"memory": "8Gi"}}}, backend="operator"))
+    pod = {"resources": {"limits": {"memory": "8Gi"}}}
+    (resource,) = manifests(nats(pod, backend="operator", network_policy=False))
     assert resource["spec"]["pod"]["resources"] == {"limits": {"memory": "8Gi"}}
     assert "resources" not in resource["spec"]
 
 
 def test_one_server_needs_neither_budget_nor_spread() -> None:
     kinds = [o["kind"] for o in manifests(nats(size=1))]
-    assert kinds == ["ConfigMap", "Service", "Service", "StatefulSet"]
+    assert kinds == ["ConfigMap", "Service", "Service", "NetworkPolicy", "StatefulSet"]
 
 
 def test_a_changed_payload_rolls_the_servers() -> None:

@@ -1,0 +1,257 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Why something is not as it should be, where the object itself does not say it: from events, and from what it depends on.
+
+Everything here only adds to a reason that is known, so what cannot be read (no right to it, no answer) is left out.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+
+from .cluster import Cluster
+from .errors import MusterError
+from .objects import Manifest, Ref, ref_of
+from .ready import State, gone, pod
+
+_TOLD = 3
+"""Of many equal things that are in the way, so many are told."""
+_LONGEST = 800
+"""Letters of one event: what Pod Security refuses takes 500."""
+_COMBINED = "(combined from similar events):"
+"""What the sender puts before the message when there were ten that differ in a few words."""
+_BARE = ("Pending", "Running: not ready")
+"""What a pod says where its own status knows no reason."""
+
+_SERVICE = "apiregistration.k8s.io/v1"
+_VERSIONS = re.compile(r"\b([a-z0-9][a-z0-9.-]*)/(v[0-9][a-z0-9]*)\b")
+_MADE: dict[str, Sequence[tuple[str, str]]] = {
+    "CronJob": (("batch/v1", "Job"), ("v1", "Pod")),
+    "Deployment": (("apps/v1", "ReplicaSet"), ("v1", "Pod")),
+}
+"""What comes of an object of the kind, makers first; of all others pods, as far as we know."""
+
+_WEBHOOK = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
+_ADDRESS = re.compile(r'"https://(?P<host>[^/":]+)')
+_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+
+
+def last_seen(cluster: Cluster, ref: Ref, state: State, manifest: Manifest | None) -> str:
+    """Why an object is not ready (or not gone): what it says itself, and what can be found out."""
+    # A condition and an event may tell the same, in words that differ after the first colon in a pod's name.
+    found = [said for said in _found_out(cluster, ref, manifest) if f"{said.partition(':')[0]}:" not in state.reason]
+    return "; ".join([f"{ref}: {state.reason}", *found])
+
+
+def _found_out(cluster: Cluster, ref: Ref, manifest: Manifest | None) -> list[str]:
+    if manifest is None:
+        return []
+    if manifest["metadata"].get("deletionTimestamp"):
+        return [gone(manifest).reason, *_api_services(cluster, manifest), *_dependents(cluster, ref, manifest)]
+    if ref.kind == "Pod":
+        return list(filter(None, [event_of_pod(cluster, manifest)]))
+    said = event_of(cluster, manifest, normal=ref.kind == "PersistentVolumeClaim")
+    return list(filter(None, [said, *_pods(cluster, manifest)]))
+
+
+def newest_event(cluster: Cluster, manifest: Manifest) -> Manifest:
+    """What was said last of this very object, empty where nothing is known. Of what was said in one second a warning counts."""
+    with contextlib.suppress(MusterError):
+        events = cluster.events_of(ref_of(manifest), manifest["metadata"].get("uid"))
+        return max(events, key=lambda event: (_when(event), event.get("type") == "Warning"), default={})
+    return {}
+
+
+def _when(event: Manifest) -> str:
+    """To the second: some senders tell no less, and the others must not look later for it."""
+    series = event.get("series") or {}
+    told = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return str(told or event["metadata"].get("creationTimestamp") or "")[:19]
+
+
+def event_of(cluster: Cluster, manifest: Manifest, *, normal: bool = False) -> str:
+    """The last event of an object in words, where it is a warning; with NORMAL whatever it is."""
+    event = newest_event(cluster, manifest)
+    if not event or (event.get("type") != "Warning" and not normal):
+        return ""
+    message = " ".join(str(event.get("message") or "").removeprefix(_COMBINED).split()).rstrip(".")
+    return f"{event.get('reason')}: {message}"[:_LONGEST]
+
+
+def event_of_pod(cluster: Cluster, manifest: Manifest) -> str:
+    """What keeps a pod whose own status says nothing (a volume, a probe, a sandbox), or only that a claim is not bound."""
+    reason = pod(manifest).reason
+    if "PersistentVolumeClaim" in reason:
+        return _claims(cluster, manifest)
+    return event_of(cluster, manifest) if reason in _BARE else ""
+
+
+def _claims(cluster: Cluster, manifest: Manifest) -> str:
+    """Why the first unbound claim of a pod is not bound."""
+    for volume in (manifest.get("spec") or {}).get("volumes") or []:
+        name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if not name:
+            continue
+        with contextlib.suppress(MusterError):
+            claim = cluster.get(Ref("v1", "PersistentVolumeClaim", name, manifest["metadata"].get("namespace")))
+            if claim and (claim.get("status") or {}).get("phase") == "Pending":
+                said = event_of(cluster, claim, normal=True)
+                return f"{name} {said}" if said else f"{name} is not bound"
+    return ""
+
+
+def refused(cluster: Cluster, manifest: Manifest) -> str:
+    """Why a workload's pods cannot be made (quota, Pod Security, a limit), empty where the last ones could."""
+    said = event_of(cluster, manifest)
+    return said if said.startswith("FailedCreate") else ""
+
+
+def waits_for_consumer(cluster: Cluster, claim: Manifest) -> bool:
+    """Whether a claim is said to wait for its first pod, for who may not read its StorageClass."""
+    return newest_event(cluster, claim).get("reason") == "WaitForFirstConsumer"
+
+
+def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:
+    """The pods of a workload that are not ready, equal reasons once."""
+    wanted = _selector(manifest)
+    if not wanted or manifest["kind"] == "Service":
+        return []
+    try:
+        pods = cluster.list("v1", "Pod", manifest["metadata"].get("namespace"), wanted)
+    except MusterError:
+        return []
+    by_reason: dict[str, list[Manifest]] = {}
+    for item in pods:
+        state = pod(item)
+        if not state.ready:
+            by_reason.setdefault(state.reason.rstrip("."), []).append(item)
+    told = []
+    for reason, items in list(by_reason.items())[:_TOLD]:
+        said = event_of_pod(cluster, items[0])
+        name, more = items[0]["metadata"]["name"], f" (and {len(items) - 1} more)" if len(items) > 1 else ""
+        told.append(f"pod {name}{more} {reason}{f' ({said})' if said else ''}")
+    return [*told, f"{len(by_reason) - _TOLD} more reasons"] if len(by_reason) > _TOLD else told
+
+
+def _selector(manifest: Manifest) -> str:
+    selector = (manifest.get("spec") or {}).get("selector")
+    labels = selector.get("matchLabels") if isinstance(selector, dict) else None
+    return ",".join(f"{key}={value}" for key, value in (labels or {}).items())
+
+
+def _api_services(cluster: Cluster, manifest: Manifest) -> list[str]:
+    """Which APIServices keep a namespace from going. All it holds must be asked for, also of an API that nobody serves."""
+    if manifest["kind"] != "Namespace":
+        return []
+    conditions = (manifest.get("status") or {}).get("conditions") or []
+    said = " ".join(
+        str(row.get("message"))
+        for row in conditions
+        if row.get("status") == "True" and str(row.get("type")).startswith("NamespaceDeletion")
+    )
+    named = dict.fromkeys(f"{version}.{group}" for group, version in _VERSIONS.findall(said))
+    return [told for name in list(named)[:_TOLD] if (told := _api_service(cluster, name))]
+
+
+def _api_service(cluster: Cluster, name: str) -> str:
+    advice = "repair what serves it, or delete the APIService where nobody needs it"
+    try:
+        found = cluster.get(Ref(_SERVICE, "APIService", name))
+    except MusterError:
+        return f"its APIService is {name}: {advice}"
+    service = ((found or {}).get("spec") or {}).get("service")
+    if found is None or not service:
+        return ""  # served by the API server itself
+    for row in (found.get("status") or {}).get("conditions") or []:
+        if row.get("type") == "Available" and row.get("status") != "True":
+            return (
+                f"APIService {name} (Service {service['namespace']}/{service['name']}) does not answer "
+                f"({row.get('reason')}: {row.get('message')}): {advice}"
+            )
+    return ""
+
+
+def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:
+    """What an object that is deleted in the foreground waits for: what it has made and is still there."""
+    metadata = manifest["metadata"]
+    if "foregroundDeletion" not in (metadata.get("finalizers") or []):
+        return []
+    makers, left = {metadata.get("uid")}, list[str]()
+    for api_version, kind in _MADE.get(ref.kind, (("v1", "Pod"),)):
+        with contextlib.suppress(MusterError):
+            for item in cluster.list(api_version, kind, ref.namespace, _selector(manifest) or None):
+                if any(row.get("uid") in makers for row in item["metadata"].get("ownerReferences") or []):
+                    makers.add(item["metadata"].get("uid"))
+                    left.insert(0, f"{kind} {item['metadata']['name']} {gone(item).reason}")
+    more = [f"{len(left) - _TOLD} more"] if len(left) > _TOLD else []
+    return [f"still there of what came of it: {', '.join([*left[:_TOLD], *more])}"] if left else []
+
+
+# Webhooks
+
+
+def explained(cluster: Cluster, failures: Sequence[MusterError]) -> Sequence[MusterError]:
+    """The failures; those of a webhook that does not answer have a hint about who should."""
+    known: dict[str, str] = {}
+    for failure in failures:
+        match = _WEBHOOK.search(failure.message)
+        if match and not failure.hint:
+            name = match["name"]
+            if name not in known:
+                address = _ADDRESS.search(failure.message, match.end())
+                known[name] = _about_webhook(cluster, name, address["host"] if address else "", failure.message)
+            failure.hint = known[name]
+    return failures
+
+
+def _about_webhook(cluster: Cluster, name: str, host: str, message: str) -> str:
+    configuration = _configuration(cluster, name)
+    whose = f" of {configuration}" if configuration else ""
+    service, _dot, rest = host.partition(".")
+    namespace, _dot, kind = rest.partition(".")
+    if kind != "svc":
+        return (
+            f"Webhook {name}{whose} is served by {host or 'an unknown host'}: that must answer, or the webhook must go."
+        )
+    state, advice = _served(cluster, Ref("v1", "Service", service, namespace), message)
+    left_over = f"delete {configuration or 'its configuration'} where what it belonged to was removed"
+    return f"Webhook {name}{whose} is served by Service {namespace}/{service}, {state}: {advice}, or {left_over}."
+
+
+def _configuration(cluster: Cluster, name: str) -> str:
+    """Where the webhook of that name is written down."""
+    for kind in _CONFIGURATIONS:
+        with contextlib.suppress(MusterError):
+            for item in cluster.list("admissionregistration.k8s.io/v1", kind):
+                if any(row.get("name") == name for row in item.get("webhooks") or []):
+                    return f"{kind} {item['metadata']['name']}"
+    return ""
+
+
+def _served(cluster: Cluster, ref: Ref, message: str) -> tuple[str, str]:
+    """What is known of the Service behind a webhook, and what is to be done."""
+    try:
+        if cluster.get(ref) is None:
+            return "which does not exist", "install what brings the Service"
+        slices = cluster.list(
+            "discovery.k8s.io/v1", "EndpointSlice", ref.namespace, f"kubernetes.io/service-name={ref.name}"
+        )
+    except MusterError:
+        return "which could not be looked at", "see that its pods are ready"
+    ready = sum(
+        (row.get("conditions") or {}).get("ready") is not False
+        for piece in slices
+        for row in piece.get("endpoints") or []
+    )
+    if not ready:
+        return "which has no ready endpoints", f"get its pods ready (kubectl -n {ref.namespace} get pods)"
+    state = f"which has {ready} ready {'endpoint' if ready == 1 else 'endpoints'}"
+    if "x509" in message:
+        return state, "its certificate and the caBundle of the configuration must fit"
+    return state, "see the log of its pods, and whether the API server can reach them (firewall, NetworkPolicy)"

@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No credential is in what AWS, or the client of AWS, says went wrong."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
+from ansible_collections.muster.ml.plugins.module_utils._aws.errors import CallRefused
+from ansible_collections.muster.ml.tests.unit.fakes.aws import FakeClock, Refusal
+
+TOKEN = "IQoJb3JpZ2luX2VjEXAMPLETOKEN"
+# What IAM and STS answer when a clock is wrong, or a proxy changed the request.
+CANONICAL = (
+    "The request signature we calculated does not match the signature you provided.\n\nThe Canonical String for this request should have "
+    f"been\n'POST\n/\n\nhost:iam.amazonaws.com\nx-amz-date:20260101T000000Z\nx-amz-security-token:{TOKEN}\n\nhost;x-amz-date\n'"
+)
+INCOMPLETE = f"Authorization header requires 'Credential' parameter. Authorization=AWS4-HMAC-SHA256 Credential={TOKEN}, Signature={TOKEN}"
+
+
+def client_error(name: str, text: str, **kwargs: t.Any) -> Exception:
+    """An error of botocore's own; made here, so that the test needs no boto3."""
+    made: Exception = type(name, (Exception,), {"__module__": "botocore.exceptions"})(text)
+    made.kwargs = kwargs  # type: ignore[attr-defined]
+    return made
+
+
+class Fails:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def get_role(self, **_request: t.Any) -> t.Any:
+        raise self.error
+
+    def list_roles(self, **_request: t.Any) -> t.Any:
+        raise self.error
+
+    @staticmethod
+    def can_paginate(_operation: str) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Refusal("SignatureDoesNotMatch", CANONICAL), "does not match the signature"),
+        (Refusal("IncompleteSignature", INCOMPLETE), "IncompleteSignature"),
+        (
+            client_error(
+                "HTTPClientError",
+                f"An HTTP Client raised an unhandled exception: Invalid header value b'{TOKEN}\\n'",
+                error=ValueError(f"Invalid header value b'{TOKEN}\\n'"),
+            ),
+            "failed with ValueError; a line break in the credentials does that",
+        ),
+        (
+            client_error("ProxyConnectionError", f'Failed to connect to proxy URL: "http://me:{TOKEN}@proxy:3128"'),
+            "proxy:3128",
+        ),
+    ],
+)
+def test_no_credential_is_in_a_message(error: Exception, told: str) -> None:
+    api = Api(lambda _service: Fails(error), FakeClock())
+    for ask in (
+        lambda: api.read("role x", "iam", "get_role"),
+        lambda: api.pages("roles", "iam", "list_roles", "Roles"),
+    ):
+        with pytest.raises(CallRefused) as refused:
+            ask()
+        assert TOKEN not in str(refused.value)
+        assert TOKEN not in repr(refused.value.details)
+        assert told in str(refused.value)
+
+
+def test_an_old_boto3_is_named() -> None:
+    error = client_error("ParamValidationError", 'Unknown parameter in CreateBucketConfiguration: "Tags"')
+    with pytest.raises(CallRefused, match=r"an older boto3 than that of requirements-aws\.txt"):
+        Api(lambda _service: Fails(error), FakeClock()).read("bucket x", "iam", "get_role")

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No image is named by us without saying which: what runs tomorrow must be what was tried today."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py") if path.stem != "__init__")
+PAGES = sorted(
+    path
+    for pattern in ("roles/*/defaults/*.yml", "roles/*/vars/*.yml", "roles/*/meta/argument_specs.yml")
+    for path in ROOT.glob(pattern)
+) + sorted(path for folder in ("inventories", "playbooks") for path in (ROOT / folder).rglob("*.yml"))
+SOURCES = [
+    path
+    for folder in ("roles", "inventories", "playbooks", "plugins", "examples")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in (".py", ".yml", ".yaml", ".j2", ".md") and path.is_file()
+]
+
+
+def is_pinned(image: str) -> bool:
+    """Says which: a tag that means one image, or a digest. Nothing at all and another variable say nothing yet."""
+    text = re.sub(r"{{.*?}}", "V", image).strip()
+    if text in ("", "V") or "@sha256:" in text:
+        return True
+    _name, colon, tag = text.rpartition("/")[2].partition(":")
+    return bool(colon) and tag not in ("", "latest")
+
+
+def images(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every value of a key that names an image, and the default of every such option."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from images(item, key if name == "default" else str(name))
+    elif isinstance(value, list):
+        for item in value:
+            yield from images(item, key)
+    elif isinstance(value, str) and re.fullmatch(r"(\w+_)?image", key):
+        yield key, value
+
+
+def options(spec: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, option in spec.items():
+        yield from images(option.get("default"), name)
+        yield from options(option.get("options") or {})
+
+
+def text_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_what_counts_as_pinned() -> None:
+    for good in ("", "{{ other_image }}", "a/b:1", "h:5000/b:1", "q/etcd:v{{ version }}", "a@sha256:12"):
+        assert is_pinned(good), good
+    for bad in ("a/b", "a/b:latest", "h:5000/b", "{{ registry }}/b:latest", "{{ registry }}/b"):
+        assert not is_pinned(bad), bad
+    found = {"x_image": "a", "y": [{"image": "b"}], "options": {"z_image": {"description": "c d", "default": "e"}}}
+    assert list(images(found)) == [("x_image", "a"), ("image", "b"), ("z_image", "e")]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=text_of)
+def test_defaults_and_inventories_say_which_image(path: Path) -> None:
+    pages = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    assert [(key, image) for page in pages for key, image in images(page) if not is_pinned(image)] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_defaults_of_modules_say_which_image(name: str) -> None:
+    module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{name}")
+    assert [(key, image) for key, image in options(module.ARGUMENT_SPEC) if not is_pinned(image)] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=text_of)
+def test_no_example_teaches_latest(path: Path) -> None:
+    named = re.findall(r"""image["']?(?:: str =|[:=]) *["']?([\w{][^\s"']*)""", path.read_text(encoding="utf-8"))
+    assert [image for image in named if image.endswith(":latest")] == []
