@@ -453,6 +453,17 @@ def test_a_kubeconfig_goes_as_long_as_it_is_this_clusters(machine: Machine, text
     assert bool(found["kept"]) == stays
 
 
+@pytest.mark.parametrize("text", ["", "apiVersion: v1\n", KUBECONFIG.format(ca="QQ==")])
+def test_before_there_is_a_control_plane_no_kubeconfig_is_ours(machine: Machine, text: str) -> None:
+    cluster = LocalCluster.of(machine.options())
+    record.write(cluster)
+    path = machine.home / "kube/dev"
+    path.parent.mkdir()
+    path.write_text(text)
+    assert remove(machine.options())["kept"] == [f"kubeconfig {path}: it is not ours: it does not carry our mark"]
+    assert path.read_text() == text
+
+
 def test_every_kubeconfig_that_was_ever_written_goes_and_none_that_was_not(machine: Machine) -> None:
     first, second, copy = (machine.home / one for one in ("first", "second", "copy"))
     machine.make(kubeconfigs=[str(first)])
