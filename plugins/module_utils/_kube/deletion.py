@@ -18,7 +18,7 @@ from .cluster import Cluster
 from .errors import MusterError
 from .fields import owned_fields
 from .kinds import Kinds
-from .managed import inhabitants
+from .managed import DEFINITION, inhabitants
 from .objects import (
     ANNOTATION_GENERATED,
     FIELD_MANAGER,
@@ -33,7 +33,6 @@ from .objects import (
 )
 from .order import DATA_KINDS
 
-DEFINITION = "CustomResourceDefinition"
 _NAMED = 3
 """Of what lives in a namespace, so many are named."""
 

@@ -16,9 +16,10 @@ import typing as t
 
 from . import reasons
 from .cluster import Cluster
-from .deletion import DEFINITION, Mark
+from .deletion import Mark
 from .errors import Conflict, InvalidInput, MusterError
 from .lease import Lease, holder
+from .managed import DEFINITION
 from .objects import LABEL_OWNER, Manifest, Ref, labels_of
 from .order import wave_of, waves
 from .owned import owned_objects

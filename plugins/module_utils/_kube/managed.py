@@ -13,7 +13,7 @@ import dataclasses
 import typing as t
 
 from .errors import MusterError
-from .kinds import BYPRODUCTS, NEVER_OURS
+from .kinds import BYPRODUCTS, NEVER_OURS, Kinds
 from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
 from .ready import PREDICATES, READY, State, state_of
 
@@ -22,6 +22,7 @@ if t.TYPE_CHECKING:
 
 # Kubernetes puts these into every namespace by itself.
 _OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
+DEFINITION = "CustomResourceDefinition"
 _THREADS = 8
 # On every object of a training; its value is the training's name, and the module that made it is the kind for job_info.
 _LABELS_JOB = {"muster.ml/job": "persia_job", "muster.ml/elastic-job": "elastic_job"}
@@ -105,17 +106,29 @@ def others(cluster: Cluster, namespace: str) -> list[str]:
     return [*map(str, foreign), *unseen]
 
 
+def unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
+    """What may have objects that cannot be listed, because the API server does not serve its kind now; and why."""
+    found = [(name, "the server behind that API does not answer") for name in kinds.unknown]
+    try:
+        definitions = cluster.list_metadata("apiextensions.k8s.io/v1", DEFINITION)
+    except MusterError:  # who may not see definitions has to trust in discovery
+        return found
+    names = sorted(item["metadata"]["name"] for item in definitions)
+    missing = "the definition is there, and its kind is not served now"
+    return [*found, *((name, missing) for name in names if not kinds.of_definition(name))]
+
+
 def inhabitants(cluster: Cluster, namespace: str) -> tuple[list[Manifest], list[str]]:
     """Metadata of all that would be missed with NAMESPACE, neither made by a controller nor Kubernetes' own; and what cannot be seen."""
     served = cluster.kinds()
     kinds = [one for one in served if one[2].namespaced and one[1] not in BYPRODUCTS]
-    unseen = [f"whatever {name} serves, which does not answer" for name in served.unknown]
+    unseen = [f"objects of {name}: {why}" for name, why in unserved(cluster, served)]
 
     def look(kind: Kind) -> list[Manifest]:
         try:
             return list(cluster.list_metadata(kind[0], kind[1], namespace))
         except MusterError as exc:
-            unseen.append(f"objects of kind {kind[1]}, which cannot be listed: {exc.message.rstrip('.')}")
+            unseen.append(f"objects of kind {kind[1]}: {exc.message.rstrip('.')}")
             return []
 
     found = _each(kinds, look)

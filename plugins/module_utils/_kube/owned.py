@@ -13,9 +13,10 @@ import functools
 import typing as t
 
 from .cluster import Cluster
-from .deletion import DEFINITION, was_applied
-from .errors import Forbidden, MusterError, NotFound, ServerError, Unreachable
-from .kinds import NEVER_OURS, Kinds
+from .deletion import was_applied
+from .errors import Forbidden, NotFound, ServerError, Unreachable
+from .kinds import NEVER_OURS
+from .managed import unserved
 from .objects import LABEL_OWNER, Manifest, Resource, group_of, made_for, ref_of
 from .order import BUILT_IN_GROUPS
 from .pool import do_all
@@ -35,7 +36,8 @@ def owned_objects(
     served = [found for found in kinds if found[1] not in NEVER_OURS]
     look = functools.partial(_listed, cluster, owner=owner, namespaces=namespaces)
     listings = do_all(look, served, parallel=parallel)
-    warnings = [*_unserved(cluster, kinds), *dict.fromkeys(text for _items, texts in listings for text in texts)]
+    unseen = [f"Objects of {name} are left out: {why}." for name, why in unserved(cluster, kinds)]
+    warnings = [*unseen, *dict.fromkeys(text for _items, texts in listings for text in texts)]
     objects: dict[str, Manifest] = {}
     for items, _texts in listings:
         for item in items:
@@ -45,19 +47,6 @@ def owned_objects(
                 if key not in objects or made_for(item, owner):
                     objects[key] = item
     return list(objects.values()), warnings
-
-
-def _unserved(cluster: Cluster, kinds: Kinds) -> t.Iterator[str]:
-    """What may hold objects of the owner and cannot be listed, because the API server does not serve its kind now."""
-    for name in kinds.unknown:
-        yield f"Objects of {name} are left out: the server behind that API does not answer."
-    try:
-        definitions = cluster.list_metadata("apiextensions.k8s.io/v1", DEFINITION)
-    except MusterError:  # who may not see definitions has to trust in discovery
-        return
-    for name in sorted(item["metadata"]["name"] for item in definitions):
-        if not kinds.of_definition(name):
-            yield f"Objects of {name} are left out: the definition is there, and its kind is not served now."
 
 
 def _listed(

@@ -259,11 +259,22 @@ def test_a_namespace_of_ours_stays_while_something_else_is_in_it(cluster: FakeCl
 def test_a_namespace_is_kept_where_what_is_in_it_cannot_be_listed(cluster: FakeCluster) -> None:
     apply(cluster, SPACE)
     cluster.unknown = ["example.com/v1"]
-    assert "whatever example.com/v1 serves" in delete(cluster, [SPACE], delete_data=True).warnings[0]
+    assert (
+        "objects of example.com/v1: the server behind that API does not answer"
+        in delete(cluster, [SPACE], delete_data=True).warnings[0]
+    )
     cluster.unknown = []
-    cluster.fail("list", "", Forbidden("User u may not list secrets."))
+    cluster.fail("list", "", *[Forbidden("User u may not list secrets.")] * 99)
     assert "cannot be judged" in delete(cluster, [SPACE], delete_data=True).warnings[0]
     assert cluster.stored("Namespace", "ml")
+
+
+def test_a_namespace_is_kept_where_a_definition_has_a_kind_that_is_not_served(blind: Blind) -> None:
+    apply(blind, SPACE, DEFINITION)
+    apply(blind, {**FOO, "metadata": {"name": "f", "namespace": "ml"}}, owner=OTHER)
+    blind.blind = True
+    assert "objects of foos.x.io: the definition is there" in delete(blind, [SPACE], delete_data=True).warnings[0]
+    assert blind.stored("Namespace", "ml")
 
 
 def test_a_copy_of_our_object_in_another_namespace_is_not_ours(cluster: FakeCluster) -> None:

@@ -215,7 +215,13 @@ class Meddle:
         key = ref_of(self.item).identity
         live = world.objects.get(key)
         space = self.item["metadata"].get("namespace")
-        if self.what == "create" and live is None and (space != "ml" or ("", "Namespace", "", "ml") in world.objects):
+        served = self.item["kind"] != FOO[1] or ref_of(DEFINITION).identity in world.objects
+        if (
+            self.what == "create"
+            and live is None
+            and served
+            and (space != "ml" or ("", "Namespace", "", "ml") in world.objects)
+        ):
             world.add(self.item, manager="kubectl")
         elif self.what == "copy" and live and live["kind"] == "ConfigMap":
             twin = copy.deepcopy(live)

@@ -119,8 +119,8 @@ def test_what_cannot_be_seen_counts_as_something(cluster: t.Any, monkeypatch: py
 
     monkeypatch.setattr(cluster, "list_metadata", refuse)
     assert managed.others(cluster, "ml") == [
-        "objects of kind Secret, which cannot be listed: secrets is forbidden",
-        "whatever metrics.example/v1 serves, which does not answer",
+        "objects of kind Secret: secrets is forbidden",
+        "objects of metrics.example/v1: the server behind that API does not answer",
     ]
 
 
