@@ -14,7 +14,7 @@ import typing as t
 from .._kube import reasons
 from .._kube.deletion import Mark
 from .._kube.errors import Failed, MusterError
-from .._kube.objects import Manifest, Ref
+from .._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, made_for, ref_of
 from .._kube.pool import PARALLEL, run_all
 from .._kube.ready import stateful_set
 from .._kube.removal import delete_objects
@@ -29,6 +29,8 @@ if t.TYPE_CHECKING:
     from .run import Context
 
 _TIMEOUT = 5.0
+LABEL_CLAIM = "muster.ml/etcd-cluster"
+"""Put on the members' claims when their data is to be deleted; the value is the cluster's name."""
 # What etcd says to a member that comes with no data under a name that was there before.
 _LOST = "has already been bootstrapped"
 
@@ -133,11 +135,23 @@ def _complaints(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) ->
     return list(filter(None, told))
 
 
-def drop_claims(ctx: Context, namespace: str, labels: t.Mapping[str, str]) -> Report:
-    """The members' claims, which a StatefulSet makes and leaves."""
-    kind = "PersistentVolumeClaim"
-    found = ctx.cluster.list("v1", kind, namespace, selector(labels))
-    refs = [Ref("v1", kind, claim["metadata"]["name"], namespace) for claim in found]
-    label, value = next(iter(labels.items()))
-    mark = Mark(value, label, applied=False)
+def mark_claims(ctx: Context, etcd: EtcdCluster, owner: str) -> list[Ref]:
+    """Write on the members' claims whose they are, while the StatefulSet that made them says so. It leaves them when it goes.
+
+    Their other labels are those that every etcd has, a Helm chart's too, and say nothing about whose data it is.
+    """
+    kind, mark = "PersistentVolumeClaim", {LABEL_CLAIM: etcd.name}
+    live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
+    if live and labels_of(live).get(LABEL_OWNER) == owner and made_for(live, owner):
+        found = ctx.cluster.list("v1", kind, etcd.namespace, selector(etcd.labels))
+        refs = [ref_of(claim) for claim in found if claim["metadata"]["name"].startswith(f"data-{etcd.name}-")]
+        for ref in refs:
+            ctx.cluster.patch(ref, {"metadata": {"labels": mark}}, dry_run=ctx.check)
+        return refs
+    return [ref_of(claim) for claim in ctx.cluster.list("v1", kind, etcd.namespace, selector(mark))]
+
+
+def drop_claims(ctx: Context, etcd: EtcdCluster, refs: list[Ref]) -> Report:
+    """Delete the members' claims that were marked (in check mode, that would have been)."""
+    mark = Mark(etcd.name, LABEL_CLAIM, applied=False, nobodys=ctx.check)
     return delete_objects(ctx.cluster, refs, mark, check=ctx.check, delete_data=True)
