@@ -15,10 +15,10 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run prove test bench clean
+.PHONY: help setup run prove test bench histories clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## make .venv (pinned) and link this clone as the collection muster.ml
 	@scripts/setup run
@@ -41,6 +41,10 @@ bench: ## the speed of the apply engine beside kubectl and kubernetes.core on th
 	@.venv/bin/python tests/bench/apply.py --kubeconfig $(KUBECONFIG) $(ARGS)
 	@.venv/bin/python tests/bench/scale.py --kubeconfig $(KUBECONFIG)
 	@.venv/bin/python tests/bench/whole_site.py
+
+histories: ## 20,000 random histories of owners, strangers and killed runs: nothing is lost (make test tries 500)
+	@scripts/setup test
+	@MUSTER_HISTORIES=20000 .venv/bin/pytest -n 2 tests/unit/plugins/module_utils/_kube/test_histories.py
 
 clean: ## remove the local cluster with all it left on this machine, then build/ (caches and .venv stay)
 	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_remove_data=true $(ARGS)

@@ -18,9 +18,9 @@ options:
     default: present
   adopt:
     description:
-      - Make objects Muster's that exist already and that somebody else made, and delete such an object where O(state=absent) names it.
+      - Make objects Muster's that exist already and that somebody else made.
       - Without it, an object that exists and says all that is wanted is used as it is and stays somebody else's. One that differs is
-        refused before anything is changed, and O(state=absent) keeps it.
+        refused before anything is changed.
       - Fields that C(kubectl apply) set on an adopted object and that are not wanted are removed.
     type: bool
     default: false

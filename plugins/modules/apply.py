@@ -49,6 +49,8 @@ options:
   owner:
     description:
       - Name of this set of objects, stored in their label C(muster.ml/owner). An object has one owner.
+      - With O(state=absent), only objects of this owner are deleted, also where they are given one by one. Others are kept and named in a
+        warning; O(force_conflicts) deletes another owner's, O(adopt) what nobody marked.
       - Required for O(prune), and for O(state=absent) without any objects, which removes everything of the owner. Neither looks for
         kinds that controllers make in great numbers, Endpoints, EndpointSlice, Event, Lease and ReplicaSet among them. Such an object is
         deleted by giving it with O(state=absent).
@@ -60,6 +62,9 @@ options:
       - Each kind that the cluster serves is asked for then. When nothing is left over, a ConfigMap C(muster-settled-...) beside the
         objects remembers that O(owner) has no others, and the next run asks only for these. It is removed as soon as O(owner) gets
         another object, and with the objects. Without it, or without the right to read it, prune looks everywhere again.
+      - Refused with no objects at all, which would delete everything of O(owner).
+      - Two runs of one owner do not prune at the same time. A Lease (C(coordination.k8s.io/v1)) keeps the second one waiting, for
+        O(wait_timeout) seconds at most.
     type: bool
     default: false
   prune_data:
