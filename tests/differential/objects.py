@@ -22,7 +22,7 @@ TEXTS = (
     "two\nlines\n",
     "trailing \n\n",
     "",
-    "täglich ☕ 😀 \u2028 \x85",
+    "täglich ☕ 😀 \u2028 x",
     "tab\there",
     "'quoted'",
     '"double"',
