@@ -27,6 +27,8 @@ options:
   definition:
     description:
       - The objects, as a mapping, a list of mappings, or YAML text with any number of documents. Objects of kind C(List) are taken apart.
+      - Text is read as kubectl reads it, here and in O(src) and O(url). A key that is there twice is an error. A mapping has been read by
+        Ansible before, for which C(0o17), C(1e3) and C(y) are text, and C(12:30:45) is a number; put such values in quotes.
     type: raw
   src:
     description:

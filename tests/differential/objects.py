@@ -22,7 +22,7 @@ TEXTS = (
     "two\nlines\n",
     "trailing \n\n",
     "",
-    "täglich ☕",
+    "täglich ☕ 😀 \u2028 x",
     "tab\there",
     "'quoted'",
     '"double"',

@@ -336,6 +336,7 @@ def texts() -> list[str]:
     documents = [HEAD + text for text in _DOCUMENTS] + [JSON + text for text in _JSON_TEXTS]
     documents += [
         f"\ufeff{HEAD}a: 1\n",
+        f'\ufeff{JSON}"v": "\\ud83d\\ude00"}}',
         f"---\n{HEAD}a: 1\n",
         f"# comment\n---\n{HEAD}a: 1\n",
         f"%YAML 1.1\n---\n{HEAD}a: 1\n",

@@ -91,7 +91,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> list[
     scopes = _scopes(cluster, flat, wish)
     wanted = [
         prepared(manifest, owner=wish.owner, namespace=wish.namespace,
-                 namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), bool(manifest["metadata"].get("namespace"))))
+                 namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
         for manifest in flat
     ]  # fmt: skip
     validate.check_duplicates(wanted)  # again: a default namespace can make two objects one

@@ -29,8 +29,6 @@ _CONTEXT = decimal.Context(prec=60)
 
 _MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "emptyDir")
 """Fields of Kubernetes' own kinds whose values are quantities by name (of emptyDir, those that look like one)."""
-_PARTS = ("spec", "template")
-"""Where the kinds have them. What has such a name in labels or in the data of a ConfigMap is text."""
 
 
 def parse(value: str | int | float) -> decimal.Decimal:
@@ -61,17 +59,18 @@ def canonical(value: t.Any) -> t.Any:
 
 def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
     """Every (path, value) in an object where the Kubernetes API has a quantity."""
-    for part in _parts(manifest):
-        yield from _below(manifest[part], part)
+    if _has_them(manifest):
+        yield from _below(manifest, "")
 
 
 def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
     if isinstance(value, dict):
         for key, item in value.items():
+            below = f"{path}.{key}" if path else str(key)
             if key in _MAPS and isinstance(item, dict):
-                yield from ((f"{path}.{key}.{name}", amount) for name, amount in item.items())
+                yield from ((f"{below}.{name}", amount) for name, amount in item.items())
             else:
-                yield from _below(item, f"{path}.{key}")
+                yield from _below(item, below)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _below(item, f"{path}[{index}]")
@@ -79,7 +78,7 @@ def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
 
 def with_canonical_quantities(manifest: Manifest) -> Manifest:
     """A copy in which equal quantities are written equally."""
-    return {**manifest, **{part: _with_canonical(manifest[part]) for part in _parts(manifest)}}
+    return t.cast(Manifest, _with_canonical(manifest)) if _has_them(manifest) else manifest
 
 
 def _with_canonical(value: t.Any) -> t.Any:
@@ -94,9 +93,7 @@ def _canonical_field(key: str, item: t.Any) -> t.Any:
     return _with_canonical(item)
 
 
-def _parts(manifest: Manifest) -> list[str]:
-    """None of a custom resource, nor of a definition of one: to them, limits and 1.10 can mean anything."""
-    group, kind = group_of(str(manifest.get("apiVersion"))), manifest.get("kind")
-    if group not in BUILT_IN_GROUPS or kind == "CustomResourceDefinition":
-        return []
-    return [part for part in _PARTS if part in manifest]
+def _has_them(manifest: Manifest) -> bool:
+    """To a custom resource, and in a definition of one, limits and 1.10 can mean anything."""
+    group = group_of(str(manifest.get("apiVersion")))
+    return group in BUILT_IN_GROUPS and manifest.get("kind") != "CustomResourceDefinition"

@@ -146,9 +146,8 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
             yield f"{path} is not a mapping"
             continue
         for key, item in value.items():
-            if (
-                item is None and path == "stringData"
-            ):  # the server would store an empty one, and an empty password opens doors
+            # The server would store an empty one, and an empty password opens doors.
+            if item is None and path == "stringData":
                 yield f"{path}.{key} is null; give it a value, '' for an empty one"
             elif not isinstance(revealed(item), str) and not (item is None and path != "metadata.labels"):
                 yield f"{path}.{key} is not a string but {type(item).__name__}; put it in quotes"

@@ -79,7 +79,7 @@ def test_quantities_are_found_where_the_api_has_them() -> None:
             "kind": "CustomResourceDefinition",
             "spec": {"versions": [{"schema": {"default": {"limits": {"version": "1.10"}}}}]},
         },
-        {"apiVersion": "v1", "kind": "ConfigMap", "data": {"sizeLimit": "1.10"}, "limits": {"version": "1.10"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "data": {"sizeLimit": "1.10", "limits": "1.10"}},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"annotations": {"sizeLimit": "1.10"}}},
     ],
 )
