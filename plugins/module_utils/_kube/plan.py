@@ -286,7 +286,8 @@ def _adopted(wanted: Manifest, live: Manifest, wish: Wish) -> Step:
     raise Conflict(
         f"{ref} exists already, was not made by Muster, and differs in {', '.join(differ[:_TOLD])}{more}.",
         ref=ref, fields=differ, managers=sorted(fields.managers(live)),
-        hint="Give the object another name; or adopt: true (in playbooks muster_adopt) makes it Muster's: it is changed, and goes with its owner.",
+        hint="Give the object another name; or adopt: true (in playbooks muster_adopt) makes it Muster's: "
+        "it is changed, and goes with its owner.",
     )  # fmt: skip
 
 
