@@ -159,8 +159,9 @@ class _Run:
         }
         return left, warnings
 
-    def _shared(self, refs: list[Ref]) -> list[Ref]:
-        return [ref for ref in shared_namespaces(self.cluster, self.wish.owner) if ref not in refs]
+    def _shared(self, refs: list[Ref]) -> dict[Ref, Manifest]:
+        found = shared_namespaces(self.cluster, self.wish.owner)
+        return {ref: item for ref, item in found.items() if ref not in refs}
 
     def _prune(self, steps: list[Step], report: Report, lease: Lease | None) -> None:
         """Remove what carries our label and is no longer wanted, last wave first; remember when nothing is left over."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import typing as t
 
-from .objects import Manifest
+from .objects import FIELD_MANAGER, Manifest
 from .quantity import canonical
 
 Trie = dict[str, t.Any]
@@ -39,8 +39,10 @@ def managers(live: Manifest) -> set[str]:
 
 
 def _entries(live: Manifest) -> list[Manifest]:
+    """Who set which fields; without status, and without single fields that we patched (a Job that was suspended)."""
     found = live.get("metadata", {}).get("managedFields") or []
-    return [entry for entry in found if not entry.get("subresource")]
+    patched = (FIELD_MANAGER, "Update")
+    return [e for e in found if not e.get("subresource") and (e.get("manager"), e.get("operation")) != patched]
 
 
 def taken_over(live: Manifest, givers: t.Container[str], taker: str) -> list[Manifest]:

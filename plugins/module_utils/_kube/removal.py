@@ -146,24 +146,25 @@ def by_ref(items: t.Iterable[Manifest]) -> dict[Ref, Manifest]:
     return {ref_of(item): item for item in items}
 
 
-def shared_namespaces(cluster: Cluster, owner: str) -> list[Ref]:
+def shared_namespaces(cluster: Cluster, owner: str) -> dict[Ref, Manifest]:
     """Namespaces of others on which the owner has labels or annotations. None where nobody may list them."""
     try:
         found = cluster.list_metadata("v1", "Namespace")
     except Forbidden:
-        return []
-    return [
-        ref_of(item)
-        for item in found
-        if labels_of(item).get(LABEL_OWNER) != owner and owned_fields(item, manager_of(owner))
-    ]
+        return {}
+    others = [item for item in found if labels_of(item).get(LABEL_OWNER) != owner]
+    return by_ref(item for item in others if owned_fields(item, manager_of(owner)))
 
 
-def release(cluster: Cluster, owner: str, namespaces: t.Iterable[Ref], *, check: bool) -> list[Change]:
+def release(cluster: Cluster, owner: str, namespaces: t.Mapping[Ref, Manifest], *, check: bool) -> list[Change]:
     """Take the owner's labels and annotations from namespaces that stay, by applying nothing under its field manager."""
     changes = []
-    for ref in namespaces:
-        nothing = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {"name": ref.name}}
+    for ref, live in namespaces.items():
+        metadata = {
+            "name": ref.name,
+            "uid": live["metadata"].get("uid"),
+        }  # one that is gone meanwhile must not come back
+        nothing = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata}
         if not check:
             cluster.apply(nothing, dry_run=False, manager=manager_of(owner))
         changes.append(Change(ref, "updated", f"it stays, without the labels and annotations of {owner}"))

@@ -432,6 +432,33 @@ def test_a_conflict_with_somebody_else_stays_one_when_an_object_is_adopted(clust
         apply(cluster, config(x="2"), adopt=True)
 
 
+def test_a_single_field_that_was_patched_is_nothing_to_take_over(cluster: FakeCluster) -> None:
+    apply(cluster, config())
+    stored = cluster.objects["", "ConfigMap", "default", "a"]
+    stored["metadata"]["managedFields"].append(
+        {"manager": "muster", "operation": "Update", "fieldsV1": {"f:data": {"f:y": {}}}}
+    )
+    assert not apply(cluster, config()).changed
+
+
+def test_a_shared_namespace_that_went_meanwhile_does_not_come_back(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, SPACE, owner=OTHER)
+    apply(cluster, {**SPACE, "metadata": {"name": "ml", "labels": {"a": "1"}}}, config())
+    plain = cluster.apply
+
+    def late(manifest: Manifest, **options: t.Any) -> Manifest:
+        if manifest["kind"] == "Namespace":
+            cluster.remove(Ref("v1", "Namespace", "ml"))
+        return plain(manifest, **options)
+
+    monkeypatch.setattr(cluster, "apply", late)
+    with pytest.raises(Conflict):
+        delete(cluster)
+    assert cluster.stored("Namespace", "ml") is None
+
+
 def test_what_an_older_muster_applied_becomes_the_owners_at_the_next_apply(cluster: FakeCluster) -> None:
     apply(cluster, config(x="1", old="y"))
     stored = cluster.objects["", "ConfigMap", "default", "a"]
