@@ -94,7 +94,7 @@ class _Headers(list[tuple[str, bytes]]):
         return self[:]
 
 
-Pair = tuple[str | None, Sensitive | None]
+Pair: t.TypeAlias = "tuple[str | None, Sensitive | None]"
 
 
 class _Wire(http.client.HTTPConnection):

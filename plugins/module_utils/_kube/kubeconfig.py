@@ -195,6 +195,7 @@ def _parse(path: pathlib.Path, *, alone: bool) -> dict[str, t.Any]:
     """The mapping in a file. One of several may be empty, as one that ``kubectl config`` is to fill."""
     import yaml
 
+    said = where = ""
     try:
         parsed = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
     except OSError as exc:

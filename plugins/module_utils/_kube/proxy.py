@@ -23,7 +23,7 @@ import urllib.parse
 from .._core.sensitive import Sensitive
 from .errors import InvalidInput
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Address: t.TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
 
 _PORTS = {"http": 80, "socks5": 1080, "socks5h": 1080}
 _SERVER_PORTS = {"http": 80, "https": 443}

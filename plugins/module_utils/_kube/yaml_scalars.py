@@ -19,8 +19,9 @@ import decimal
 import math
 import re
 import struct
+import typing as t
 
-Scalar = str | int | float | bool | None
+Scalar: t.TypeAlias = "str | int | float | bool | None"
 
 TAG = "tag:yaml.org,2002:"
 

@@ -55,7 +55,8 @@ def _rule(flow: Flow) -> Manifest:
             refuse_unknown_keys(peer, ("podSelector", "namespaceSelector", "ipBlock"), "network_policy_from")
             if not peer:
                 raise InvalidSpec(
-                    "network_policy_from: {} names nobody.", "Every pod of all namespaces: namespaceSelector: {}"
+                    "network_policy_from: an empty entry names nobody.",
+                    "An empty namespaceSelector means every pod of all namespaces.",
                 )
         rule["from"] = [dict(peer) for peer in flow.peers]
     if flow.ports:

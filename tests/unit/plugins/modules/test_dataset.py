@@ -401,7 +401,7 @@ def test_power_that_goes_between_any_two_steps(
             (root / "vision/sub/epoch9").write_text("weights")
         left = [steps]
 
-        def dies(real: t.Callable[..., t.Any], left: list[int] = left) -> t.Callable[..., t.Any]:
+        def dies(real: t.Callable[..., t.Any], left: list[int]) -> t.Callable[..., t.Any]:
             def call(*args: t.Any, **kwargs: t.Any) -> t.Any:
                 left[0] -= 1
                 if left[0] < 0:
@@ -413,7 +413,7 @@ def test_power_that_goes_between_any_two_steps(
         wanted = ("train/a", "train/new", "c/d")
         with monkeypatch.context() as patch:
             for owner, name in changing:
-                patch.setattr(owner, name, dies(getattr(owner, name)))
+                patch.setattr(owner, name, dies(getattr(owner, name), left))
             try:
                 data(server, root, *wanted)
             except Power:

@@ -73,10 +73,10 @@ def run(
     *,
     absent: bool = False,
     adopt: bool = False,
-    mark: Body = OURS,
+    mark: Body | None = None,
     check: bool = False,
 ) -> Outcome:
-    wish = Wish(absent=absent, check=check, only_tagged=mark, adopt=adopt)
+    wish = Wish(absent=absent, check=check, only_tagged=mark or OURS, adopt=adopt)
     return converge(resource, Api(account.client, FakeClock()), wish, Patience(wait=True, seconds=600))
 
 

@@ -42,11 +42,11 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
         self.replies: list[Reply | None] = []
         self.seen: list[tuple[str, str, t.Any, dict[str, list[str]]]] = []
         self.connections: set[int] = set()
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__((host, 0), Handler)
 
     def handle_error(self, request: t.Any, client_address: t.Any) -> None:
         """A connection that the test resets is no news."""
@@ -448,13 +448,7 @@ def test_a_host_of_the_new_internet(clock: FakeClock) -> None:
     class Six(Server):
         address_family = socket.AF_INET6
 
-        def __init__(self) -> None:
-            self.replies, self.seen, self.connections = [], [], set()
-            http.server.ThreadingHTTPServer.__init__(self, ("::1", 0), Handler)
-
-    if not socket.has_ipv6:
-        pytest.skip("this Python knows no IPv6")
-    with Six() as server:
+    with Six("::1") as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
         port = server.server_address[1]
         kube = HttpCluster(Transport(Connection(server=f"http://[::1]:{port}/ab", source="a test"), clock))

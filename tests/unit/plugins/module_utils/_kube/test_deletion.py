@@ -347,7 +347,7 @@ ROLE_REF = ("roleRef", 'Invalid value: {"name":"r"}: cannot change roleRef')
     ],
 )
 def test_only_a_refusal_for_immutable_fields_alone_is_one(error: Exception, kind: type[Exception]) -> None:
-    assert type(error) is kind
+    assert isinstance(error, kind)
 
 
 @pytest.mark.parametrize("check", [True, False])

@@ -248,7 +248,7 @@ ACTS = st.one_of(
     st.builds(Meddle, st.sampled_from(["create", "copy", "strip", "hide x.io", "hide apps", "show", "delete"]), THINGS),
     st.builds(Meddle, st.just("create"), SPACES),
 )
-Act = Apply | Remove | Meddle
+Act: t.TypeAlias = "Apply | Remove | Meddle"
 
 
 def perform(world: World, act: Act) -> None:

@@ -513,10 +513,14 @@ def test_the_record_keeps_what_cannot_be_changed(machine: Machine) -> None:
     assert not record.stale(again)
 
 
+def no_power(_argv: t.Sequence[str]) -> t.NoReturn:
+    raise Power
+
+
 def test_the_network_is_made_after_the_record(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     step = network.Step("bridge", ("false",))
     monkeypatch.setattr(network, "missing", lambda *_args, **_options: [step])
-    monkeypatch.setattr(local_network, "run", lambda _argv: (_ for _ in ()).throw(Power))
+    monkeypatch.setattr(local_network, "run", no_power)
     options = {"cluster": machine.options(), "state": "present"}
     assert local_network.execute(HostContext(options, check=True))["steps"][0].startswith("note of what")
     assert not machine.state.exists()

@@ -260,7 +260,7 @@ def test_members_of_etcd_that_are_refused_are_told(cluster: FakeCluster, monkeyp
 def test_a_data_set_whose_pod_is_refused_says_so(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     say_refused(cluster, workload("Job", "fetch", "fetch", "fetch", 1))
     quick(monkeypatch, cluster)
-    data = t.cast("Dataset", type("Data", (), {"namespace": "default", "name": "digits", "claim_name": "c"}))
+    data = t.cast(Dataset, type("Data", (), {"namespace": "default", "name": "digits", "claim_name": "c"}))
     with pytest.raises(WaitTimeout, match=r"0 of 1 succeeded; FailedCreate: .*exceeded quota: q"):
         dataset.wait(context(cluster), data, "fetch", timeout=9)
 
