@@ -76,7 +76,7 @@ def run(
     mark: Body | None = None,
     check: bool = False,
 ) -> Outcome:
-    wish = Wish(absent=absent, check=check, only_tagged=mark or OURS, adopt=adopt)
+    wish = Wish(absent=absent, check=check, only_tagged=OURS if mark is None else mark, adopt=adopt)
     return converge(resource, Api(account.client, FakeClock()), wish, Patience(wait=True, seconds=600))
 
 
