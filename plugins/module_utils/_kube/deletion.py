@@ -73,16 +73,18 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
 
 
 class Judge:
-    """Finds out about the objects of one deletion. ``going``: all that is deleted with them; ``wanted``: uids of what stays."""
+    """Finds out about the objects of one deletion, which goes wave after wave. ``wanted``: uids of what stays in any case."""
 
-    def __init__(
-        self, cluster: Cluster, mark: Mark, going: t.Iterable[Manifest], *, wanted: t.Container[str], delete_data: bool
-    ) -> None:
+    def __init__(self, cluster: Cluster, mark: Mark, *, wanted: t.Container[str], delete_data: bool) -> None:
         self._cluster = cluster
         self._mark = mark
         self._wanted = wanted
         self._delete_data = delete_data
-        self._going = {item["metadata"].get("uid") for item in going}
+        self._going: set[str | None] = set()
+
+    def goes(self, item: Manifest) -> None:
+        """Take note that an object is deleted, so that it holds back nothing that it lives in."""
+        self._going.add(item["metadata"].get("uid"))
 
     @functools.cached_property
     def _kinds(self) -> Kinds:

@@ -61,7 +61,7 @@ def apply_objects(
     """
     objects = list(objects)
     wish = Wish(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt)
-    writer = Writer(cluster, owner, check, clock, force_conflicts, recreate)
+    writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
     run = _Run(cluster, wish, writer, prune, prune_data, on_progress, clock)
     steps = make_plan(cluster, objects, wish)
     if prune and not steps:

@@ -48,7 +48,7 @@ class Deletion:
     def remove(self, live: t.Mapping[Ref, Manifest], wanted: t.Container[str] = frozenset()) -> Report:
         """Delete these, last wave first, except what must stay; ``wanted`` are the uids of what stays in any case."""
         report = Report()
-        judge = Judge(self.cluster, self.mark, live.values(), wanted=wanted, delete_data=self.data)
+        judge = Judge(self.cluster, self.mark, wanted=wanted, delete_data=self.data)
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(judge, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes
@@ -77,8 +77,10 @@ class Deletion:
             if why:
                 return Change(ref, "kept", why)
             if item["metadata"].get("deletionTimestamp"):
+                judge.goes(item)
                 return Change(ref, "unchanged", "is being deleted already")
             if self.check or self._sent(ref, item):
+                judge.goes(item)
                 return deleted
             item = self.cluster.get(ref)
         return Change(ref, "kept", "somebody changes it all the time, so that what was judged is never what is there")

@@ -19,7 +19,7 @@ from . import fields
 from .cluster import Cluster
 from .deletion import Judge, Mark
 from .errors import Conflict, Forbidden, Immutable, InvalidInput, MusterError, NotFound, ServerError
-from .objects import ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT, Manifest, annotations_of, manager_of
+from .objects import ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT, FIELD_MANAGER, Manifest, annotations_of, manager_of
 from .pace import Clock
 from .plan import Step
 from .ready import gone
@@ -42,6 +42,7 @@ class Writer:
     clock: Clock
     force_conflicts: bool = False
     recreate: bool = False
+    adopt: bool = False
 
     def carry_out(self, step: Step) -> tuple[Change, Manifest | None]:
         """The change, and the object as it is (or would be) stored."""
@@ -57,11 +58,28 @@ class Writer:
             if self.check and (_about_webhook(exc) or _dependency(exc)):
                 return self._guessed(step, "could not be tried, so this is what was asked for"), None
             raise
+        if step.live is None and not self.check:
+            self._give_back(step, stored)
         if step.live and stored["metadata"].get("resourceVersion") == step.live["metadata"].get("resourceVersion") and (
             not self.check or _visible(stored) == _visible(step.live)
         ):  # fmt: skip
             return Change(step.ref, "unchanged", step.reason), stored
         return self._change(step, stored), self._remembered(step, stored)
+
+    def _give_back(self, step: Step, stored: Manifest) -> None:
+        """An apply cannot ask that there be nothing yet. What somebody made since we looked is left as it was, and told."""
+        ours = manager_of(self.owner)
+        others = sorted(fields.managers(stored) - {ours})
+        taken = self.adopt or (self.force_conflicts and all(name.startswith(f"{FIELD_MANAGER}:") for name in others))
+        if not others or taken:
+            return
+        metadata = {key: stored["metadata"][key] for key in ("name", "namespace", "uid") if key in stored["metadata"]}
+        nothing = {"apiVersion": step.ref.api_version, "kind": step.ref.kind, "metadata": metadata}
+        self.cluster.apply(nothing, dry_run=False, manager=ours)
+        raise Conflict(
+            f"{step.ref} was made by somebody else ({', '.join(others)}) at the same moment, and is left as it was.",
+            ref=step.ref, managers=others, hint="Run again to see whether it is as wanted.",
+        )  # fmt: skip
 
     def rehearse(self, step: Step, *, later: bool = False) -> None:
         """Let the server say now what it would refuse (a conflict, an immutable field), before anything is written.
@@ -140,7 +158,6 @@ class Writer:
         judge = Judge(
             self.cluster,
             Mark(self.owner, others=self.force_conflicts, nobodys=True),
-            [step.live],
             wanted=(),
             delete_data=False,
         )

@@ -256,6 +256,14 @@ def test_a_namespace_of_ours_stays_while_something_else_is_in_it(cluster: FakeCl
     assert "ConfigMap theirs in it would go with it" in report.warnings[0]
 
 
+def test_a_namespace_stays_with_what_was_named_and_is_somebody_elses(cluster: FakeCluster) -> None:
+    apply(cluster, SPACE)
+    apply(cluster, config(namespace="ml"), owner=OTHER)
+    report = delete(cluster, [SPACE, config(namespace="ml")], delete_data=True)
+    assert actions(report) == {"ConfigMap a": "kept", "Namespace ml": "kept"}
+    assert cluster.stored("ConfigMap", "a", "ml")
+
+
 def test_a_namespace_is_kept_where_what_is_in_it_cannot_be_listed(cluster: FakeCluster) -> None:
     apply(cluster, SPACE)
     cluster.unknown = ["example.com/v1"]
@@ -430,6 +438,30 @@ def test_a_conflict_with_somebody_else_stays_one_when_an_object_is_adopted(clust
     cluster.add(config(x="1"), manager="some-controller")
     with pytest.raises(Conflict, match="some-controller"):
         apply(cluster, config(x="2"), adopt=True)
+
+
+@pytest.mark.parametrize("word", ["", "adopt"])
+def test_what_somebody_made_since_we_looked_is_given_back(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    plain = cluster.apply
+
+    def late(manifest: Manifest, **options: t.Any) -> Manifest:
+        monkeypatch.setattr(cluster, "apply", plain)
+        cluster.add(config(y="theirs"), manager="kubectl")
+        return plain(manifest, **options)
+
+    monkeypatch.setattr(cluster, "apply", late)
+    if word:
+        assert apply(cluster, config(x="ours"), adopt=True).changed
+        return
+    with pytest.raises(
+        Conflict, match=r"was made by somebody else \(kubectl\) at the same moment, and is left as it was"
+    ):
+        apply(cluster, config(x="ours"))
+    stored = cluster.stored("ConfigMap", "a", "default") or {}
+    assert stored["data"] == {"y": "theirs"}
+    assert not stored["metadata"].get("labels")
 
 
 def test_a_single_field_that_was_patched_is_nothing_to_take_over(cluster: FakeCluster) -> None:

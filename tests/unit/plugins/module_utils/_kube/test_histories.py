@@ -10,7 +10,6 @@ that is not the actor's to make. MUSTER_HISTORIES sets how many histories are tr
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import os
@@ -19,6 +18,7 @@ import typing as t
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import was_applied
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
@@ -57,6 +57,7 @@ class World(FakeCluster):
         self.words: frozenset[str] = frozenset()
         self.budget: int | None = None
         self.hidden: set[str] = set()
+        self.met: dict[str, tuple[Ref, Manifest]] = {}
         self.controllers["CustomResourceDefinition"] = lambda _item: {
             "conditions": [{"type": "Established", "status": "True"}]
         }
@@ -127,9 +128,26 @@ class World(FakeCluster):
             if labels_of(after).get(LABEL_OWNER) == self.actor:
                 self.makers[uid] = self.actor
             return
+        if uid in self.met or (theirs == STRANGER and LABEL_OWNER not in labels_of(before)):
+            self.met.setdefault(uid, (ref, before))  # made between looking and writing: to be given back
+            return
         assert ref.kind == "Namespace", f"{self.actor} changed {ref} of {theirs}"
         assert labels_of(before).get(LABEL_OWNER) == labels_of(after).get(LABEL_OWNER), f"{self.actor} took {ref}"
-        assert theirs != STRANGER or LABEL_OWNER in labels_of(before), f"{self.actor} changed {ref} of a stranger"
+
+    def judge_meetings(self, *, killed: bool) -> None:
+        """What was met by accident is as it was (a run that is killed at this very request cannot give it back)."""
+        for uid, (ref, before) in self.met.items():
+            now = self.objects.get(ref.identity)
+            if killed or now is None or now["metadata"]["uid"] != uid:
+                continue
+            changed = {"resourceVersion", "managedFields", "generation"}
+            told = [
+                {key: value for key, value in item["metadata"].items() if value and key not in changed}
+                for item in (before, now)
+            ]
+            assert told[0] == told[1], f"{self.actor} changed {ref} of a stranger"
+            assert before.get("spec") == now.get("spec"), f"{self.actor} changed {ref} of a stranger"
+        self.met.clear()
 
 
 # What there is to be wished for
@@ -254,8 +272,14 @@ Act: t.TypeAlias = "Apply | Remove | Meddle"
 def perform(world: World, act: Act) -> None:
     """Let somebody act, and be killed at some request."""
     world.actor, world.words, world.budget = act.who, act.words, act.killed
-    with contextlib.suppress(MusterError, Killed):
+    killed = False
+    try:
         act.do(world)
+    except MusterError:
+        pass
+    except Killed:
+        killed = True
+    world.judge_meetings(killed=killed)
     world.actor, world.words, world.budget = STRANGER, frozenset(), None
 
 
@@ -290,8 +314,9 @@ def test_nothing_is_lost_and_what_is_ours_and_unwanted_goes_in_the_end(
 
 
 def is_ours(world: World, item: Manifest, who: str) -> bool:
-    """Made by WHO, and nobody took the label away."""
-    return world.makers[item["metadata"]["uid"]] == who and labels_of(item).get(LABEL_OWNER) == who
+    """Made by WHO, and nobody took the label away, or (killed before the label) all its fields."""
+    whole = labels_of(item).get(LABEL_OWNER) == who and was_applied(item, who)
+    return whole and world.makers[item["metadata"]["uid"]] == who
 
 
 def others_stand_on(world: World, key: tuple[str, str, str, str], who: str) -> bool:
