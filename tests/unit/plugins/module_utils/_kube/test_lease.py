@@ -6,11 +6,20 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict, Forbidden
+from ansible_collections.muster.ml.plugins.module_utils._kube import lease as lease_module
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    Conflict,
+    Forbidden,
+    NotFound,
+    Rejected,
+    ServerError,
+)
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, Lease, holder
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 
@@ -41,6 +50,7 @@ def test_a_run_is_alone_and_leaves_nothing_behind(cluster: FakeCluster) -> None:
         spec = (held(cluster) or {})["spec"]
         assert spec["leaseDurationSeconds"] == DURATION
         assert "process" in spec["holderIdentity"]
+        assert labels_of(held(cluster) or {})[LABEL_OWNER] == "o.x"
     assert cluster.objects == {}
 
 
@@ -48,6 +58,61 @@ def test_owners_do_not_wait_for_each_other(cluster: FakeCluster) -> None:
     began = cluster.clock.now
     with lease(cluster, "o.x"), lease(cluster, "o.X"), lease(cluster, "o-x"):
         assert cluster.clock.now == began
+
+
+def test_runs_in_two_namespaces_are_one_after_the_other(cluster: FakeCluster) -> None:
+    for name in ("ml", "other"):
+        cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    lease(cluster).__enter__()
+    with Lease(cluster, "o.x", "other", patience=60, clock=cluster.clock):  # which takes the first one for dead
+        assert cluster.clock.now - 1000 >= DURATION
+
+
+def test_a_run_gives_signs_of_life_and_goes_on_after_a_server_that_failed(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module, "_RENEW_EVERY", 0.001)
+    plain, tried, renewed_again = cluster.apply, [], threading.Event()
+
+    def failing_once(manifest: Manifest, **options: object) -> Manifest:
+        tried.append(manifest)
+        if len(tried) == 2:
+            raise ServerError("boom")
+        stored = plain(manifest, **options)  # type: ignore[arg-type]
+        if len(tried) > 2:
+            renewed_again.set()
+        return stored
+
+    cluster.apply = failing_once  # type: ignore[assignment, method-assign]
+    with lease(cluster) as mine:
+        assert renewed_again.wait(30)
+        assert mine.guarded
+
+
+def test_a_lease_that_cannot_be_given_back_ends_by_itself(cluster: FakeCluster) -> None:
+    def failing(*_args: object, **_options: object) -> bool:
+        raise ServerError("boom")
+
+    with lease(cluster):
+        cluster.delete = failing  # type: ignore[method-assign]
+    assert held(cluster)
+
+
+def test_who_may_not_look_sees_no_holder(cluster: FakeCluster) -> None:
+    with lease(cluster):
+        ref = holder(cluster, "o.x", "ml")
+        assert ref
+        cluster.fail("get", ref.name, *[Forbidden("no")] * 2)
+        assert holder(cluster, "o.x", "ml") is None
+
+
+def test_a_run_that_does_not_know_yet_that_it_lost_its_lease_leaves_the_others(cluster: FakeCluster) -> None:
+    first = lease(cluster)
+    first.__enter__()
+    with lease(cluster) as second:
+        first.__exit__()
+        assert second.guarded
+        assert held(cluster)
 
 
 def test_a_run_that_is_alive_is_waited_for_and_then_named_with_its_age(cluster: FakeCluster) -> None:
@@ -142,9 +207,10 @@ def test_who_has_no_right_in_the_one_place_takes_it_at_home(cluster: FakeCluster
         assert (held(cluster) or {})["metadata"]["namespace"] == "ml"
 
 
-def test_who_has_no_right_at_all_goes_on_and_is_not_guarded(cluster: FakeCluster) -> None:
+@pytest.mark.parametrize("refusal", [Forbidden("no"), NotFound("no such namespace"), Rejected("exceeded quota")])
+def test_who_may_have_none_anywhere_goes_on_and_is_not_guarded(cluster: FakeCluster, refusal: Exception) -> None:
     def forbidden(*_args: object, **_options: object) -> Manifest:
-        raise Forbidden("no")
+        raise refusal
 
     cluster.apply = forbidden  # type: ignore[assignment, method-assign]
     with lease(cluster) as mine:
