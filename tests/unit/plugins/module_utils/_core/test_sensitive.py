@@ -61,6 +61,11 @@ def test_what_writes_values_down_refuses_it() -> None:
         pickle.dumps(Sensitive(SECRET))
 
 
+def test_what_is_printable_can_be_written_down() -> None:
+    shown = json.dumps(printable({"a": [Sensitive(SECRET)], "b": (Sensitive(SECRET),)}))
+    assert SECRET not in shown
+
+
 def test_equal_values_are_equal_and_look_equal_in_one_run() -> None:
     one, same, other = Sensitive(SECRET), Sensitive(SECRET), Sensitive("other")
     assert (one == same, one == other, one == SECRET) == (True, False, False)

@@ -74,6 +74,18 @@ def test_a_label_that_is_not_wanted_any_more_leaves_a_shared_namespace(cluster: 
     assert not apply(cluster, space(ours="2")).changed
 
 
+def test_another_value_of_a_label_on_a_shared_namespace_is_written(cluster: FakeCluster) -> None:
+    apply(cluster, space(theirs="1"), owner=OTHER)
+    apply(cluster, space(ours="2"))
+    report = apply(cluster, space(ours="3", more="4"))
+    assert report.changes[0].reason == f"metadata.labels.more added, metadata.labels.ours changed; belongs to {OTHER}"
+    labels = labels_of(cluster.stored("Namespace", "ml") or {})
+    assert {key: value for key, value in labels.items() if "/" not in key} == {"theirs": "1", "ours": "3", "more": "4"}
+    assert not apply(cluster, space(ours="3", more="4")).changed
+    with pytest.raises(Conflict, match=OTHER):
+        apply(cluster, space(ours="3", theirs="5"))
+
+
 def test_what_the_former_owner_wanted_goes_when_its_object_is_taken_over(cluster: FakeCluster) -> None:
     apply(cluster, config(x="1", old="y"), owner=OTHER)
     apply(cluster, config(x="2"), force_conflicts=True)
