@@ -318,9 +318,12 @@ def _shared(wanted: Manifest, live: Manifest, owner: str, wish: Wish) -> Step:
         for part in ("labels", "annotations")
         for key in fields.owned_keys(live, wish.manager, "metadata", part) - set(asked["metadata"].get(part) or {})
     ]
-    if not lost and not surplus:
+    # There is no record of ours on it that would tell another value.
+    changed = [path for path in fields.differing(live, asked) if not path.startswith(tuple(lost))]
+    if not lost and not surplus and not changed:
         return Step(ref, asked, live, "unchanged", f"belongs to {owner}", ours=False)
-    told = [*(f"{path} added" for path in lost), *(f"{path} removed" for path in surplus)]
+    told = [*(f"{path} added" for path in lost), *(f"{path} changed" for path in changed)]
+    told += [f"{path} removed" for path in surplus]
     return Step(ref, asked, live, "update", f"{', '.join(told)}; belongs to {owner}", ours=False)
 
 

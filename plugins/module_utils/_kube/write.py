@@ -50,10 +50,11 @@ class Writer:
             return Change(step.ref, "unchanged", step.reason), step.live
         if step.unborn and self.check:
             return self._guessed(step, step.reason), None
+        taken = step if self.check else self._taken_over(step)
         try:
-            stored = self._applied(step)
+            stored = self._tried(taken) if self.check else self._sent(_only_there(taken))
         except Immutable as exc:
-            return self._recreated(step, exc)
+            return self._recreated(taken, exc)
         except MusterError as exc:
             if self.check and (_about_webhook(exc) or _dependency(exc)):
                 return self._guessed(step, "could not be tried, so this is what was asked for"), None
@@ -105,14 +106,15 @@ class Writer:
                 raise
         return self.cluster.apply(wanted, dry_run=True, force_conflicts=True, manager=manager)
 
-    def _applied(self, step: Step) -> Manifest:
-        if self.check:
-            return self._tried(step)
-        if step.live and step.takes:
-            taken = fields.taken_over(step.live, step.takes, manager_of(self.owner))
-            known = {key: step.live["metadata"][key] for key in ("uid", "resourceVersion")}
-            self.cluster.patch(step.ref, {"metadata": {**known, "managedFields": taken}}, dry_run=False)
-        return self._sent(_only_there(step))
+    def _taken_over(self, step: Step) -> Step:
+        """Let the owner have the fields of those whose object this was; the step is then about the version that this makes."""
+        if not (step.live and step.takes):
+            return step
+        taken = fields.taken_over(step.live, step.takes, manager_of(self.owner))
+        known = {key: step.live["metadata"][key] for key in ("uid", "resourceVersion")}
+        patched = self.cluster.patch(step.ref, {"metadata": {**known, "managedFields": taken}}, dry_run=False)
+        now = {**step.live["metadata"], "resourceVersion": patched["metadata"]["resourceVersion"]}
+        return dataclasses.replace(step, live={**step.live, "metadata": now})
 
     def _sent(self, wanted: Manifest) -> Manifest:
         deadline = self.clock.monotonic() + _WEBHOOK_PATIENCE

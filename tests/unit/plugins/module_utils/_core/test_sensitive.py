@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib.util
 import itertools
 import json
 import pickle
@@ -14,6 +15,7 @@ import traceback
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core import sensitive
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, printable, revealed
 
 SECRET = "hunter2-hunter2"
@@ -59,6 +61,11 @@ def test_what_writes_values_down_refuses_it() -> None:
         pickle.dumps(Sensitive(SECRET))
 
 
+def test_what_is_printable_can_be_written_down() -> None:
+    shown = json.dumps(printable({"a": [Sensitive(SECRET)], "b": (Sensitive(SECRET),)}))
+    assert SECRET not in shown
+
+
 def test_equal_values_are_equal_and_look_equal_in_one_run() -> None:
     one, same, other = Sensitive(SECRET), Sensitive(SECRET), Sensitive("other")
     assert (one == same, one == other, one == SECRET) == (True, False, False)
@@ -70,3 +77,12 @@ def test_copies_and_wrapping_twice_keep_one_layer() -> None:
     assert Sensitive(Sensitive(SECRET)).reveal() == SECRET
     assert copy.deepcopy({"a": Sensitive(SECRET)})["a"].reveal() == SECRET
     assert revealed({"a": [Sensitive(SECRET)], "b": 1}) == {"a": [SECRET], "b": 1}
+
+
+def test_a_log_of_another_run_tells_nothing() -> None:
+    spec = importlib.util.spec_from_file_location("another_run", sensitive.__file__)
+    assert spec
+    assert spec.loader
+    another = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(another)
+    assert str(another.Sensitive(SECRET)) != str(Sensitive(SECRET))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import http.server
 import json
+import pathlib
 import socket
 import threading
 import typing as t
@@ -19,9 +20,11 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof, bearer
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    Conflict,
     Forbidden,
     Gone,
     InvalidInput,
+    MusterError,
     NotFound,
     ServerError,
     Unauthorized,
@@ -573,3 +576,93 @@ def test_headers_are_sent_as_the_utf8_that_kubernetes_reads(server: Server, cloc
     kube.get(POD)
     kube.close()
     assert server.seen[0][3]["Impersonate-User"][0].encode("latin-1").decode() == "Größe"
+
+
+# What is sent and judged with care
+
+
+SECRET = Ref("v1", "Secret", "s", "ml")
+
+
+def secret() -> dict[str, t.Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "ml"},
+        "data": {"a": "aHVudGVyMg=="},
+    }
+
+
+def test_secret_values_are_sealed_however_they_come_in(server: Server, kube: HttpCluster) -> None:
+    event = json.dumps({"type": "ADDED", "object": secret()}).encode()
+    server.replies = [
+        (200, secret(), {}),
+        (200, {"items": [secret()]}, {}),
+        (200, event, {"Connection": "close"}),
+        (200, secret(), {}),
+    ]
+    seen = [kube.get(SECRET), *kube.list("v1", "Secret", "ml"), *kube.watch("v1", "Secret", "ml", timeout=1)]
+    seen.append(kube.patch(SECRET, {}, dry_run=False))
+    assert len(seen) == 4
+    assert "aHVudGVyMg==" not in str(seen)
+
+
+def test_a_sealed_value_goes_out_as_it_is_and_nothing_else_that_is_no_json(server: Server, kube: HttpCluster) -> None:
+    kube.apply({**secret(), "data": {"a": Sensitive({"b": ["aHVudGVyMg==", 1]})}}, dry_run=False)
+    assert server.seen[0][2]["data"] == {"a": {"b": ["aHVudGVyMg==", 1]}}
+    with pytest.raises(TypeError, match="PosixPath is no JSON"):
+        kube.apply({**secret(), "data": pathlib.PosixPath("/")}, dry_run=False)
+
+
+def test_what_was_sent_is_not_told_where_it_is_refused(server: Server, kube: HttpCluster) -> None:
+    server.replies = [status(400, message="hunter2 is no good password")]
+    with pytest.raises(MusterError, match="<redacted> is no good password"):
+        kube.apply({**secret(), "data": {"a": Sensitive("aHVudGVyMg==")}}, dry_run=False)
+
+
+def test_a_deletion_names_uid_and_version_and_only_their_refusal_is_no_error(server: Server, kube: HttpCluster) -> None:
+    server.replies = [status(409, message="Precondition failed: ResourceVersion in precondition: 7, in object meta: 8")]
+    assert kube.delete(POD, dry_run=False, uid="u-1", resource_version="7") is False
+    assert server.seen[0][2]["preconditions"] == {"uid": "u-1", "resourceVersion": "7"}
+    server.replies = [status(409, reason="Conflict", message="the namespace is held by a webhook")]
+    with pytest.raises(Conflict, match="held by a webhook"):
+        kube.delete(POD, dry_run=False, uid="u-1", resource_version="7")
+
+
+def test_a_kind_that_is_not_served_any_more_is_not_taken_for_a_kind_without_objects(
+    server: Server, kube: HttpCluster
+) -> None:
+    server.replies = [status(404, message="the server could not find the requested resource")]
+    with pytest.raises(NotFound):
+        kube.list_metadata("v1", "Pod")
+
+
+def test_a_patch_of_one_version_is_not_sent_again(server: Server, kube: HttpCluster) -> None:
+    met = status(409, reason="Conflict", message="the object has been modified; please apply your changes")
+    server.replies = [met]
+    with pytest.raises(Conflict):
+        kube.patch(POD, {"metadata": {"resourceVersion": "7"}}, dry_run=False)
+    assert len(server.seen) == 1
+    server.replies = [met]
+    kube.patch(POD, {"metadata": {}}, dry_run=False)
+    assert len(server.seen) == 3
+
+
+def test_an_apply_names_its_field_manager_and_forces_nothing_unasked(server: Server, kube: HttpCluster) -> None:
+    kube.apply(secret(), dry_run=False, manager="muster:o.x")
+    assert "?fieldManager=muster%3Ao.x&force=false&" in server.seen[0][1]
+
+
+def test_groups_whose_server_did_not_answer_are_known_to_be_unknown(server: Server, kube: HttpCluster) -> None:
+    versions = [{"version": "v1beta1", "freshness": "Stale", "resources": []}]
+    groups = {
+        "kind": "APIGroupDiscoveryList",
+        "items": [{"metadata": {"name": "metrics.k8s.io"}, "versions": versions}],
+    }
+    server.replies = [(200, {"kind": "APIGroupDiscoveryList", "items": []}, {}), (200, groups, {})]
+    assert kube.kinds().unknown == ["metrics.k8s.io/v1beta1"]
+
+
+def test_a_list_that_is_cut_off_says_so(server: Server, kube: HttpCluster) -> None:
+    server.replies = [(200, {"items": [], "metadata": {"continue": "more"}}, {}), (200, {"items": []}, {})]
+    assert [kube.list_metadata("v1", "Pod", limit=1).partial for _time in range(2)] == [True, False]

@@ -298,6 +298,50 @@ def test_a_copy_of_our_object_in_another_namespace_is_not_ours(cluster: FakeClus
     ]
 
 
+def test_what_somebody_else_restored_at_its_own_place_was_not_applied_by_us(cluster: FakeCluster) -> None:
+    """Label and record are as we wrote them; only who applied them tells that another hand put it there."""
+    apply(cluster, config())
+    stored = cluster.objects["", "ConfigMap", "default", "a"]
+    stored["metadata"]["managedFields"][0].update(manager="velero", operation="Update")
+    assert actions(delete(cluster)) == {"ConfigMap a": "kept"}
+    assert actions(delete(cluster, [config()])) == {"ConfigMap a": "kept"}
+
+
+def test_what_an_older_muster_applied_at_this_place_is_ours(cluster: FakeCluster) -> None:
+    apply(cluster, config())
+    cluster.objects["", "ConfigMap", "default", "a"]["metadata"]["managedFields"][0]["manager"] = "muster"
+    assert actions(delete(cluster)) == {"ConfigMap a": "deleted"}
+
+
+def test_what_a_controller_made_for_an_object_of_ours_goes_by_its_label_alone(cluster: FakeCluster) -> None:
+    """Claims of a StatefulSet carry the label of its template, and no record of ours."""
+    label = "muster.ml/group"
+    claim = {**config("claim"), "kind": "PersistentVolumeClaim"}
+    claim["metadata"]["labels"] = {label: "g"}
+    other = {**claim, "metadata": {**claim["metadata"], "name": "other", "labels": {label: "h"}}}
+    cluster.add(claim, other, manager="kube-controller-manager")
+    report = delete(cluster, [claim, other], Mark("g", label, applied=False), delete_data=True)
+    assert actions(report) == {"PersistentVolumeClaim claim": "deleted", "PersistentVolumeClaim other": "kept"}
+
+
+def test_a_definition_is_kept_where_objects_of_its_kind_cannot_be_listed(
+    blind: Blind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(blind, DEFINITION)
+    apply(blind, FOO, owner=OTHER)
+    plain = blind.list_metadata
+
+    def listed(api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
+        if kind == "Foo":
+            raise Forbidden("User u may not list foos.")
+        return plain(api_version, kind, *rest, **options)
+
+    monkeypatch.setattr(blind, "list_metadata", listed)
+    report = delete(blind, [DEFINITION], delete_data=True)
+    assert actions(report) == {"CustomResourceDefinition foos.x.io": "kept"}
+    assert "cannot be judged: whether objects of its kind exist: User u may not list foos" in report.warnings[0]
+
+
 def test_an_object_that_changes_hands_between_reading_and_deleting_is_judged_anew(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +395,7 @@ ROLE_REF = ("roleRef", 'Invalid value: {"name":"r"}: cannot change roleRef')
         (refused(422, "Invalid", ROLE_REF, ("subjects[0].kind", 'Unsupported value: "Usr"')), Rejected),
         (refused(422, "Invalid", ("spec.template", "field is immutable"), ("spec.x", "Required value")), Rejected),
         (refused(400, "BadRequest", message=".roleRef.nme: field not declared in schema"), Rejected),
+        (refused(400, "BadRequest", message="cannot be read: field is immutable"), Rejected),
         (refused(422, "Invalid", ("spec", "Invalid value: provisionRequest is wrong")), Rejected),
     ],
 )

@@ -114,6 +114,40 @@ def test_covers(live: t.Any, wish: t.Any, answer: bool) -> None:
     assert fields.covers(live, wish) is answer
 
 
+def entry(manager: str, *names: str, operation: str = "Apply", **more: str) -> Manifest:
+    data = {f"f:{name}": {} for name in names}
+    return {"manager": manager, "operation": operation, "fieldsV1": {"f:data": data}, **more}
+
+
+def test_what_is_taken_over_is_added_to_what_is_owned_already() -> None:
+    status = entry("one", "s", operation="Update", subresource="status")
+    entries = [
+        entry("one", "a", operation="Update"),
+        entry("two", "b"),
+        entry("us", "c"),
+        entry("us", "d", operation="Update"),
+        status,
+    ]
+    taken = fields.taken_over({"metadata": {"managedFields": entries}}, ("one", "two"), "us")
+    assert taken == [entries[3], status, {**entry("us", "a", "b", "c")}]
+
+
+def test_only_what_was_applied_is_owned() -> None:
+    """A patch under the same name claims nothing that the next apply would take back."""
+    live = {"metadata": {"managedFields": [entry("us", "a", operation="Update"), entry("us", "b")]}}
+    assert fields.unowned({"metadata": {}, "data": {"a": "1", "b": "2"}}, live, "us") == ["data.a"]
+
+
+def test_who_only_sets_the_status_has_no_part_in_the_object() -> None:
+    entries = [entry("one", "a"), entry("kubelet", "s", operation="Update", subresource="status")]
+    assert fields.managers({"metadata": {"managedFields": entries}}) == {"one"}
+
+
+def test_nothing_is_taken_from_who_has_nothing() -> None:
+    entries = [entry("one", "a"), entry("us", "c")]
+    assert fields.taken_over({"metadata": {"managedFields": entries}}, ("nobody",), "us") == entries
+
+
 NAMES = st.text("abcdef", min_size=1, max_size=3)
 LEAVES = st.one_of(st.integers(), st.booleans(), NAMES)
 VALUES = st.recursive(

@@ -6,11 +6,20 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict, Forbidden
+from ansible_collections.muster.ml.plugins.module_utils._kube import lease as lease_module
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    Conflict,
+    Forbidden,
+    NotFound,
+    Rejected,
+    ServerError,
+)
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, Lease, holder
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 
@@ -41,6 +50,7 @@ def test_a_run_is_alone_and_leaves_nothing_behind(cluster: FakeCluster) -> None:
         spec = (held(cluster) or {})["spec"]
         assert spec["leaseDurationSeconds"] == DURATION
         assert "process" in spec["holderIdentity"]
+        assert labels_of(held(cluster) or {})[LABEL_OWNER] == "o.x"
     assert cluster.objects == {}
 
 
@@ -48,6 +58,61 @@ def test_owners_do_not_wait_for_each_other(cluster: FakeCluster) -> None:
     began = cluster.clock.now
     with lease(cluster, "o.x"), lease(cluster, "o.X"), lease(cluster, "o-x"):
         assert cluster.clock.now == began
+
+
+def test_runs_in_two_namespaces_are_one_after_the_other(cluster: FakeCluster) -> None:
+    for name in ("ml", "other"):
+        cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    lease(cluster).__enter__()
+    with Lease(cluster, "o.x", "other", patience=60, clock=cluster.clock):  # which takes the first one for dead
+        assert cluster.clock.now - 1000 >= DURATION
+
+
+def test_a_run_gives_signs_of_life_and_goes_on_after_a_server_that_failed(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module, "_RENEW_EVERY", 0.001)
+    plain, tried, renewed_again = cluster.apply, [], threading.Event()
+
+    def failing_once(manifest: Manifest, **options: object) -> Manifest:
+        tried.append(manifest)
+        if len(tried) == 2:
+            raise ServerError("boom")
+        stored = plain(manifest, **options)  # type: ignore[arg-type]
+        if len(tried) > 2:
+            renewed_again.set()
+        return stored
+
+    cluster.apply = failing_once  # type: ignore[assignment, method-assign]
+    with lease(cluster) as mine:
+        assert renewed_again.wait(30)
+        assert mine.guarded
+
+
+def test_a_lease_that_cannot_be_given_back_ends_by_itself(cluster: FakeCluster) -> None:
+    def failing(*_args: object, **_options: object) -> bool:
+        raise ServerError("boom")
+
+    with lease(cluster):
+        cluster.delete = failing  # type: ignore[method-assign]
+    assert held(cluster)
+
+
+def test_who_may_not_look_sees_no_holder(cluster: FakeCluster) -> None:
+    with lease(cluster):
+        ref = holder(cluster, "o.x", "ml")
+        assert ref
+        cluster.fail("get", ref.name, *[Forbidden("no")] * 2)
+        assert holder(cluster, "o.x", "ml") is None
+
+
+def test_a_run_that_does_not_know_yet_that_it_lost_its_lease_leaves_the_others(cluster: FakeCluster) -> None:
+    first = lease(cluster)
+    first.__enter__()
+    with lease(cluster) as second:
+        first.__exit__()
+        assert second.guarded
+        assert held(cluster)
 
 
 def test_a_run_that_is_alive_is_waited_for_and_then_named_with_its_age(cluster: FakeCluster) -> None:
@@ -69,7 +134,7 @@ def test_a_run_that_is_alive_is_waited_for_and_then_named_with_its_age(cluster: 
         assert "Nothing was changed" in str(caught.value)
         assert told
         assert told[0].startswith("waiting for ")
-    assert cluster.clock.now - 1000 <= 60 + DURATION
+    assert 60 - DURATION <= cluster.clock.now - 1000 <= 60 + DURATION
 
 
 def test_a_run_that_ends_is_followed_at_once(cluster: FakeCluster) -> None:
@@ -92,6 +157,25 @@ def test_a_run_that_was_killed_is_followed_after_its_time(cluster: FakeCluster) 
     with lease(cluster) as second:
         assert second.guarded
         assert DURATION <= cluster.clock.now - 1000 <= DURATION + 2
+
+
+def test_of_two_that_wait_for_a_dead_run_one_takes_over_and_the_other_waits_on(cluster: FakeCluster) -> None:
+    lease(cluster).__enter__()
+    dead = dict((held(cluster) or {})["metadata"])
+    plain, asked, faster = cluster.delete, [], lease(cluster)
+
+    def late(ref: Ref, **options: object) -> bool:
+        cluster.delete = plain  # type: ignore[method-assign]
+        asked.append((options["uid"], options["resource_version"]))
+        plain(ref, dry_run=False)
+        faster.__enter__()
+        return plain(ref, **options)  # type: ignore[arg-type]
+
+    cluster.delete = late  # type: ignore[assignment, method-assign]
+    with lease(cluster) as slower:
+        assert slower.guarded
+        assert cluster.clock.now - 1000 >= 2 * DURATION
+    assert asked == [(dead["uid"], dead["resourceVersion"])]
 
 
 def test_a_run_that_lost_its_lease_knows_and_does_not_take_the_others_away(cluster: FakeCluster) -> None:
@@ -123,9 +207,10 @@ def test_who_has_no_right_in_the_one_place_takes_it_at_home(cluster: FakeCluster
         assert (held(cluster) or {})["metadata"]["namespace"] == "ml"
 
 
-def test_who_has_no_right_at_all_goes_on_and_is_not_guarded(cluster: FakeCluster) -> None:
+@pytest.mark.parametrize("refusal", [Forbidden("no"), NotFound("no such namespace"), Rejected("exceeded quota")])
+def test_who_may_have_none_anywhere_goes_on_and_is_not_guarded(cluster: FakeCluster, refusal: Exception) -> None:
     def forbidden(*_args: object, **_options: object) -> Manifest:
-        raise Forbidden("no")
+        raise refusal
 
     cluster.apply = forbidden  # type: ignore[assignment, method-assign]
     with lease(cluster) as mine:

@@ -50,6 +50,20 @@ def test_the_record_says_for_whom_and_where_the_object_was_made() -> None:
     assert not any((made_for(sent, "o.y"), made_for(elsewhere, "o.x"), made_for(mirrored, "o.x")))
 
 
+def test_the_record_holds_for_every_version_of_an_api() -> None:
+    sent = ready({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"}})
+    assert made_for({**sent, "apiVersion": "autoscaling/v1"}, "o.x")
+
+
+def test_what_was_read_from_a_cluster_asks_for_the_same_as_what_was_sent() -> None:
+    """With another owner's label and an old record on it, as in a file that somebody exported."""
+    sent = ready({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    exported = json.loads(json.dumps(sent))
+    exported["metadata"]["labels"]["muster.ml/owner"] = "o.another"
+    exported["metadata"]["annotations"]["muster.ml/not-kept"] = "spec.x"
+    assert ready(exported) == sent
+
+
 def test_what_only_the_server_sets_is_left_out() -> None:
     metadata = {
         "name": "a",

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import printable
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, printable
 from ansible_collections.muster.ml.plugins.module_utils._kube import answers, redact
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
@@ -117,6 +117,48 @@ def test_what_the_server_refuses_is_told_without_the_value(told: str) -> None:
         assert HIDDEN not in text
         assert '"ab"' not in text
         assert base64.b64encode(HIDDEN.encode()).decode() not in text
+
+
+@pytest.mark.parametrize(
+    ("values", "said", "told"),
+    [
+        ({"a": base64.b64encode(HIDDEN.encode()).decode()}, f"it is {HIDDEN}!", "it is <redacted>!"),
+        ({"a": "secret", "b": "secret-and-more"}, "secret-and-more", "<redacted>"),
+        ({"a": f"{HIDDEN}\n"}, f"it is {HIDDEN}!", "it is <redacted>!"),
+        ({"a": 'say "friend"'}, r"it is say \"friend\"!", "it is <redacted>!"),
+        ({"a": "ab"}, "unable", "unable"),
+    ],
+    ids=["base64-of-it-was-sent", "one-begins-as-another", "without-its-line-end", "quoted", "in-every-second-word"],
+)
+def test_a_value_is_found_in_what_a_server_says_however_it_is_spelt(
+    values: dict[str, str], said: str, told: str
+) -> None:
+    assert redact.without_secrets(said, redact.seal({"kind": "Secret", "metadata": {}, "data": values})) == told
+
+
+def test_an_object_with_a_mark_of_its_own_is_sealed_by_both() -> None:
+    sealed = redact.seal(marked("data.theirs", data={"theirs": HIDDEN, "ours": HIDDEN}), like=marked("data.ours"))
+    assert HIDDEN not in str(sealed)
+
+
+def test_what_kubectl_noted_on_an_object_without_secrets_is_shown() -> None:
+    noted = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    manifest = {"kind": "ConfigMap", "metadata": {"name": "a", "annotations": noted}}
+    assert redact.seal(copy.deepcopy(manifest)) == manifest
+
+
+@pytest.mark.parametrize(
+    ("live", "same"),
+    [
+        ({"users": [{"name": "b", "token": "x"}]}, True),
+        ({"users": [{"name": "a", "token": "theirs"}, {"name": "b", "token": Sensitive("x")}]}, True),
+        ({"users": [{"name": "b", "token": "y"}]}, False),
+        ({"users": [{"name": "a", "token": "x"}]}, False),
+        ({}, False),
+    ],
+)
+def test_secret_values_of_a_list_are_compared_by_the_names_of_its_items(live: Manifest, same: bool) -> None:
+    assert redact.same_secrets({"users": [{"name": "b", "token": Sensitive("x")}]}, live) is same
 
 
 @given(st.dictionaries(st.text("ab", min_size=1), st.text("XYZ", min_size=4), min_size=1))

@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How everything of an owner is found: each object once, and what could not be looked at is told."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Forbidden, ServerError, Unreachable
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Listing, Manifest, Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.owned import owned_objects
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+OWNER = "o.ours"
+SPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
+
+
+def config(name: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {}}
+
+
+def apply(cluster: FakeCluster, *objects: Manifest) -> None:
+    apply_objects(cluster, objects, owner=OWNER, check=False, clock=cluster.clock, parallel=1)
+
+
+def found(cluster: FakeCluster) -> tuple[list[str], list[str]]:
+    objects, warnings = owned_objects(cluster, OWNER, namespaces=["default"], parallel=1)
+    return [f"{item['kind']} {item['metadata']['name']}" for item in objects], warnings
+
+
+def refusing(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, kind: str, error: Exception) -> None:
+    """Objects of the kind cannot be listed."""
+    plain = cluster.list_metadata
+
+    def listed(api_version: str, asked: str, *rest: t.Any, **options: t.Any) -> Listing:
+        if asked == kind:
+            raise error
+        return plain(api_version, asked, *rest, **options)
+
+    monkeypatch.setattr(cluster, "list_metadata", listed)
+
+
+class Mirrored(FakeCluster):
+    """Shows the Namespaces as Projects, too, as OpenShift does."""
+
+    mirror_first = False
+
+    def kinds(self) -> Kinds:
+        mirror, real = ("project.openshift.io/v1", "Project", Resource("projects", False)), super().kinds()
+        return Kinds([mirror, *real] if self.mirror_first else [*real, mirror])
+
+    def list(self, api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
+        if kind != "Project":
+            return super().list(api_version, kind, *rest, **options)
+        real = super().list("v1", "Namespace", *rest, **options)
+        return Listing([{**item, "apiVersion": api_version, "kind": kind} for item in real], real.resource_version)
+
+
+@pytest.mark.parametrize("mirror_first", [True, False])
+def test_an_object_that_two_apis_show_is_found_once_and_as_what_it_was_made(mirror_first: bool) -> None:
+    cluster = Mirrored()
+    cluster.mirror_first = mirror_first
+    apply(cluster, SPACE)
+    assert found(cluster) == (["Namespace ml"], [])
+
+
+def test_what_a_controller_made_with_a_copy_of_our_label_is_left_out(cluster: FakeCluster) -> None:
+    apply(cluster, config("a"))
+    owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "u"}]
+    metadata = {"name": "p", "namespace": "default", "labels": {LABEL_OWNER: OWNER}, "ownerReferences": owners}
+    cluster.add({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}, manager="a-controller")
+    assert found(cluster) == (["ConfigMap a"], [])
+
+
+def test_only_apis_outside_kubernetes_own_are_cut_short(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A big cluster needs its time to list Secrets; a server that is down needs nobody's."""
+    cluster.kinds_served["slow.example.com/v1", "Slow"] = Resource("slows", True)
+    apply(cluster, config("a"))
+    late = FakeCluster()
+    late.fail("list", "", *[Unreachable("does not answer: timed out.")] * 9)
+    monkeypatch.setattr(cluster, "within", lambda _seconds: late)
+    assert found(cluster) == (["ConfigMap a"], ["Objects of kind Slow are left out: does not answer: timed out."])
+    assert {request.ref.kind for request in late.requests} == {"Slow"}
+
+
+def test_a_kind_of_kubernetes_itself_that_cannot_be_listed_is_an_error(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing(cluster, monkeypatch, "Secret", ServerError("boom"))
+    with pytest.raises(ServerError, match="boom"):
+        found(cluster)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("ClusterRole", ["Objects of kind ClusterRole are left out: nobody may."]),
+        (
+            "Secret",
+            [
+                "Only namespaces default were looked at: the user may not list objects of all namespaces.",
+                "Objects of kind Secret in namespace default are left out: nobody may.",
+            ],
+        ),
+    ],
+)
+def test_each_kind_that_may_not_be_listed_is_told(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, kind: str, told: list[str]
+) -> None:
+    apply(cluster, config("a"))
+    refusing(cluster, monkeypatch, kind, Forbidden("nobody may."))
+    assert found(cluster) == (["ConfigMap a"], told)

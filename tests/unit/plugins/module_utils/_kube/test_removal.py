@@ -1,0 +1,163 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How objects are deleted: only what was judged, as it was judged, alone among the runs of the owner."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.lease import holder
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import Deletion, delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+OWNER, OTHER = "o.ours", "o.theirs"
+
+
+def config(name: str = "a", namespace: str = "default") -> Manifest:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"x": "1"}}
+
+
+def space(name: str = "ml", **labels: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER) -> None:
+    apply_objects(cluster, copy.deepcopy(objects), owner=owner, check=False, clock=cluster.clock, parallel=1)
+
+
+def delete(cluster: FakeCluster, what: list[Manifest] | None = None, *, check: bool = False, **more: t.Any) -> Report:
+    return delete_objects(cluster, what, OWNER, check=check, clock=cluster.clock, parallel=1, **more)
+
+
+def actions(report: Report) -> dict[str, str]:
+    return {f"{change.ref.kind} {change.ref.name}": change.action for change in report.changes}
+
+
+def labels(cluster: FakeCluster, name: str = "ml") -> dict[str, str]:
+    return (cluster.stored("Namespace", name) or {})["metadata"]["labels"]
+
+
+def test_what_is_deleted_is_the_very_object_and_version_that_was_judged(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, config())
+    known = (cluster.stored("ConfigMap", "a", "default") or {})["metadata"]
+    asked: list[dict[str, t.Any]] = []
+    monkeypatch.setattr(cluster, "delete", lambda _ref, **options: asked.append(options) or True)
+    delete(cluster, [config()])
+    assert [(options["uid"], options["resource_version"]) for options in asked] == [
+        (known["uid"], known["resourceVersion"])
+    ]
+
+
+def test_what_somebody_else_deleted_first_is_deleted(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply(cluster, config())
+    plain = cluster.delete
+
+    def late(ref: Ref, **options: t.Any) -> bool:
+        cluster.remove(ref)
+        return plain(ref, **options)
+
+    monkeypatch.setattr(cluster, "delete", late)
+    assert actions(delete(cluster, [config()])) == {"ConfigMap a": "deleted"}
+
+
+def test_what_is_wanted_under_another_name_stays_whatever_its_record_says(cluster: FakeCluster) -> None:
+    apply(cluster, config())
+    live = cluster.stored("ConfigMap", "a", "default") or {}
+    deletion = Deletion(cluster, Mark(OWNER), check=False, option="delete_data", data=True)
+    report = deletion.remove({ref_of(live): live}, wanted={live["metadata"]["uid"]})
+    assert [(change.action, change.reason) for change in report.changes] == [("kept", "is wanted under another name")]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_check_mode_foresees_that_a_namespace_goes_together_with_all_that_is_in_it(
+    cluster: FakeCluster, named: bool
+) -> None:
+    objects = [space(), config(namespace="ml")]
+    apply(cluster, *objects)
+    foreseen = delete(cluster, objects if named else None, delete_data=True, check=True)
+    assert actions(foreseen) == {"ConfigMap a": "deleted", "Namespace ml": "deleted"}
+    assert actions(delete(cluster, objects if named else None, delete_data=True)) == actions(foreseen)
+
+
+def test_what_stays_for_its_data_anyway_is_not_looked_into(cluster: FakeCluster) -> None:
+    apply(cluster, space(), config(namespace="ml"))
+    cluster.requests.clear()
+    report = delete(cluster, [space()])
+    assert [change.reason for change in report.changes] == ["holds data; delete_data deletes it"]
+    assert [request.verb for request in cluster.requests] == ["get"]
+
+
+def test_what_stays_is_not_waited_for(cluster: FakeCluster) -> None:
+    claim = {**config("claim"), "kind": "PersistentVolumeClaim"}
+    apply(cluster, claim, {**config("b"), "kind": "PersistentVolumeClaim"})
+    other = {**config("pod"), "kind": "Pod"}
+    apply(cluster, other)
+    report = delete(cluster, [claim, other], wait=True, wait_timeout=30)
+    assert actions(report) == {"Pod pod": "deleted", "PersistentVolumeClaim claim": "kept"}
+
+
+# One run at a time
+
+
+def test_an_owner_is_removed_under_its_lease(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply(cluster, config())
+    plain, held = cluster.delete, []
+
+    def seen(ref: Ref, **options: t.Any) -> bool:
+        held.append((ref.kind, holder(cluster, OWNER, "default") is not None))
+        return plain(ref, **options)
+
+    monkeypatch.setattr(cluster, "delete", seen)
+    delete(cluster)
+    assert ("ConfigMap", True) in held
+    assert ("ConfigMap", False) not in held
+    assert cluster.objects == {}
+
+
+def test_what_another_run_made_before_the_lease_was_ours_goes_with_the_owner(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, config())
+    plain = cluster.apply
+
+    def late(manifest: Manifest, **options: t.Any) -> Manifest:
+        if manifest["kind"] == "Lease":
+            monkeypatch.setattr(cluster, "apply", plain)
+            apply(cluster, config("late"))
+        return plain(manifest, **options)
+
+    monkeypatch.setattr(cluster, "apply", late)
+    assert actions(delete(cluster)) == {"ConfigMap a": "deleted", "ConfigMap late": "deleted"}
+
+
+# Namespaces that several owners share
+
+
+def test_an_owner_takes_its_labels_from_a_namespace_that_stays(cluster: FakeCluster) -> None:
+    apply(cluster, space(theirs="1"), owner=OTHER)
+    apply(cluster, space("alone", theirs="1"), owner=OTHER)
+    apply(cluster, space(ours="2"))
+    assert labels(cluster)["ours"] == "2"
+    cluster.requests.clear()
+    foreseen = delete(cluster, check=True)
+    assert actions(foreseen) == {"Namespace ml": "updated"}
+    assert cluster.writes == []
+    assert actions(delete(cluster)) == actions(foreseen)
+    assert {key: value for key, value in labels(cluster).items() if "/" not in key} == {"theirs": "1"}
+    entries = (cluster.stored("Namespace", "ml") or {})["metadata"]["managedFields"]
+    assert all(not entry["fieldsV1"] for entry in entries if entry["manager"] == manager_of(OWNER))
+    cluster.requests.clear()
+    assert not delete(cluster).changed
+    assert cluster.writes == []

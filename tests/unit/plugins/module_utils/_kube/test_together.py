@@ -1,0 +1,233 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an owner's runs do beside each other, and what prune remembers and what it needs to be alone for."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube import deletion
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Forbidden, Immutable, Rejected
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
+from ansible_collections.muster.ml.plugins.module_utils._kube.lease import Lease, holder
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, Resource, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+OWNER, OTHER = "o.ours", "o.theirs"
+
+
+def config(name: str = "a", **data: str) -> Manifest:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"x": "1"}}
+
+
+def space(**labels: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": labels}}
+
+
+def stateful(name: str) -> Manifest:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": 1}}
+
+
+def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, **options: t.Any) -> Report:
+    given = {"check": False, "clock": cluster.clock, "parallel": 1, **options}
+    return apply_objects(cluster, copy.deepcopy(objects), owner=owner, **given)
+
+
+def actions(report: Report) -> dict[str, str]:
+    return {f"{change.ref.kind} {change.ref.name}": change.action for change in report.changes}
+
+
+def claims(cluster: FakeCluster) -> list[str]:
+    return [name for *_rest, name in cluster.objects if name.startswith("muster-settled-")]
+
+
+def labels(cluster: FakeCluster) -> dict[str, str]:
+    found = (cluster.stored("Namespace", "ml") or {})["metadata"]["labels"]
+    return {key: value for key, value in found.items() if "/" not in key}
+
+
+def before_the_lease(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, another_run: t.Callable[[], object]
+) -> None:
+    """Another run is at work between the look of the next one and its Lease."""
+    plain = cluster.apply
+
+    def late(manifest: Manifest, **options: t.Any) -> Manifest:
+        if manifest["kind"] == "Lease":
+            monkeypatch.setattr(cluster, "apply", plain)
+            another_run()
+        return plain(manifest, **options)
+
+    monkeypatch.setattr(cluster, "apply", late)
+
+
+def test_a_run_that_had_to_wait_plans_again(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply(cluster, config())
+
+    def made_again() -> None:
+        cluster.remove(ref_of(config()))
+        apply(cluster, config(x="3"))
+
+    before_the_lease(cluster, monkeypatch, made_again)
+    assert actions(apply(cluster, config(x="2"), prune=True)) == {"ConfigMap a": "updated"}
+    assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == {"x": "2"}
+
+
+def test_a_run_is_alone_while_it_recreates(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply(cluster, stateful("w"))
+    plain, held = cluster.delete, []
+
+    def seen(ref: Ref, **options: t.Any) -> bool:
+        held.append(holder(cluster, OWNER, "default") is not None)
+        return plain(ref, **options)
+
+    monkeypatch.setattr(cluster, "delete", seen)
+    cluster.fail("apply", "w", Immutable("spec.x: field is immutable"))
+    changed = {**stateful("w"), "spec": {"replicas": 2}}
+    assert actions(apply(cluster, changed, recreate=True)) == {"StatefulSet w": "recreated"}
+    assert held[0]
+
+
+def test_a_prune_that_lives_on_and_may_overlook_what_was_made_is_told(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = cluster.watch
+    with Lease(cluster, OWNER, "default", patience=60, clock=cluster.clock):
+        ref = holder(cluster, OWNER, "default")
+        assert ref
+
+        def alive(*args: t.Any, **options: t.Any) -> t.Any:
+            found = cluster.objects[ref.identity]
+            found["spec"]["renewTime"] += "1"
+            cluster._store(found, "MODIFIED")
+            return plain(*args, **options)
+
+        monkeypatch.setattr(cluster, "watch", alive)
+        report = apply(cluster, config())
+    assert actions(report) == {"ConfigMap a": "created"}
+    assert any("It may overlook what this run made" in text for text in report.warnings)
+
+
+def test_who_may_have_no_lease_does_not_remember_that_nothing_is_left(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = cluster.apply
+
+    def no_leases(manifest: Manifest, **options: t.Any) -> Manifest:
+        if manifest["kind"] == "Lease":
+            raise Forbidden("User u may not create leases.")
+        return plain(manifest, **options)
+
+    monkeypatch.setattr(cluster, "apply", no_leases)
+    apply(cluster, config(), config("b"), prune=True)
+    assert claims(cluster) == []
+    assert actions(apply(cluster, config(), prune=True))["ConfigMap b"] == "deleted"
+
+
+def test_what_is_taken_over_from_another_owner_is_forgotten_by_no_prune(cluster: FakeCluster) -> None:
+    apply(cluster, config("b"), owner=OTHER)
+    apply(cluster, config(), prune=True)
+    assert claims(cluster)
+    apply(cluster, config("b", x="2"), force_conflicts=True)
+    assert claims(cluster) == []
+    assert actions(apply(cluster, config(), prune=True))["ConfigMap b"] == "deleted"
+
+
+class Mirror(FakeCluster):
+    """Shows the Namespaces as Projects only, as to a user of OpenShift who may not list Namespaces."""
+
+    def kinds(self) -> Kinds:
+        real = [one for one in super().kinds() if one[1] != "Namespace"]
+        return Kinds([*real, ("project.openshift.io/v1", "Project", Resource("projects", False))])
+
+    def list(self, api_version: str, kind: str, *rest: t.Any, **options: t.Any) -> Listing:
+        if kind != "Project":
+            return super().list(api_version, kind, *rest, **options)
+        real = super().list("v1", "Namespace", *rest, **options)
+        return Listing([{**item, "apiVersion": api_version, "kind": kind} for item in real], real.resource_version)
+
+
+@pytest.mark.parametrize("when", ["just-made", "there-and-could-not-be-tried"])
+def test_a_wanted_object_under_another_name_is_told_by_its_uid_alone(
+    monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Even where the record of what was made fits the other name, too."""
+    monkeypatch.setattr(deletion, "made_for", lambda _item, _owner: True)
+    cluster, options = Mirror(), {"prune": True, "prune_data": True}
+    if when == "just-made":
+        report = apply(cluster, space(), config(), **options)
+    else:
+        apply(cluster, space())
+        cluster.fail("apply", "ml", Rejected("admission webhook x does not support dry run"))
+        report = apply(cluster, space(a="1"), check=True, **options)
+    assert actions(report)["Project ml"] == "kept"
+    assert "is wanted under another name" in report.warnings[0]
+
+
+def test_what_is_not_ours_is_waited_for_although_it_has_no_label_of_ours(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = {"readyReplicas": 1, "observedGeneration": 1}
+    cluster.add(stateful("theirs"), stateful("theirs-too"))
+    plain = cluster.watch
+
+    def watched(*args: t.Any, **options: t.Any) -> t.Any:
+        for name in ("theirs", "theirs-too"):
+            cluster.set_status(ref_of(stateful(name)), ready)
+        return plain(*args, **options)
+
+    monkeypatch.setattr(cluster, "watch", watched)
+    report = apply(cluster, stateful("theirs"), stateful("theirs-too"), wait=True, wait_timeout=30)
+    assert not report.changed
+    assert {ref.name: found["status"] for ref, found in report.objects.items()} == {
+        "theirs": ready,
+        "theirs-too": ready,
+    }
+
+
+# Namespaces that several owners share
+
+
+def test_prune_releases_a_shared_namespace_that_is_not_wanted_any_more_under_a_lease(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, space(theirs="1"), owner=OTHER)
+    apply(cluster, space(ours="2"), config())
+    plain, held = cluster.apply, []
+
+    def seen(manifest: Manifest, **options: t.Any) -> Manifest:
+        if manifest["kind"] == "Namespace":
+            held.append(holder(cluster, OWNER, "default") is not None)
+        return plain(manifest, **options)
+
+    monkeypatch.setattr(cluster, "apply", seen)
+    foreseen = apply(cluster, config(), prune=True, check=True)
+    assert actions(foreseen) == {"ConfigMap a": "unchanged", "Namespace ml": "updated"}
+    assert (labels(cluster), held) == ({"theirs": "1", "ours": "2"}, [])
+    assert actions(apply(cluster, config(), prune=True)) == actions(foreseen)
+    assert (labels(cluster), held) == ({"theirs": "1"}, [True])
+
+
+def test_prune_leaves_a_shared_namespace_that_is_wanted(cluster: FakeCluster) -> None:
+    apply(cluster, space(theirs="1"), owner=OTHER)
+    for word in ("2", "3"):
+        apply(cluster, space(ours="2"), config(x=word), prune=True)
+        assert labels(cluster) == {"theirs": "1", "ours": "2"}
+
+
+def test_another_label_on_a_shared_namespace_makes_nobody_look_everywhere(cluster: FakeCluster) -> None:
+    apply(cluster, space(theirs="1"), owner=OTHER)
+    apply(cluster, space(ours="2"), config(), prune=True)
+    remembered = claims(cluster)
+    assert remembered
+    assert apply(cluster, space(ours="3"), config()).changed
+    assert claims(cluster) == remembered

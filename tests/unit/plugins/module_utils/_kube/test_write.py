@@ -1,0 +1,209 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How one step is carried out: on the very object that was looked at, and recreated only where that loses nothing."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+    Conflict,
+    Immutable,
+    InvalidInput,
+    Rejected,
+)
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
+    ANNOTATION_NOT_KEPT,
+    Manifest,
+    Ref,
+    annotations_of,
+    ref_of,
+)
+from ansible_collections.muster.ml.plugins.module_utils._kube.plan import KUBECTL_APPLY
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+OWNER, OTHER = "o.ours", "o.theirs"
+
+
+def config(name: str = "a", **data: str) -> Manifest:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {"x": "1"}}
+
+
+def service(port: int) -> Manifest:
+    return {**config("s"), "kind": "Service", "data": {"port": str(port)}}
+
+
+def stateful(x: int) -> Manifest:
+    metadata = {"name": "w", "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"x": x}}
+
+
+def space(**labels: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": labels}}
+
+
+def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, **options: t.Any) -> Report:
+    given = {"check": False, "clock": cluster.clock, "parallel": 1, **options}
+    return apply_objects(cluster, copy.deepcopy(objects), owner=owner, **given)
+
+
+def actions(report: Report) -> list[str]:
+    return [change.action for change in report.changes]
+
+
+def test_an_update_is_of_the_object_that_was_looked_at(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply(cluster, config())
+    plain = cluster.apply
+
+    def late(manifest: Manifest, **options: t.Any) -> Manifest:
+        cluster.remove(ref_of(config()))
+        cluster.add(config(x="a stranger's"), manager="kubectl")
+        return plain(manifest, **options)
+
+    monkeypatch.setattr(cluster, "apply", late)
+    with pytest.raises(Conflict, match="Precondition failed: UID"):
+        apply(cluster, config(x="2"), force_conflicts=True)
+    assert (cluster.stored("ConfigMap", "a", "default") or {})["data"] == {"x": "a stranger's"}
+
+
+def test_fields_are_taken_over_in_the_very_version_that_was_looked_at(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever wrote in between would find its entry in managedFields replaced by an old one."""
+    cluster.add(config(), manager=KUBECTL_APPLY)
+    known = dict((cluster.stored("ConfigMap", "a", "default") or {})["metadata"])
+    plain, sent = cluster.patch, []
+
+    def seen(ref: Ref, patch: Manifest, **options: t.Any) -> Manifest:
+        sent.append(patch["metadata"])
+        return plain(ref, patch, **options)
+
+    monkeypatch.setattr(cluster, "patch", seen)
+    apply(cluster, config(x="2"), adopt=True)
+    assert [(patch["uid"], patch["resourceVersion"]) for patch in sent] == [(known["uid"], known["resourceVersion"])]
+
+
+def test_a_dry_run_that_cannot_take_fields_over_sees_no_conflict_about_them(cluster: FakeCluster) -> None:
+    for name in ("a", "b"):
+        cluster.add(config(name), manager=KUBECTL_APPLY)
+    assert actions(apply(cluster, config(x="2"), config("b", x="2"), adopt=True, check=True)) == ["updated"] * 2
+    assert cluster.writes == []
+    assert actions(apply(cluster, config(x="2"), config("b", x="2"), adopt=True)) == ["updated"] * 2
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_conflict_with_somebody_who_gives_nothing_is_told_before_the_first_write(
+    cluster: FakeCluster, check: bool
+) -> None:
+    cluster.add(config("b"), manager="a-controller")
+    with pytest.raises(Conflict, match="a-controller"):
+        apply(cluster, config(), config("b", x="2"), adopt=True, check=check)
+    assert cluster.writes == []
+
+
+def test_fields_that_a_shared_namespace_does_not_keep_are_not_noted_on_it(cluster: FakeCluster) -> None:
+    apply(cluster, space(theirs="1"), owner=OTHER)
+    plain = cluster._applied
+
+    def dropping(*args: t.Any) -> Manifest:
+        merged = plain(*args)
+        merged["metadata"]["labels"].pop("dropped", None)
+        for entry in merged["metadata"]["managedFields"]:
+            entry["fieldsV1"].get("f:metadata", {}).get("f:labels", {}).pop("f:dropped", None)
+        return merged
+
+    cluster._applied = dropping  # type: ignore[method-assign]
+    apply(cluster, space(ours="2", dropped="3"))
+    assert ANNOTATION_NOT_KEPT not in annotations_of(cluster.stored("Namespace", "ml") or {})
+
+
+# Recreate
+
+
+def immutable() -> Immutable:
+    return Immutable("x: field is immutable.", hint="With recreate ...")
+
+
+def refusing(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, tried: Exception | None = None) -> list[Manifest]:
+    """No object that exists can be changed; ``tried`` is said of new ones. Gives what is asked of each deletion."""
+    apply_plain, delete_plain, asked = cluster.apply, cluster.delete, []
+
+    def strict(manifest: Manifest, *, dry_run: bool, **options: t.Any) -> Manifest:
+        if manifest["kind"] != "Lease" and ref_of(manifest).identity in cluster.objects:
+            raise immutable()
+        if manifest["kind"] != "Lease" and dry_run and tried:
+            raise tried
+        return apply_plain(manifest, dry_run=dry_run, **options)
+
+    def seen(ref: Ref, **options: t.Any) -> bool:
+        if ref.kind != "Lease":
+            asked.append(options)
+        return delete_plain(ref, **options)
+
+    monkeypatch.setattr(cluster, "apply", strict)
+    monkeypatch.setattr(cluster, "delete", seen)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "propagation"), [(stateful(1), stateful(2), "Orphan"), (service(1), service(2), "Foreground")]
+)
+def test_what_is_recreated_is_the_very_object_that_was_looked_at(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, before: Manifest, after: Manifest, propagation: str
+) -> None:
+    """Pods and claims of a StatefulSet stay, and are adopted by the new one."""
+    apply(cluster, before)
+    known = dict(cluster.objects[ref_of(before).identity]["metadata"])
+    asked = refusing(cluster, monkeypatch)
+    assert actions(apply(cluster, after, recreate=True)) == ["recreated"]
+    assert [(one["uid"], one["resource_version"], one["propagation"]) for one in asked] == [
+        (known["uid"], known["resourceVersion"], propagation)
+    ]
+    assert list(cluster.objects) == [ref_of(before).identity]  # what was only tried is not there
+
+
+def test_a_port_that_the_old_object_holds_does_not_keep_the_new_one_from_being_made(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, service(1))
+    refusing(cluster, monkeypatch, Rejected("spec.ports[0].nodePort: provided port is already allocated"))
+    assert actions(apply(cluster, service(2), recreate=True)) == ["recreated"]
+
+
+@pytest.mark.parametrize(("owner", "word"), [(OTHER, "force_conflicts"), (None, "adopt")])
+def test_what_becomes_ours_by_a_word_may_be_recreated(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, owner: str | None, word: str
+) -> None:
+    if owner:
+        apply(cluster, service(1), owner=owner)
+    else:
+        cluster.add(service(1), manager=KUBECTL_APPLY)
+    refusing(cluster, monkeypatch)
+    assert actions(apply(cluster, service(2), recreate=True, **{word: True})) == ["recreated"]
+
+
+def test_a_shared_namespace_is_not_ours_to_recreate(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply(cluster, space(theirs="1"), owner=OTHER)
+    refusing(cluster, monkeypatch)
+    with pytest.raises(InvalidInput, match=r"is never recreated \(is not ours"):
+        apply(cluster, space(ours="2"), recreate=True)
+
+
+def test_what_cannot_be_recreated_is_told_before_the_first_write(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = {**config("c"), "kind": "PersistentVolumeClaim"}
+    apply(cluster, claim)
+    refusing(cluster, monkeypatch)
+    cluster.requests.clear()
+    with pytest.raises(InvalidInput, match=r"is never recreated \(holds data\)"):
+        apply(cluster, config(), {**claim, "data": {"x": "2"}}, recreate=True)
+    assert {request.ref.kind for request in cluster.writes} == {"Lease"}
