@@ -278,7 +278,7 @@ UNAUTHORIZED = (
     "The token or certificate may have expired, or belongs to another cluster."
 )
 UNTRUSTED = (
-    "The certificate of the API server https://127.0.0.1:6443 is not trusted: unable to get local issuer certificate. "
+    "The API server https://127.0.0.1:6443 (~/.kube/config) has a certificate that is not trusted: unable to get local issuer certificate. "
     "The certificate authority in ~/.kube/config belongs to another cluster, or set ca_cert."
 )
 TOKEN = Row("token", "token expired", "in the middle of the writes", "fails at once", UNAUTHORIZED)

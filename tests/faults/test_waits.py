@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._kube import write
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
 from faults.conftest import KUBECONFIG, Ground, run_apply
 
 STRICT = {
@@ -94,6 +94,9 @@ def test_an_api_service_without_endpoints_keeps_a_namespace(ground: Ground) -> N
     place = thing("v1", "Namespace", f"{ground.namespace[:50]}-stays")
     assert run_apply(KUBECONFIG, [place])["changed"]
     with there(ground, thing("apiregistration.k8s.io/v1", "APIService", "v1.waits.muster.example", spec=spec)):
+        kept = run_apply(KUBECONFIG, [place], state="absent", delete_data=True)
+        assert not kept["changed"]  # what that API has in it nobody can tell
+        ground.cluster.delete(ref_of(place), dry_run=False)  # somebody deletes it all the same
         message = applied(ground, place, state="absent", delete_data=True, wait=True, wait_timeout=9)
     assert "NamespaceDeletionDiscoveryFailure: Discovery failed for some groups" in message
     assert (

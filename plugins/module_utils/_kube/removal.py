@@ -73,12 +73,12 @@ class Deletion:
                 return deleted  # between reading and deleting, or by a request of ours whose answer was lost
             if item["metadata"].get("uid") != uid:
                 return Change(ref, "kept", "was made again by somebody meanwhile")
+            if item["metadata"].get("deletionTimestamp") and self.mark.fits(item):
+                judge.goes(item)
+                return Change(ref, "unchanged", "is being deleted already")
             why = why_kept(judge.candidate(ref, item), data_option=self.option, delete_data=self.data)
             if why:
                 return Change(ref, "kept", why)
-            if item["metadata"].get("deletionTimestamp"):
-                judge.goes(item)
-                return Change(ref, "unchanged", "is being deleted already")
             if self.check or self._sent(ref, item):
                 judge.goes(item)
                 return deleted
