@@ -73,7 +73,7 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
 
 
 class Judge:
-    """Finds out about the objects of one deletion. ``going``: all that is deleted with them; ``wanted``: uids of what stays."""
+    """Finds out about the objects of one deletion. ``going``: all that are to go with them; ``wanted``: uids of what stays."""
 
     def __init__(
         self, cluster: Cluster, mark: Mark, going: t.Iterable[Manifest], *, wanted: t.Container[str], delete_data: bool
@@ -83,6 +83,10 @@ class Judge:
         self._wanted = wanted
         self._delete_data = delete_data
         self._going = {item["metadata"].get("uid") for item in going}
+
+    def stays(self, items: t.Iterable[Manifest]) -> None:
+        """These were to go and are kept, so that neither their namespace nor the definition of their kind may take them along."""
+        self._going -= {item["metadata"].get("uid") for item in items}
 
     @functools.cached_property
     def _kinds(self) -> Kinds:

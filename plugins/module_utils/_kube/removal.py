@@ -52,6 +52,7 @@ class Deletion:
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(judge, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes
+            judge.stays(live[change.ref] for change in changes if change.action == "kept")
             raise_all(reasons.explained(self.cluster, failures), report.result(diff=False))
             going: dict[Ref, Manifest | None] = {
                 change.ref: live[change.ref] for change in changes if change.action != "kept"
