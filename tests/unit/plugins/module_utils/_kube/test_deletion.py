@@ -256,12 +256,33 @@ def test_a_namespace_of_ours_stays_while_something_else_is_in_it(cluster: FakeCl
     assert "ConfigMap theirs in it would go with it" in report.warnings[0]
 
 
-def test_a_namespace_stays_with_what_was_named_and_is_somebody_elses(cluster: FakeCluster) -> None:
-    apply(cluster, SPACE)
-    apply(cluster, config(namespace="ml"), owner=OTHER)
-    report = delete(cluster, [SPACE, config(namespace="ml")], delete_data=True)
-    assert actions(report) == {"ConfigMap a": "kept", "Namespace ml": "kept"}
-    assert cluster.stored("ConfigMap", "a", "ml")
+@pytest.mark.parametrize("check", [True, False])
+def test_what_is_named_and_kept_keeps_the_namespace_and_the_definition_that_would_take_it_along(
+    blind: Blind, check: bool
+) -> None:
+    apply(blind, SPACE, DEFINITION)
+    strange = [{**FOO, "metadata": {"name": "f", "namespace": "ml"}}, config("theirs", "ml")]
+    blind.add(*strange, manager="kubectl")
+    named = [SPACE, DEFINITION, *strange]
+    report = delete_objects(blind, named, OWNER, check=check, delete_data=True, clock=blind.clock, parallel=1)
+    assert set(actions(report).values()) == {"kept"}
+    assert blind.stored("Foo", "f", "ml")
+    assert blind.stored("Namespace", "ml")
+
+
+@pytest.mark.parametrize("way", ["prune", "absent"])
+def test_a_copy_that_carries_our_label_keeps_the_namespace_that_it_is_in(cluster: FakeCluster, way: str) -> None:
+    apply(cluster, SPACE, config())
+    copied = config("copied", "ml")
+    copied["metadata"]["labels"] = {"muster.ml/owner": OWNER}
+    cluster.add(copied, manager="a-controller")
+    pruned = way == "prune"
+    report = apply(cluster, config(), prune=True, prune_data=True) if pruned else delete(cluster, delete_data=True)
+    assert [name for name, action in actions(report).items() if action == "kept"] == [
+        "ConfigMap copied",
+        "Namespace ml",
+    ]
+    assert cluster.stored("Namespace", "ml")
 
 
 def test_a_namespace_is_kept_where_what_is_in_it_cannot_be_listed(cluster: FakeCluster) -> None:
