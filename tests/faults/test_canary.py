@@ -18,6 +18,7 @@ import sys
 import threading
 import typing as t
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
