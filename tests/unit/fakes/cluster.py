@@ -322,9 +322,9 @@ class FakeCluster:
     def remove(self, ref: Ref) -> None:
         """Let an object be gone, finalizers or not."""
         gone = self.objects.pop(ref.identity)
-        self._version = next(self._versions)
-        gone["metadata"]["resourceVersion"] = str(self._version)
-        self.journal.append((self._version, Event("DELETED", copy.deepcopy(gone))))
+        version = self._version = next(self._versions)
+        gone["metadata"]["resourceVersion"] = str(version)
+        self.journal.append((version, Event("DELETED", copy.deepcopy(gone))))
 
     def patch(self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool) -> Manifest:
         self._note("patch", ref, dry_run)
@@ -445,12 +445,12 @@ class FakeCluster:
 
     def _store(self, manifest: Manifest, event: str) -> Manifest:
         ref = ref_of(manifest)
-        self._version = next(self._versions)
+        version = self._version = next(self._versions)  # of this object, whatever other threads store meanwhile
         stored = copy.deepcopy(manifest)
         metadata = stored["metadata"]
-        metadata.setdefault("uid", f"uid-{self._version}")
+        metadata.setdefault("uid", f"uid-{version}")
         metadata.setdefault("creationTimestamp", "2026-11-21T00:00:00Z")
-        metadata["resourceVersion"] = str(self._version)
+        metadata["resourceVersion"] = str(version)
         metadata.setdefault("generation", 1)
         if not ref.name:
             raise InvalidInput("an object without a name")
@@ -459,5 +459,5 @@ class FakeCluster:
         if status is not None:
             stored["status"] = status
         self.objects[ref.identity] = stored
-        self.journal.append((self._version, Event(t.cast(t.Any, event), copy.deepcopy(stored))))
+        self.journal.append((version, Event(t.cast(t.Any, event), copy.deepcopy(stored))))
         return copy.deepcopy(stored)
