@@ -112,14 +112,14 @@ def test_sixty_servers_that_do_not_answer_end_with_the_wait(ask: t.Callable[...,
         began = time.monotonic()
         with pytest.raises(WaitTimeout, match=r"NATS cluster default/n is not as wanted: not after .* s\. n-0: "):
             ask(context(cluster), SERVERS, timeout=1.5)
-        assert time.monotonic() - began < 1.5 + 2
+        assert time.monotonic() - began < 1.5 + 10  # one after the other they take minutes, on a busy machine or not
 
 
 class Slow(FakeCluster):
     """Pods that are asked take as long as one lets them."""
 
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:
-        time.sleep(0.3)
+        time.sleep(0.5)
         return 503, "no"
 
 
@@ -136,7 +136,7 @@ def test_members_of_etcd_are_asked_side_by_side() -> None:
     began = time.monotonic()
     with pytest.raises(WaitTimeout, match="etcd-0: /health answers 503"):
         etcd.wait(context(cluster), wanted, timeout=0.2)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 3  # 4.5 one after the other
 
 
 def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(
