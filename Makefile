@@ -44,7 +44,7 @@ bench: ## the speed of the apply engine beside kubectl and kubernetes.core on th
 
 histories: ## 20,000 random histories of owners, strangers and killed runs: nothing is lost (make test tries 500)
 	@scripts/setup test
-	@MUSTER_HISTORIES=20000 .venv/bin/pytest -n 2 tests/unit/plugins/module_utils/_kube/test_histories.py
+	@MUSTER_HISTORIES=20000 .venv/bin/pytest -n 2 tests/histories
 
 clean: ## remove the local cluster with all it left on this machine, then build/ (caches and .venv stay)
 	@scripts/play playbooks/teardown.yml -i $(INVENTORY) -e muster_remove_data=true $(ARGS)

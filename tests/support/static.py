@@ -52,6 +52,11 @@ def unit(shell: Shell) -> None:
     shell.run(BIN / "pytest", "-n", "2", "--durations=10", cwd=ROOT)
 
 
+def histories(shell: Shell) -> None:
+    """Random histories of a cluster that several owners use, 500 of them; make histories tries more."""
+    shell.run(BIN / "pytest", "tests/histories", cwd=ROOT)
+
+
 def changelog(shell: Shell) -> None:
     shell.run(BIN / "antsibull-changelog", "lint", cwd=tree(), env=tool_env())
 
@@ -148,6 +153,7 @@ CHECKS = [
     Check("mypy", mypy),
     Check("imports", imports),
     Check("unit", unit),
+    Check("histories", histories),
     Check("yaml", yaml),
     Check("shell", shell_scripts),
     Check("licences", licences),
