@@ -94,12 +94,10 @@ def same_secrets(wanted: t.Any, live: t.Any) -> bool:
         return bool(wanted == (live if isinstance(live, Sensitive) else Sensitive(live)))
     if isinstance(wanted, dict):
         have = live if isinstance(live, dict) else {}
-        return all(same_secrets(item, have.get(key)) for key, item in wanted.items() if _has_secret(item))
+        return all(same_secrets(item, have.get(key)) for key, item in wanted.items() if has_secret(item))
     if isinstance(wanted, list):
         return all(
-            same_secrets(item, _counterpart(item, index, live))
-            for index, item in enumerate(wanted)
-            if _has_secret(item)
+            same_secrets(item, _counterpart(item, index, live)) for index, item in enumerate(wanted) if has_secret(item)
         )
     return True
 
@@ -111,9 +109,11 @@ def without_secrets(text: str, manifest: Manifest) -> str:
     return text
 
 
-def has_secret(manifest: Manifest) -> bool:
-    """Whether any value of the object is sensitive."""
-    return _has_secret(manifest)
+def has_secret(value: t.Any) -> bool:
+    """Whether a value, or anything in it, is sensitive."""
+    if isinstance(value, dict):
+        return any(map(has_secret, value.values()))
+    return any(map(has_secret, value)) if isinstance(value, list) else isinstance(value, Sensitive)
 
 
 def _sealed(value: t.Any) -> t.Any:
@@ -137,12 +137,6 @@ def _keys(value: t.Any, step: str) -> list[t.Any]:
     if isinstance(value, list):
         return [index for index in range(len(value)) if step in (EVERY, str(index))]
     return []
-
-
-def _has_secret(value: t.Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_secret, value.values()))
-    return any(map(_has_secret, value)) if isinstance(value, list) else isinstance(value, Sensitive)
 
 
 def _counterpart(item: t.Any, index: int, live: t.Any) -> t.Any:
