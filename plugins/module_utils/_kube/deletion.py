@@ -32,6 +32,7 @@ from .objects import (
     ref_of,
 )
 from .order import DATA_KINDS
+from .pace import SYSTEM_CLOCK, Clock
 
 _NAMED = 3
 """Of what lives in a namespace, so many are named."""
@@ -75,11 +76,13 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
 class Judge:
     """Finds out about the objects of one deletion, which goes wave after wave. ``wanted``: uids of what stays in any case."""
 
-    def __init__(self, cluster: Cluster, mark: Mark, *, wanted: t.Container[str], delete_data: bool) -> None:
+    def __init__(self, cluster: Cluster, mark: Mark, *, wanted: t.Container[str], delete_data: bool,
+                 clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
         self._cluster = cluster
         self._mark = mark
         self._wanted = wanted
         self._delete_data = delete_data
+        self._clock = clock
         self._going: set[str | None] = set()
 
     def goes(self, item: Manifest) -> None:
@@ -108,7 +111,7 @@ class Judge:
 
     def _with_inhabitants(self, known: Candidate, ref: Ref) -> Candidate:
         """A namespace takes everything inside along."""
-        found, unseen = inhabitants(self._cluster, ref.name)
+        found, unseen = inhabitants(self._cluster, ref.name, self._clock)
         others = [item for item in found if item["metadata"].get("uid") not in self._going]
         told = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more objects" if len(others) > _NAMED else ""

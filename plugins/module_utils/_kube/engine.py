@@ -123,7 +123,9 @@ class _Run:
     @property
     def _deletion(self) -> Deletion:
         mark = Mark(self.wish.owner)
-        return Deletion(self.cluster, mark, self.wish.check, "prune_data", self.prune_data, self.wish.parallel)
+        return Deletion(
+            self.cluster, mark, self.wish.check, "prune_data", self.prune_data, self.wish.parallel, clock=self.clock
+        )
 
     def _forget(self, refs: list[Ref]) -> None:
         unsettle(self.cluster, self.wish.owner, refs, self.wish.namespace)
@@ -150,7 +152,7 @@ class _Run:
         wanted = {step.ref.identity for step in steps}
         namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.wish.namespace}
         found, warnings = owned_objects(
-            self.cluster, self.wish.owner, namespaces=namespaces, parallel=self.wish.parallel
+            self.cluster, self.wish.owner, namespaces=namespaces, parallel=self.wish.parallel, clock=self.clock
         )
         left = {
             ref: item

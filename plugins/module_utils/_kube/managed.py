@@ -12,9 +12,10 @@ import concurrent.futures
 import dataclasses
 import typing as t
 
-from .errors import MusterError
+from .errors import MusterError, NotFound
 from .kinds import BYPRODUCTS, NEVER_OURS, Kinds
 from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
+from .pace import SYSTEM_CLOCK, Clock
 from .ready import PREDICATES, READY, State, state_of
 
 if t.TYPE_CHECKING:
@@ -24,6 +25,10 @@ if t.TYPE_CHECKING:
 _OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 DEFINITION = "CustomResourceDefinition"
 _THREADS = 8
+_LOOKS = 4
+"""So often the server is asked for what it serves while a definition seems not to be served: it may come or go at this moment."""
+_LOOK_AGAIN = 0.5
+"""Seconds between two of these. Discovery follows a definition within 0.1 s on an idle server."""
 # On every object of a training; its value is the training's name, and the module that made it is the kind for job_info.
 _LABELS_JOB = {"muster.ml/job": "persia_job", "muster.ml/elastic-job": "elastic_job"}
 
@@ -106,8 +111,19 @@ def others(cluster: Cluster, namespace: str) -> list[str]:
     return [*map(str, foreign), *unseen]
 
 
-def unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
-    """What may have objects that cannot be listed, because the API server does not serve its kind now; and why."""
+def served(cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> tuple[Kinds, list[tuple[str, str]]]:
+    """What the API server serves; and what may have objects that cannot be listed, because its kind is not served now, and why."""
+    for look in range(_LOOKS):
+        if look:
+            clock.sleep(_LOOK_AGAIN)
+        kinds = cluster.kinds()
+        missing = _unserved(cluster, kinds)
+        if not missing:
+            break
+    return kinds, missing
+
+
+def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
     found = [(name, "the server behind that API does not answer") for name in kinds.unknown]
     try:
         definitions = cluster.list_metadata("apiextensions.k8s.io/v1", DEFINITION)
@@ -118,22 +134,36 @@ def unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
     return [*found, *((name, missing) for name in names if not kinds.of_definition(name))]
 
 
-def inhabitants(cluster: Cluster, namespace: str) -> tuple[list[Manifest], list[str]]:
+def inhabitants(cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK) -> tuple[list[Manifest], list[str]]:
     """Metadata of all that would be missed with NAMESPACE, neither made by a controller nor Kubernetes' own; and what cannot be seen."""
-    served = cluster.kinds()
-    kinds = [one for one in served if one[2].namespaced and one[1] not in BYPRODUCTS]
-    unseen = [f"objects of {name}: {why}" for name, why in unserved(cluster, served)]
+    for look in range(_LOOKS):
+        if look:
+            clock.sleep(_LOOK_AGAIN)
+        known, missing = served(cluster, clock)
+        kinds = [one for one in known if one[2].namespaced and one[1] not in BYPRODUCTS]
+        found, unseen, gone = _within(cluster, namespace, kinds)
+        if not gone:
+            break
+    unseen += [f"objects of {name}: {why}" for name, why in missing]
+    listed = {(group_of(api_version), kind) for api_version, kind, _resource in kinds}
+    return [item for item in found if not _comes_by_itself(item, listed)], sorted(unseen)
+
+
+def _within(cluster: Cluster, namespace: str, kinds: list[Kind]) -> tuple[list[Manifest], list[str], bool]:
+    """What is in the namespace, what cannot be seen, and whether a kind went while we looked."""
+    unseen: list[str] = []
+    gone: list[Kind] = []
 
     def look(kind: Kind) -> list[Manifest]:
         try:
             return list(cluster.list_metadata(kind[0], kind[1], namespace))
         except MusterError as exc:
+            if isinstance(exc, NotFound):
+                gone.append(kind)
             unseen.append(f"objects of kind {kind[1]}: {exc.message.rstrip('.')}")
             return []
 
-    found = _each(kinds, look)
-    listed = {(group_of(api_version), kind) for api_version, kind, _resource in kinds}
-    return [item for item in found if not _comes_by_itself(item, listed)], sorted(unseen)
+    return _each(kinds, look), unseen, bool(gone)
 
 
 def _comes_by_itself(item: Manifest, listed: t.Container[tuple[str, str]]) -> bool:

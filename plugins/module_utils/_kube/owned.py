@@ -16,9 +16,10 @@ from .cluster import Cluster
 from .deletion import was_applied
 from .errors import Forbidden, NotFound, ServerError, Unreachable
 from .kinds import NEVER_OURS
-from .managed import unserved
+from .managed import served
 from .objects import LABEL_OWNER, Manifest, Resource, group_of, made_for, ref_of
 from .order import BUILT_IN_GROUPS
+from .pace import SYSTEM_CLOCK, Clock
 from .pool import do_all
 
 _UNLISTED = 10.0
@@ -26,17 +27,16 @@ _UNLISTED = 10.0
 
 
 def owned_objects(
-    cluster: Cluster, owner: str, *, namespaces: t.Collection[str] = (), parallel: int
+    cluster: Cluster, owner: str, *, namespaces: t.Collection[str] = (), parallel: int, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[list[Manifest], list[str]]:
     """Metadata of what carries the owner's label, each object once, and warnings about what could not be looked at.
 
     Controllers copy labels (a Service's go to its EndpointSlices): what has an owner of Kubernetes' own and was not applied is left out.
     """
-    kinds = cluster.kinds()
-    served = [found for found in kinds if found[1] not in NEVER_OURS]
+    kinds, missing = served(cluster, clock)
     look = functools.partial(_listed, cluster, owner=owner, namespaces=namespaces)
-    listings = do_all(look, served, parallel=parallel)
-    unseen = [f"Objects of {name} are left out: {why}." for name, why in unserved(cluster, kinds)]
+    listings = do_all(look, [found for found in kinds if found[1] not in NEVER_OURS], parallel=parallel)
+    unseen = [f"Objects of {name} are left out: {why}." for name, why in missing]
     warnings = [*unseen, *dict.fromkeys(text for _items, texts in listings for text in texts)]
     objects: dict[str, Manifest] = {}
     for items, _texts in listings:

@@ -44,11 +44,12 @@ class Deletion:
     data: bool
     parallel: int = PARALLEL
     wait_gone: t.Callable[[dict[Ref, Manifest | None]], None] | None = None
+    clock: Clock = SYSTEM_CLOCK
 
     def remove(self, live: t.Mapping[Ref, Manifest], wanted: t.Container[str] = frozenset()) -> Report:
         """Delete these, last wave first, except what must stay; ``wanted`` are the uids of what stays in any case."""
         report = Report()
-        judge = Judge(self.cluster, self.mark, wanted=wanted, delete_data=self.data)
+        judge = Judge(self.cluster, self.mark, wanted=wanted, delete_data=self.data, clock=self.clock)
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(judge, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes
@@ -121,26 +122,20 @@ def delete_objects(
                    goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
 
     deletion = Deletion(
-        cluster, mark, check, "delete_data", delete_data, parallel, wait_gone if wait and not check else None
+        cluster,
+        mark,
+        check,
+        "delete_data",
+        delete_data,
+        parallel,
+        wait_gone if wait and not check else None,
+        clock,
     )
     home = namespace or cluster.namespace
     if what is not None:
         return _delete_named(deletion, what, home)
-    look = functools.partial(owned_objects, cluster, mark.value, namespaces=[home], parallel=parallel)
-    found, warnings = look()
-    planned = dataclasses.replace(deletion, check=True, wait_gone=None).remove(by_ref(found))
-    shared = shared_namespaces(cluster, mark.value)
-    if check or not (planned.changed or shared):
-        # What is on its way out already may still be waited for.
-        report = planned if check else deletion.remove(by_ref(found))
-        report.changes += release(cluster, mark.value, shared, check=True)
-    else:
-        with Lease(cluster, mark.value, home, patience=wait_timeout, on_progress=on_progress, clock=clock):
-            found, warnings = look()
-            report = deletion.remove(by_ref(found))
-            report.changes += release(cluster, mark.value, shared, check=False)
-    report.warnings += warnings
-    return report
+    lease = Lease(cluster, mark.value, home, patience=wait_timeout, on_progress=on_progress, clock=clock)
+    return _delete_owned(deletion, home, lease)
 
 
 def by_ref(items: t.Iterable[Manifest]) -> dict[Ref, Manifest]:
@@ -171,6 +166,27 @@ def release(cluster: Cluster, owner: str, namespaces: t.Mapping[Ref, Manifest], 
             cluster.apply(nothing, dry_run=False, manager=manager_of(owner))
         changes.append(Change(ref, "updated", f"it stays, without the labels and annotations of {owner}"))
     return changes
+
+
+def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
+    cluster, owner, check = deletion.cluster, deletion.mark.value, deletion.check
+    look = functools.partial(
+        owned_objects, cluster, owner, namespaces=[namespace], parallel=deletion.parallel, clock=deletion.clock
+    )
+    found, warnings = look()
+    planned = dataclasses.replace(deletion, check=True, wait_gone=None).remove(by_ref(found))
+    shared = shared_namespaces(cluster, owner)
+    if check or not (planned.changed or shared):
+        # What is on its way out already may still be waited for.
+        report = planned if check else deletion.remove(by_ref(found))
+        report.changes += release(cluster, owner, shared, check=True)
+    else:
+        with lease:
+            found, warnings = look()
+            report = deletion.remove(by_ref(found))
+            report.changes += release(cluster, owner, shared, check=False)
+    report.warnings += warnings
+    return report
 
 
 def _delete_named(deletion: Deletion, what: t.Iterable[Manifest | Ref], namespace: str) -> Report:

@@ -162,6 +162,7 @@ class Writer:
             Mark(self.owner, others=self.force_conflicts, nobodys=True),
             wanted=(),
             delete_data=False,
+            clock=self.clock,
         )
         why = why_kept(judge.candidate(step.ref, step.live), data_option="", delete_data=False).partition(";")[0]
         if why:
