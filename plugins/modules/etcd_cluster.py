@@ -225,11 +225,11 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 def _absent(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:
     params = ctx.params
     options = {key: params[key] for key in ("wait", "wait_timeout", "delete_data")}
-    claims = etcd.mark_claims(ctx, cluster, owner) if params["delete_data"] else []
+    claims = etcd.mark_claims(ctx, cluster, owner)
     report = delete_objects(
         ctx.cluster, None, owner, check=ctx.check, namespace=cluster.namespace, on_progress=ctx.progress, **options
     )
-    report.merge(etcd.drop_claims(ctx, cluster, claims))
+    report.merge(etcd.drop_claims(ctx, cluster, claims, delete_data=params["delete_data"]))
     return ctx.result(report)
 
 

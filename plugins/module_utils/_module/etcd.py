@@ -30,7 +30,7 @@ if t.TYPE_CHECKING:
 
 _TIMEOUT = 5.0
 LABEL_CLAIM = "muster.ml/etcd-cluster"
-"""Put on the members' claims when their data is to be deleted; the value is the cluster's name."""
+"""Put on the members' claims when the cluster is removed, so that they can be told later; the value is the cluster's name."""
 # What etcd says to a member that comes with no data under a name that was there before.
 _LOST = "has already been bootstrapped"
 
@@ -151,7 +151,7 @@ def mark_claims(ctx: Context, etcd: EtcdCluster, owner: str) -> list[Ref]:
     return [ref_of(claim) for claim in ctx.cluster.list("v1", kind, etcd.namespace, selector(mark))]
 
 
-def drop_claims(ctx: Context, etcd: EtcdCluster, refs: list[Ref]) -> Report:
-    """Delete the members' claims that were marked (in check mode, that would have been)."""
+def drop_claims(ctx: Context, etcd: EtcdCluster, refs: list[Ref], *, delete_data: bool) -> Report:
+    """Delete the members' claims that were marked (in check mode, that would have been), or name them as kept."""
     mark = Mark(etcd.name, LABEL_CLAIM, applied=False, nobodys=ctx.check)
-    return delete_objects(ctx.cluster, refs, mark, check=ctx.check, delete_data=True)
+    return delete_objects(ctx.cluster, refs, mark, check=ctx.check, delete_data=delete_data)

@@ -174,6 +174,19 @@ def test_the_members_claims_go_with_their_data_and_no_others() -> None:
     assert cluster.stored("PersistentVolumeClaim", "data-other-0", "default")
 
 
+def test_data_that_was_kept_first_goes_by_its_own_word_later() -> None:
+    """Nothing but a mark from the first removal tells then whose the claims are: their StatefulSet is gone."""
+    cluster = FakeCluster()
+    run(cluster)
+    cluster.add(claim("data-etcd-0"), claim("data-other-0", "other"))
+    assert actions(run(cluster, state="absent"))["PersistentVolumeClaim/data-etcd-0"] == "kept"
+    written = len(cluster.writes)
+    run(cluster, state="absent")
+    assert len(cluster.writes) == written
+    assert actions(run(cluster, state="absent", delete_data=True))["PersistentVolumeClaim/data-etcd-0"] == "deleted"
+    assert cluster.stored("PersistentVolumeClaim", "data-other-0", "default")
+
+
 def test_the_claims_of_an_etcd_that_somebody_else_made_stay() -> None:
     cluster = FakeCluster()
     metadata = {"name": "etcd", "namespace": "default"}
