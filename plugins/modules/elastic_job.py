@@ -259,6 +259,18 @@ world:
   returned: when O(state=present)
   type: dict
   sample: {nodes: 3, world_size: 3, round: 2, epoch: 7, step: 181, accuracy: 0.95, reason: ""}
+summary:
+  description: The same in a few values. C(backend) is that of the rendezvous, C(rounds) how often the pods have met.
+  returned: when O(state=present)
+  type: dict
+  sample: {ok: true, state: Succeeded, job: ml/digits, pods: 0, backend: c10d, nodes: 3, world_size: 3, rounds: 2, epochs: 8,
+           steps: 192, accuracy: 0.95}
+table:
+  description: The same as lines for people.
+  returned: when O(state=present)
+  type: list
+  elements: str
+  sample: ["Elastic PyTorch ml/digits: Succeeded, accuracy 0.95 on held-out data"]
 groups:
   description: The pods, as M(muster.ml.job_info) tells them.
   returned: when O(state=present)
@@ -271,7 +283,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import training
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import results, training
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.manifests import from_params
 
 _STORAGE: dict[str, dict[str, t.Any]] = {
@@ -340,7 +352,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         from_params({**params, "namespace": params["namespace"] or "default"})
     job = from_params({**params, "namespace": groups.namespace_of(ctx)})
     report, status, world = training.present(ctx, job)
-    return ctx.result(report, **status.result(), world=world.result())
+    summed = results.summary(status, world, job.rdzv_backend)
+    return ctx.result(report, **status.result(), world=world.result(), summary=summed, table=results.table(summed))
 
 
 def main() -> None:

@@ -103,6 +103,17 @@ world:
       description: What keeps the pods from meeting, as one of them says it.
       type: str
       returned: for elastic jobs
+summary:
+  description: The same in a few values, as M(muster.ml.persia_job) and M(muster.ml.elastic_job) return them.
+  returned: success
+  type: dict
+  sample: {ok: true, state: Running, job: ml/adult, pods: 4, backend: native}
+table:
+  description: The same as lines for people.
+  returned: success
+  type: list
+  elements: str
+  sample: ["trainer: 1", "data-compose: 1"]
 groups:
   description: The groups.
   returned: success
@@ -201,7 +212,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import training
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import results, training
 from ansible_collections.muster.ml.plugins.module_utils._training import observe
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -217,8 +228,12 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the state."""
     params = ctx.params
     status = observe.read(ctx.cluster, groups.namespace_of(ctx), params["name"], params["kind"])
-    told = training.heard(ctx.cluster, status).result() if params["kind"] == "elastic_job" else {}
-    return {"changed": False, "exists": status.exists, **status.result(), "world": told}
+    told: dict[str, t.Any] = {"world": {}, "summary": status.summary(), "table": status.table()}
+    if params["kind"] == "elastic_job":
+        world = training.heard(ctx.cluster, status)
+        summed = results.summary(status, world, training.rendezvous_of(ctx.cluster, status))
+        told = {"world": world.result(), "summary": summed, "table": results.table(summed)}
+    return {"changed": False, "exists": status.exists, **status.result(), **told}
 
 
 def main() -> None:

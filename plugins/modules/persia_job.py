@@ -304,6 +304,12 @@ options:
     description: Train again, whatever the state. The storage stays, so what resumes from a checkpoint does so.
     type: bool
     default: false
+  results_pattern:
+    description:
+      - Regular expression with named groups, looked for in the logs of the trainers once the training has ended well, such as
+        V(epoch=(?P<epoch>\d+\) loss=(?P<loss>[0-9.]+\)). What it finds is in RV(found), RV(summary) and RV(table).
+      - The group C(epoch), where there is one, tells lines of epochs from the one of the final result.
+    type: str
   wait:
     description:
       - V(completed) waits until the training has ended well, V(running) until all pods run, V(none) not at all.
@@ -389,6 +395,30 @@ reason:
   description: Why it is in that state, empty where all is well.
   returned: when O(state=present)
   type: str
+found:
+  description: The named groups of each match of O(results_pattern).
+  returned: when O(results_pattern) is given and the training has ended well
+  type: list
+  elements: dict
+  sample: [{"epoch": "1", "loss": "0.5510", "auc": "0.7282"}]
+summary:
+  description:
+    - The same in a few values; once the training has ended well also the last ones that O(results_pattern) found.
+    - RV(summary.ok) is V(true) while all is well, after the end only where results were found, if they were looked for.
+  returned: when O(state=present)
+  type: dict
+  sample: {ok: true, state: Succeeded, job: ml/adult, pods: 0, backend: native, loss: 0.551, auc: 0.7282, epochs: 1}
+  contains:
+    ok:
+      description: Whether all is well.
+      type: bool
+      returned: always
+table:
+  description: The same as lines for people, one for each epoch, or, while it trains, one for each group with how many of its pods run.
+  returned: when O(state=present)
+  type: list
+  elements: str
+  sample: ["     epoch      loss       auc", "         1    0.5510    0.7282"]
 groups:
   description: The groups and their ranks, as M(muster.ml.job_info) tells them.
   returned: when O(state=present)
@@ -401,8 +431,9 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia import training
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia import results, training
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import from_params
+from ansible_collections.muster.ml.plugins.module_utils._training import observe
 
 _GROUP: dict[str, dict[str, t.Any]] = {
     "replicas": {"type": "int", "required": True},
@@ -462,6 +493,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "peer_timeout_seconds": {"type": "int", "default": 600},
     "clean_pod_policy": {"type": "str", "choices": ["Running", "None"], "default": "Running"},
     "restart": {"type": "bool", "default": False},
+    "results_pattern": {"type": "str"},
     "wait": {"type": "str", "choices": ["completed", "running", "none"], "default": "running"},
     "wait_timeout": {"type": "int", "default": 600},
     "delete_data": {"type": "bool", "default": False},
@@ -487,9 +519,16 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     with groups.understood():
         # Bad input is told before anybody asks the cluster.
         from_params({**params, "namespace": params["namespace"] or "default"})
+    pattern = results.pattern_of(params["results_pattern"])
     job = from_params({**params, "namespace": groups.namespace_of(ctx)})
     report, status = training.present(ctx, job)
-    return ctx.result(report, **status.result())
+    told: dict[str, t.Any] = {}
+    if pattern and status.state == "Succeeded":
+        logs = observe.logs(ctx.cluster, job.namespace, results.trainers(status))
+        told["found"] = results.find(pattern, (text for _group, _rank, text in logs))
+    found = told.get("found", [])
+    told |= {"summary": results.summary(status, pattern, found), "table": results.table(status, pattern, found)}
+    return ctx.result(report, **status.result(), **told)
 
 
 def main() -> None:

@@ -110,6 +110,20 @@ class JobStatus:
             if rank.phase not in ("Running", "Succeeded") or rank.reason
         ]
 
+    def summary(self) -> dict[str, t.Any]:
+        """The few values that tell how it is doing."""
+        return {
+            "ok": self.state in ("Running", "Succeeded"),
+            "state": self.state,
+            "pods": sum(group.running for group in self.groups),
+            "job": f"{self.namespace}/{self.name}",
+            "backend": self.backend,
+        }
+
+    def table(self) -> list[str]:
+        """The same as lines: how many pods of each group run."""
+        return [f"{group.name}: {group.running}" for group in self.groups]
+
     def result(self) -> dict[str, t.Any]:
         """As the modules return it."""
         groups = []

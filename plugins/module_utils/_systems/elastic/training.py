@@ -118,6 +118,17 @@ def present(ctx: Context, job: ElasticJob) -> tuple[Report, JobStatus, World]:
     return report, *_settled(ctx, job, *look(ctx.cluster, job.namespace, job.name))
 
 
+def rendezvous_of(cluster: Cluster, status: JobStatus) -> str:
+    """The rendezvous backend of a job that is there."""
+    native = cluster.get(Ref("batch/v1", "Job", status.name, status.namespace)) if status.backend == "native" else None
+    if native:
+        env = native["spec"]["template"]["spec"]["containers"][0].get("env") or []
+        return next((str(entry["value"]) for entry in env if entry["name"] == "PET_RDZV_BACKEND"), "")
+    ref = Ref(pytorch_job.API_VERSION, pytorch_job.KIND, status.name, status.namespace)
+    found = cluster.get(ref) if status.backend == "pytorchjob" else None
+    return str((((found or {}).get("spec") or {}).get("elasticPolicy") or {}).get("rdzvBackend") or "")
+
+
 def _refuse_foreign(live: Manifest | None, mine: str) -> None:
     if live is not None and labels_of(live).get(LABEL_OWNER) not in (None, mine):
         raise Conflict(f"{ref_of(live)} belongs to {labels_of(live)[LABEL_OWNER]}.", hint="Choose another name.")
