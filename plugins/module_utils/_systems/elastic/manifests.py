@@ -35,6 +35,7 @@ from ..._manifests.meta import (
 from ..._manifests.network_policy import Flow, labelled, network_policy
 from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, field_env, merge_env, pod_template
 from ..._manifests.storage import Storage, storage_claim
+from .attachments import attach
 from .launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, FETCH_SCRIPT, LAUNCHER
 
 CONFIG_PATH = "/etc/muster/elastic"
@@ -137,6 +138,7 @@ class ElasticJob:
 
 def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
     """The job that module options describe, checked."""
+    params = attach(params)
     names = {field.name for field in dataclasses.fields(ElasticJob)} - {"pod", "storage"}
     plain = {key: value for key, value in params.items() if key in names and value is not None}
     replicas = plain.get("replicas")
