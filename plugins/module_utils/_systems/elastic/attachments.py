@@ -9,7 +9,8 @@ from __future__ import annotations
 import typing as t
 from collections.abc import Mapping
 
-from ..._manifests.meta import InvalidSpec, Manifest
+from ..._core.errors import InvalidInput
+from ..._manifests.meta import Manifest
 
 Params = dict[str, t.Any]
 
@@ -37,7 +38,7 @@ def attach(params: Mapping[str, t.Any]) -> Params:
 
 def _with_etcd(given: Params, etcd: Mapping[str, t.Any]) -> Params:
     if given["rdzv_backend"] == "c10d":
-        raise InvalidSpec("etcd: with c10d the pods meet at pod 0.", "Leave it out, or set rdzv_backend to etcd-v2.")
+        raise InvalidInput("etcd: with c10d the pods meet at pod 0.", "Leave it out, or set rdzv_backend to etcd-v2.")
     met = {**given, "rdzv_endpoint": f"{etcd['name']}:{CLIENT_PORT}"}
     if not etcd["tls"]:
         return met

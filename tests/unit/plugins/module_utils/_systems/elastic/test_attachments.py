@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import manifests
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.attachments import attach
 
@@ -59,7 +59,7 @@ def test_what_the_user_says_of_the_rendezvous_wins() -> None:
 
 
 def test_with_c10d_there_is_no_etcd() -> None:
-    with pytest.raises(InvalidSpec, match="etcd: with c10d"):
+    with pytest.raises(InvalidInput, match="etcd: with c10d"):
         job(rdzv_backend="c10d", etcd={"name": "meet", "tls": True})
 
 
