@@ -185,6 +185,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.engine import appl
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
     NatsCluster,
     ServerView,
