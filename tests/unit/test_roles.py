@@ -14,7 +14,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
-# Those that put something on a cluster or a machine; `prove` only asks.
+# Those that put something on a cluster or a machine.
 DEPLOYING = [r for r in ROLES if any((r / "tasks" / f"{phase}.yml").exists() for phase in ("install", "configure"))]
 PARTS = ("README.md", "defaults/main.yml", "meta/main.yml", "meta/argument_specs.yml", "tasks/main.yml")
 PHASES = {"preflight", "install", "configure", "verify"}
