@@ -69,7 +69,7 @@ def reaction(events: list[Event], since: float | str) -> dict[str, Any] | None:
 def longest_silence(events: list[Event], since: float | str) -> float:
     """The longest time between two signs of progress after a time."""
     times = [event["time"] for event in events_after(events, since, *PROGRESS)]
-    return round(max(later - earlier for earlier, later in pairwise(times)), 1)
+    return round(max(float(later - earlier) for earlier, later in pairwise(times)), 1)
 
 
 def training_result(events: list[Event]) -> Event | None:
