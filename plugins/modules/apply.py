@@ -168,17 +168,17 @@ objects:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.settled import unsettle
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_owner, check_to_delete
-from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, Result, module_main
 
 DEFAULT_OWNER = "apply.default"
 _APPLY_OPTIONS = (

@@ -163,13 +163,14 @@ message:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
-from ansible_collections.muster.ml.plugins.module_utils._manifests.dataset import Dataset, manifests
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._module import dataset, groups
-from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.dataset import fetching
+from ansible_collections.muster.ml.plugins.module_utils._systems.dataset.manifests import Dataset, manifests
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
@@ -231,7 +232,7 @@ _PLAIN = (
 def wanted(params: dict[str, t.Any], namespace: str) -> Dataset:
     """The data set that the options describe."""
     given = {key: params[key] for key in _PLAIN}
-    return Dataset(namespace=namespace, pod=PodSettings.from_params(params), script=dataset.program(), **given)
+    return Dataset(namespace=namespace, pod=PodSettings.from_params(params), script=fetching.program(), **given)
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
@@ -248,16 +249,16 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return ctx.result(delete_objects(ctx.cluster, None, owner, check=ctx.check, namespace=namespace, **options))
     data = wanted(params, namespace)
     objects = manifests(data)
-    dataset.check_neighbours(ctx, data)
-    dataset.check_storage(ctx, data)
+    fetching.check_neighbours(ctx, data)
+    fetching.check_storage(ctx, data)
     if params["retry"]:
-        dataset.drop_failed(ctx, objects[-1], owner)
+        fetching.drop_failed(ctx, objects[-1], owner)
     options = {key: params[key] for key in ("adopt", "force_conflicts", "recreate")}
     report = apply_objects(ctx.cluster, objects, owner=owner, check=ctx.check, prune=True, **options)
     if not params["wait"] or ctx.check:
         return ctx.result(report, path=data.folder)
     name = objects[-1]["metadata"]["name"]
-    message = dataset.wait(ctx, data, name, timeout=params["wait_timeout"])
+    message = fetching.wait(ctx, data, name, timeout=params["wait_timeout"])
     return ctx.result(report, path=data.folder, message=message)
 
 

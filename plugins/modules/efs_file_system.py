@@ -128,7 +128,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
-from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main, waiting
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, waiting
 
 DAYS = (1, 7, 14, 30, 60, 90, 180, 270, 365)
 TRANSITIONS = ["NEVER", *(f"AFTER_{days}_DAY{'S' if days > 1 else ''}" for days in DAYS)]

@@ -99,7 +99,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, check_version
-from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main, waiting
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, waiting
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,

@@ -154,7 +154,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import LOG_TYPES, MODES, EksCluster
-from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main, waiting
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, waiting
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,

@@ -75,7 +75,7 @@ roles:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_info import survey
-from ansible_collections.muster.ml.plugins.module_utils._module.aws import info_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import info_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},

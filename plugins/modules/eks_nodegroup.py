@@ -181,7 +181,7 @@ from ansible.module_utils.common.dict_transformations import snake_dict_to_camel
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import without_none
-from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main, waiting
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, waiting
 
 LAUNCH_TEMPLATE: dict[str, t.Any] = {
     "type": "dict",

@@ -73,7 +73,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
-from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,

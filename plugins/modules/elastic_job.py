@@ -268,10 +268,11 @@ groups:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.elastic_job import from_params
-from ansible_collections.muster.ml.plugins.module_utils._module import elastic, groups
-from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import training
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.manifests import from_params
 
 _STORAGE: dict[str, dict[str, t.Any]] = {
     "claim_name": {"type": "str", "required": True},
@@ -333,12 +334,12 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """Train, scale, or remove."""
     params = ctx.params
     if params["state"] == "absent":
-        return ctx.result(elastic.absent(ctx, groups.namespace_of(ctx), params["name"]))
+        return ctx.result(training.absent(ctx, groups.namespace_of(ctx), params["name"]))
     with groups.understood():
         # Bad input is told before anybody asks the cluster.
         from_params({**params, "namespace": params["namespace"] or "default"})
     job = from_params({**params, "namespace": groups.namespace_of(ctx)})
-    report, status, world = elastic.present(ctx, job)
+    report, status, world = training.present(ctx, job)
     return ctx.result(report, **status.result(), world=world.result())
 
 

@@ -71,8 +71,8 @@ import hashlib
 import typing as t
 from pathlib import Path
 
-from ansible_collections.muster.ml.plugins.module_utils._module.certificates import Leaf, files
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.certificates import Leaf, files
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "default": "etcd"},

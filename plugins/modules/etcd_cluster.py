@@ -155,19 +155,20 @@ members:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
-from ansible_collections.muster.ml.plugins.module_utils._manifests.etcd import (
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import (
     EtcdCluster,
     check_live,
     manifests,
     tls_of,
 )
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._module import etcd, groups
-from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "etcd"},
@@ -225,11 +226,11 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 def _absent(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:
     params = ctx.params
     options = {key: params[key] for key in ("wait", "wait_timeout", "delete_data")}
-    claims = etcd.mark_claims(ctx, cluster, owner)
+    claims = members.mark_claims(ctx, cluster, owner)
     report = delete_objects(
         ctx.cluster, None, owner, check=ctx.check, namespace=cluster.namespace, on_progress=ctx.progress, **options
     )
-    report.merge(etcd.drop_claims(ctx, cluster, claims, delete_data=params["delete_data"]))
+    report.merge(members.drop_claims(ctx, cluster, claims, delete_data=params["delete_data"]))
     return ctx.result(report)
 
 
@@ -244,10 +245,10 @@ def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: s
         with groups.understood():
             check_live(cluster, live)
     elif not ctx.check:
-        etcd.check_storage(ctx.cluster, cluster)
+        members.check_storage(ctx.cluster, cluster)
     report = apply_objects(
         ctx.cluster,
-        [*etcd.certificates(ctx.cluster, cluster, in_use=live is not None), *manifests(cluster)],
+        [*members.certificates(ctx.cluster, cluster, in_use=live is not None), *manifests(cluster)],
         owner=owner,
         check=ctx.check,
         on_progress=ctx.progress,
@@ -256,7 +257,7 @@ def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: s
     report.merge(groups.drop_policy(ctx, cluster.name, cluster.namespace, owner))
     result = {"url": cluster.url}
     if params["wait"] and not ctx.check:
-        views = etcd.wait(ctx, cluster, timeout=params["wait_timeout"])
+        views = members.wait(ctx, cluster, timeout=params["wait_timeout"])
         rows = [{"pod": v.pod, "version": v.version, "leads": v.leads, "peers": v.peers} for v in views]
         return ctx.result(report, members=rows, **result)
     return ctx.result(report, **result)

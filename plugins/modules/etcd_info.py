@@ -101,30 +101,30 @@ problems:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._module import etcd_hosts
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import hosts
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
-    **etcd_hosts.CONNECTION,
+    **hosts.CONNECTION,
     "wait": {"type": "bool", "default": False},
     "wait_timeout": {"type": "int", "default": 120},
 }
 CONSTRAINTS: dict[str, t.Any] = {"required_together": [("client_cert", "client_key")]}
 
 
-def _known(clients: etcd_hosts.Clients) -> list[dict[str, t.Any]]:
+def _known(clients: hosts.Clients) -> list[dict[str, t.Any]]:
     try:
         return clients.members()
-    except etcd_hosts.Unanswered:
+    except hosts.Unanswered:
         return []
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Ask, and wait where that is wanted."""
-    clients = etcd_hosts.Clients(ctx.params)
+    clients = hosts.Clients(ctx.params)
     if ctx.params["wait"] and not ctx.check:
-        etcd_hosts.wait(clients, ctx.params["wait_timeout"], ctx.progress)
-    views, wrong = etcd_hosts.look(clients)
+        hosts.wait(clients, ctx.params["wait_timeout"], ctx.progress)
+    views, wrong = hosts.look(clients)
     rows = [
         {
             "address": view.pod,

@@ -62,11 +62,11 @@ actions:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._module import etcd_hosts
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import hosts
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
-    **etcd_hosts.CONNECTION,
+    **hosts.CONNECTION,
     "name": {"type": "str", "required": True},
     "peer_url": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent", "replaced"], "default": "present"},
@@ -79,7 +79,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Compare with who is there, then remove, then add."""
-    params, clients = ctx.params, etcd_hosts.Clients(ctx.params)
+    params, clients = ctx.params, hosts.Clients(ctx.params)
     state, peer_url = params["state"], params["peer_url"]
     known = clients.members()
     mine = [row for row in known if row["name"] == params["name"] or peer_url in row["peer_urls"]]

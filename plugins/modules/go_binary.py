@@ -76,8 +76,8 @@ import time
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture, build
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "required": True},

@@ -199,8 +199,10 @@ groups:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._module import elastic, groups, training
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import training
+from ansible_collections.muster.ml.plugins.module_utils._training import observe
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
@@ -214,8 +216,8 @@ CONSTRAINTS: dict[str, t.Any] = {}
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the state."""
     params = ctx.params
-    status = training.read(ctx.cluster, groups.namespace_of(ctx), params["name"], params["kind"])
-    told = elastic.heard(ctx.cluster, status).result() if params["kind"] == "elastic_job" else {}
+    status = observe.read(ctx.cluster, groups.namespace_of(ctx), params["name"], params["kind"])
+    told = training.heard(ctx.cluster, status).result() if params["kind"] == "elastic_job" else {}
     return {"changed": False, "exists": status.exists, **status.result(), "world": told}
 
 

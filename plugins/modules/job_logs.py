@@ -119,11 +119,12 @@ found:
 import re
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import suggest
-from ansible_collections.muster.ml.plugins.module_utils._manifests.status import JobStatus, Rank
-from ansible_collections.muster.ml.plugins.module_utils._module import groups, training
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._training import observe
+from ansible_collections.muster.ml.plugins.module_utils._training.status import JobStatus, Rank
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
@@ -144,10 +145,10 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     pattern = _pattern(params["search"])
     namespace, tail = groups.namespace_of(ctx), params["tail_lines"]
-    status = _seen(ctx, namespace) or training.read(ctx.cluster, namespace, params["name"], params["kind"])
+    status = _seen(ctx, namespace) or observe.read(ctx.cluster, namespace, params["name"], params["kind"])
     if not status.exists:
         raise NotFound(f"There is no training {namespace}/{params['name']}.", hint="Check name, namespace and kind.")
-    read = training.logs(
+    read = observe.logs(
         ctx.cluster,
         namespace,
         _chosen(status, params["groups"], previous=params["previous"]),

@@ -143,13 +143,13 @@ leftovers:
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._local import host, preflight
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.health import cluster_gap
 from ansible_collections.muster.ml.plugins.module_utils._local.survey import Survey
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,

@@ -242,10 +242,10 @@ import time
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import oci_nodes
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
 
 TEXT: dict[str, t.Any] = {"type": "str", "default": ""}
 NEEDED: dict[str, t.Any] = {"type": "str", "required": True}

@@ -59,10 +59,10 @@ pid:
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import host, node, record, removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import AUDIT_POLICY, CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,

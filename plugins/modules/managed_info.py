@@ -127,8 +127,8 @@ others:
 import itertools
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import managed
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespace": {"type": "str"},

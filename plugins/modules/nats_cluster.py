@@ -177,20 +177,21 @@ servers:
 import time
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
-from ansible_collections.muster.ml.plugins.module_utils._manifests.nats_cluster import (
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
     NatsCluster,
     ServerView,
     manifests,
     peers,
 )
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._module import groups, nats
-from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "persia-nats-service"},

@@ -113,8 +113,8 @@ complaint:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import nodes
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "label_selectors": {"type": "list", "elements": "str", "default": []},

@@ -398,10 +398,11 @@ groups:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.persia_job import from_params
-from ansible_collections.muster.ml.plugins.module_utils._module import groups, persia
-from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia import training
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import from_params
 
 _GROUP: dict[str, dict[str, t.Any]] = {
     "replicas": {"type": "int", "required": True},
@@ -482,12 +483,12 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """Train, or remove the training."""
     params = ctx.params
     if params["state"] == "absent":
-        return ctx.result(persia.absent(ctx, groups.namespace_of(ctx), params["name"]))
+        return ctx.result(training.absent(ctx, groups.namespace_of(ctx), params["name"]))
     with groups.understood():
         # Bad input is told before anybody asks the cluster.
         from_params({**params, "namespace": params["namespace"] or "default"})
     job = from_params({**params, "namespace": groups.namespace_of(ctx)})
-    report, status = persia.present(ctx, job)
+    report, status = training.present(ctx, job)
     return ctx.result(report, **status.result())
 
 

@@ -63,8 +63,8 @@ path:
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local.programs import Release, fetch
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext, host_main
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "required": True},

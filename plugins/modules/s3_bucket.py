@@ -65,7 +65,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
-from ansible_collections.muster.ml.plugins.module_utils._module.aws import STATE, TAGS, aws_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,

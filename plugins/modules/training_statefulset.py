@@ -208,6 +208,9 @@ master_addr:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Ref
@@ -218,9 +221,6 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.training_stat
     TrainingStatefulSet,
     manifests,
 )
-from ansible_collections.muster.ml.plugins.module_utils._module import groups
-from ansible_collections.muster.ml.plugins.module_utils._module.options import APPLY, STATE, WAIT
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context, module_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},

@@ -12,14 +12,9 @@ import typing as t
 
 from ansible.utils.display import Display
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import EXPECTED, Context, connector, failure
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
-from ansible_collections.muster.ml.plugins.module_utils._module.options import full_spec
-from ansible_collections.muster.ml.plugins.module_utils._module.run import (
-    EXPECTED,
-    Context,
-    connector,
-    failure,
-)
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 
 display = Display()

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import pytest
 from faults.conftest import KUBECONFIG, run_apply
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, Lease, name_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits

@@ -25,8 +25,8 @@ import yaml
 from support import canary
 from support.places import BIN, BUILD, ROOT
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from faults.conftest import AUDIT_LOG, KUBECONFIG
 

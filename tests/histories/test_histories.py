@@ -18,9 +18,9 @@ import typing as t
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import was_applied
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import MusterError
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     LABEL_OWNER,

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.elastic_launch import FETCH_SCRIPT
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.launch import FETCH_SCRIPT
 
 SCRIPT = "print('from a bucket')\n"
 

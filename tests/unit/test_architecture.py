@@ -137,7 +137,7 @@ def test_one_file_talks_to_kubernetes() -> None:
     fetching = {
         "plugins/module_utils/_kube/source.py",
         "plugins/module_utils/_local/programs.py",
-        "plugins/module_utils/_module/dataset_fetch.py",
+        "plugins/module_utils/_pod_programs/dataset_fetch.py",
     }
     assert talking - fetching == {"plugins/module_utils/_kube/client.py"}
 
@@ -145,7 +145,7 @@ def test_one_file_talks_to_kubernetes() -> None:
 def test_only_the_edge_ends_a_module() -> None:
     utils = [p for p in ALL_CODE if "module_utils" in p.parts]
     ending = {name_of(p) for p in utils if {"fail_json", "exit_json"} & {a.attr for a in attributes(p)}}
-    assert {name for name in ending if "/_module/" not in name} == set()
+    assert {name for name in ending if "/_edge/" not in name} == set()
 
 
 def attributes(path: Path) -> list[ast.Attribute]:
@@ -155,12 +155,12 @@ def attributes(path: Path) -> list[ast.Attribute]:
 @pytest.mark.parametrize(
     ("fragment", "where", "parts"),
     [
-        ("auth", "options", ["AUTH"]),
-        ("wait", "options", ["WAIT"]),
-        ("apply", "options", ["STATE", "APPLY"]),
-        ("pod", "groups", ["POD"]),
-        ("network_policy", "groups", ["NETWORK"]),
-        ("etcd", "etcd_hosts", ["CONNECTION"]),
+        ("auth", "_edge.options", ["AUTH"]),
+        ("wait", "_edge.options", ["WAIT"]),
+        ("apply", "_edge.options", ["STATE", "APPLY"]),
+        ("pod", "_edge.groups", ["POD"]),
+        ("network_policy", "_edge.groups", ["NETWORK"]),
+        ("etcd", "_systems.etcd.hosts", ["CONNECTION"]),
     ],
 )
 def test_fragments_and_options_are_twins(fragment: str, where: str, parts: list[str]) -> None:
@@ -168,7 +168,7 @@ def test_fragments_and_options_are_twins(fragment: str, where: str, parts: list[
     documented = yaml.safe_load(
         importlib.import_module(f"{package}.doc_fragments.{fragment}").ModuleDocFragment.DOCUMENTATION
     )["options"]
-    options = importlib.import_module(f"{package}.module_utils._module.{where}")
+    options = importlib.import_module(f"{package}.module_utils.{where}")
     spec = {name: option for part in parts for name, option in getattr(options, part).items()}
     compared = ("type", "elements", "default", "choices", "required", "aliases")
     assert {o: {k: v[k] for k in compared if k in v} for o, v in documented.items()} == {
@@ -179,7 +179,7 @@ def test_fragments_and_options_are_twins(fragment: str, where: str, parts: list[
 def test_the_action_group_holds_every_kubernetes_module() -> None:
     runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))
     group = [name for name in runtime["action_groups"]["all"] if isinstance(name, str)]
-    talking = {p.stem for p in MODULES if "_module.run" in p.read_text(encoding="utf-8")}
+    talking = {p.stem for p in MODULES if "_edge.run" in p.read_text(encoding="utf-8")}
     assert {name.rsplit(".", 1)[-1] for name in group} == talking
 
 

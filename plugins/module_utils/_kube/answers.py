@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from . import redact
-from .errors import (
+from .._core.errors import (
     Conflict,
     Forbidden,
     Gone,
@@ -25,6 +24,7 @@ from .errors import (
     Terminating,
     Unauthorized,
 )
+from . import redact
 from .objects import Manifest, Ref
 
 # Where the server says that the request itself did no harm and may be sent again.

@@ -19,9 +19,9 @@ import subprocess
 import threading
 import typing as t
 
+from .._core.errors import InvalidInput, Unauthorized
 from .._core.sensitive import Sensitive
 from . import headers, settings
-from .errors import InvalidInput, Unauthorized
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _EXEC_TIMEOUT = 60

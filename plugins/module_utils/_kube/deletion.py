@@ -13,9 +13,10 @@ import dataclasses
 import functools
 import typing as t
 
+from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.deletion import Candidate
+from .._core.errors import MusterError
 from .cluster import Cluster
-from .errors import MusterError
 from .fields import owned_fields
 from .kinds import Kinds
 from .managed import DEFINITION, inhabitants
@@ -32,7 +33,6 @@ from .objects import (
     ref_of,
 )
 from .order import DATA_KINDS
-from .pace import SYSTEM_CLOCK, Clock
 
 _NAMED = 3
 """Of what lives in a namespace, so many are named."""

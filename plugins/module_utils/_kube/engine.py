@@ -14,18 +14,18 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.errors import Conflict, InvalidInput, MusterError
+from .._core.pool import PARALLEL, OnProgress, Progress, raise_all, run_all
 from . import reasons
 from .cluster import Cluster
 from .deletion import Mark
-from .errors import Conflict, InvalidInput, MusterError
 from .lease import Lease, holder
 from .managed import DEFINITION
 from .objects import LABEL_OWNER, Manifest, Ref, labels_of
 from .order import wave_of, waves
 from .owned import owned_objects
-from .pace import SYSTEM_CLOCK, Clock
 from .plan import Step, Wish, make_plan
-from .pool import PARALLEL, OnProgress, Progress, raise_all, run_all
 from .removal import Deletion, by_ref, release, shared_namespaces
 from .report import Change, Report
 from .settled import LABEL_SETTLED, is_settled, settle, unsettle

@@ -16,8 +16,8 @@ from __future__ import annotations
 import json
 import typing as t
 
+from .._core.quantity import canonical
 from .objects import FIELD_MANAGER, Manifest
-from .quantity import canonical
 
 Trie = dict[str, t.Any]
 

@@ -14,7 +14,7 @@ import email.utils
 import re
 import typing as t
 
-from .errors import InvalidInput
+from .._core.errors import InvalidInput
 
 Pairs = tuple[tuple[str, str], ...]
 

@@ -19,10 +19,10 @@ import re
 import typing as t
 import urllib.parse
 
+from .._core.errors import InvalidInput
 from .._core.sensitive import Sensitive
 from . import headers, proxy
 from .credentials import Anonymous, Basic, Credentials, Exec, Token, TokenFile, cluster_info
-from .errors import InvalidInput
 from .objects import plain
 from .settings import Settings, expanded, read
 

@@ -20,11 +20,11 @@ import secrets
 import socket
 import threading
 
+from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.errors import Conflict, Forbidden, MusterError, NotFound, Rejected, WaitTimeout
+from .._core.pool import OnProgress
 from .cluster import Cluster
-from .errors import Conflict, Forbidden, MusterError, NotFound, Rejected, WaitTimeout
 from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref
-from .pace import SYSTEM_CLOCK, Clock
-from .pool import OnProgress
 from .ready import gone
 from .wait import wait_until
 

@@ -12,10 +12,10 @@ import concurrent.futures
 import dataclasses
 import typing as t
 
-from .errors import MusterError, NotFound
+from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.errors import MusterError, NotFound
 from .kinds import BYPRODUCTS, NEVER_OURS, Kinds
 from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
-from .pace import SYSTEM_CLOCK, Clock
 from .ready import PREDICATES, READY, State, state_of
 
 if t.TYPE_CHECKING:

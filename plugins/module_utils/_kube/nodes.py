@@ -12,9 +12,9 @@ import dataclasses
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
-from .errors import Gone, InvalidInput, ServerError, Unreachable, WaitTimeout
+from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.errors import Gone, InvalidInput, ServerError, Unreachable, WaitTimeout
 from .objects import Manifest, labels_of
-from .pace import SYSTEM_CLOCK, Clock
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster

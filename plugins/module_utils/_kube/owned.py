@@ -12,15 +12,15 @@ from __future__ import annotations
 import functools
 import typing as t
 
+from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.errors import Forbidden, NotFound, ServerError, Unreachable
+from .._core.pool import do_all
 from .cluster import Cluster
 from .deletion import was_applied
-from .errors import Forbidden, NotFound, ServerError, Unreachable
 from .kinds import NEVER_OURS
 from .managed import served
 from .objects import LABEL_OWNER, Manifest, Resource, group_of, made_for, ref_of
 from .order import BUILT_IN_GROUPS
-from .pace import SYSTEM_CLOCK, Clock
-from .pool import do_all
 
 _UNLISTED = 10.0
 """Seconds for kinds of an aggregated API to be listed: its server may be down for long, and all else must not wait for it."""

@@ -11,19 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import time
-import typing as t
 
-
-class Clock(t.Protocol):
-    """Time as the engine sees it; the module ``time`` is one."""
-
-    def monotonic(self) -> float: ...
-
-    def sleep(self, seconds: float, /) -> None: ...
-
-
-SYSTEM_CLOCK: Clock = t.cast(Clock, time)
+from .._core.clock import SYSTEM_CLOCK, Clock
 
 
 class TokenBucket:

@@ -13,9 +13,10 @@ import collections
 import dataclasses
 import typing as t
 
+from .._core.errors import Conflict, Forbidden, MissingKind, NotFound, Terminating
+from .._core.pool import PARALLEL, do_all, raise_all, run_all
 from . import fields, redact, validate
 from .cluster import Cluster
-from .errors import Conflict, Forbidden, MissingKind, NotFound, Terminating
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_NOT_KEPT,
@@ -31,7 +32,6 @@ from .objects import (
     ref_of,
 )
 from .order import promised_kinds
-from .pool import PARALLEL, do_all, raise_all, run_all
 from .prepare import flatten, prepared, with_annotation
 
 Verdict = t.Literal["create", "update", "unchanged"]

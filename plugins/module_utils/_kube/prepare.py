@@ -14,8 +14,9 @@ import hashlib
 import json
 import typing as t
 
+from .._core import quantity
 from .._core.sensitive import Sensitive, revealed
-from . import quantity, redact
+from . import redact
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_NOT_KEPT,

@@ -20,8 +20,8 @@ import socket
 import typing as t
 import urllib.parse
 
+from .._core.errors import InvalidInput
 from .._core.sensitive import Sensitive
-from .errors import InvalidInput
 
 Address: t.TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
 

@@ -15,8 +15,8 @@ import contextlib
 import re
 from collections.abc import Sequence
 
+from .._core.errors import MusterError
 from .cluster import Cluster
-from .errors import MusterError
 from .objects import Manifest, Ref, ref_of
 from .ready import State, gone, pod
 

@@ -13,18 +13,18 @@ import dataclasses
 import functools
 import typing as t
 
+from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.deletion import why_kept
+from .._core.errors import Forbidden, MusterError
+from .._core.pool import PARALLEL, OnProgress, do_all, raise_all, run_all
 from . import reasons
 from .cluster import Cluster
 from .deletion import Judge, Mark
-from .errors import Forbidden, MusterError
 from .fields import owned_fields
 from .lease import Lease
 from .objects import LABEL_OWNER, Manifest, Ref, labels_of, manager_of, ref_of
 from .order import waves
 from .owned import owned_objects
-from .pace import SYSTEM_CLOCK, Clock
-from .pool import PARALLEL, OnProgress, do_all, raise_all, run_all
 from .ready import gone
 from .report import Change, Report
 from .wait import wait_until

@@ -15,8 +15,8 @@ import base64
 import pathlib
 import typing as t
 
+from .._core.errors import InvalidInput
 from .._core.sensitive import Sensitive
-from .errors import InvalidInput
 
 Mapping = t.Mapping[str, t.Any]
 

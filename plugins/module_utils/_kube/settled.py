@@ -17,8 +17,8 @@ import hashlib
 import json
 import typing as t
 
+from .._core.errors import Forbidden, MusterError
 from .cluster import Cluster
-from .errors import Forbidden, MusterError
 from .lease import name_of
 from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, manager_of, ref_of
 from .prepare import recorded

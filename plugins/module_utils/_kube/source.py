@@ -18,7 +18,7 @@ import typing as t
 import urllib.error
 import urllib.request
 
-from .errors import InvalidInput
+from .._core.errors import InvalidInput
 from .objects import plain
 from .yaml_reader import Unreadable, read
 

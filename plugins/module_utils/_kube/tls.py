@@ -16,7 +16,7 @@ import ssl
 import tempfile
 import typing as t
 
-from .errors import InvalidInput
+from .._core.errors import InvalidInput
 from .kubeconfig import Connection
 
 if t.TYPE_CHECKING:

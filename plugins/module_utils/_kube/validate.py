@@ -14,9 +14,10 @@ import math
 import re
 import typing as t
 
+from .._core import quantity
+from .._core.errors import InvalidInput
 from .._core.sensitive import revealed
-from . import quantity, redact
-from .errors import InvalidInput
+from . import redact
 from .objects import Manifest, group_of, ref_of
 from .order import BUILT_IN_GROUPS
 

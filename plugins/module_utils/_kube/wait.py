@@ -15,12 +15,12 @@ import contextlib
 import threading
 import typing as t
 
+from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.errors import Failed, Forbidden, Gone, MusterError, ServerError, Unreachable, WaitTimeout
+from .._core.pool import PARALLEL, OnProgress, Progress, do_all
 from . import reasons
 from .cluster import Cluster
-from .errors import Failed, Forbidden, Gone, MusterError, ServerError, Unreachable, WaitTimeout
 from .objects import Manifest, Ref
-from .pace import SYSTEM_CLOCK, Clock
-from .pool import PARALLEL, OnProgress, Progress, do_all
 from .ready import Predicate, State, gone, made_again, state_of
 
 Predicates = t.Mapping[str, Predicate]

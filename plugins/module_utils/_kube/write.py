@@ -13,14 +13,14 @@ import dataclasses
 import re
 import secrets
 
+from .._core.clock import Clock
 from .._core.deletion import why_kept
+from .._core.errors import Conflict, Forbidden, Immutable, InvalidInput, MusterError, NotFound, ServerError
 from .._core.sensitive import printable
 from . import fields
 from .cluster import Cluster
 from .deletion import Judge, Mark
-from .errors import Conflict, Forbidden, Immutable, InvalidInput, MusterError, NotFound, ServerError
 from .objects import ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT, FIELD_MANAGER, Manifest, annotations_of, manager_of
-from .pace import Clock
 from .plan import Step
 from .ready import gone
 from .report import Action, Change

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Expected failures on the host. Only the edge (_module/host.py) turns them into a failed task.
+"""Expected failures on the host. Only the edge (_edge/host.py) turns them into a failed task.
 
 Private to the collection.
 """

@@ -16,9 +16,9 @@ import itertools
 import json
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube import redact
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict, InvalidInput, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     FIELD_MANAGER,

@@ -14,7 +14,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.muster.ml.plugins.action.apply import ActionModule
-from ansible_collections.muster.ml.plugins.module_utils._module import run as edge
+from ansible_collections.muster.ml.plugins.module_utils._edge import run as edge
 from ansible_collections.muster.ml.plugins.modules import apply
 from ansible_collections.muster.ml.plugins.plugin_utils import _action
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster

@@ -29,12 +29,12 @@ import botocore.credentials
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, MusterError
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube import storage
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._module import dataset as edge
-from ansible_collections.muster.ml.plugins.module_utils._module import dataset_fetch as program
-from ansible_collections.muster.ml.plugins.module_utils._module import storage
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._pod_programs import dataset_fetch as program
+from ansible_collections.muster.ml.plugins.module_utils._systems.dataset import fetching as edge
 from ansible_collections.muster.ml.plugins.modules import dataset
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 

@@ -16,19 +16,19 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Failed, InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._manifests.etcd import (
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import certificates, members
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import (
     EtcdCluster,
     MemberView,
     member_view,
     problems,
     together,
 )
-from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._module import certificates, etcd
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
 from ansible_collections.muster.ml.plugins.modules import etcd_cluster
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -318,4 +318,4 @@ def test_a_member_that_lost_its_data_is_told_at_once() -> None:
     with pytest.raises(
         Failed, match=r"member etcd-1 has lost its data.*data-etcd-1 is new and empty.*delete_data: true"
     ):
-        etcd.wait(context, etcd_cluster_of, timeout=1)
+        members.wait(context, etcd_cluster_of, timeout=1)

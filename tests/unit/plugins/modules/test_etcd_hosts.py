@@ -16,10 +16,10 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Failed
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local.errors import NotReady
-from ansible_collections.muster.ml.plugins.module_utils._module import certificates, etcd_hosts
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import certificates, hosts
 from ansible_collections.muster.ml.plugins.modules import etcd_certificates, etcd_info, etcd_member
 
 MEMBERS = {"etcd-a": "10.0.0.4", "etcd-b": "b.example"}
@@ -203,5 +203,5 @@ def test_who_is_there_stays_and_who_is_not_needs_no_removal(members: list[Member
 
 
 def test_nobody_answers() -> None:
-    with pytest.raises(etcd_hosts.Unanswered, match="Is a majority of them running"):
+    with pytest.raises(hosts.Unanswered, match="Is a majority of them running"):
         run(etcd_member, endpoints=["http://127.0.0.1:1"], name="a", peer_url="http://127.0.0.1:2380")

@@ -15,7 +15,7 @@ import typing as t
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Failed,
     Immutable,
     InvalidInput,
@@ -23,11 +23,11 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     NotFound,
     WaitTimeout,
 )
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP
-from ansible_collections.muster.ml.plugins.module_utils._module import nats as nats_edge
-from ansible_collections.muster.ml.plugins.module_utils._module import training
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
+from ansible_collections.muster.ml.plugins.module_utils._training import observe
 from ansible_collections.muster.ml.plugins.modules import (
     elastic_job,
     job_info,
@@ -191,8 +191,8 @@ def test_a_failed_training_says_why(cluster: FakeCluster) -> None:
 
 
 def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = training.follow
-    monkeypatch.setattr(training, "follow", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+    real = observe.follow
+    monkeypatch.setattr(observe, "follow", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
     with pytest.raises(WaitTimeout, match=r"not after 30 s\. Pending.*emb-server: 1 of 1 pods are missing"):
         run(persia_job, cluster, {**JOB, "wait": "running", "wait_timeout": 30})
 
@@ -244,10 +244,10 @@ def test_a_missing_operator_is_named_where_its_finalizer_stays(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operators_job(cluster)
-    from ansible_collections.muster.ml.plugins.module_utils._module import persia
+    from ansible_collections.muster.ml.plugins.module_utils._systems.persia import training
 
-    real = persia.delete_objects
-    monkeypatch.setattr(persia, "delete_objects", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+    real = training.delete_objects
+    monkeypatch.setattr(training, "delete_objects", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
     with pytest.raises(WaitTimeout, match=r"finalizer persiajobs\.persia\.com.*remove_finalizer: true"):
         run(persia_job, cluster, {"name": "adult", "namespace": "default", "state": "absent", "wait_timeout": 10})
     cluster.requests.clear()

@@ -10,7 +10,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._kube import answers, errors
+from ansible_collections.muster.ml.plugins.module_utils._core import errors
+from ansible_collections.muster.ml.plugins.module_utils._kube import answers
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 
 REF = Ref("apps/v1", "StatefulSet", "w", "ml")

@@ -16,10 +16,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
-from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
-from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof, bearer
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Conflict,
     Forbidden,
     Gone,
@@ -30,6 +27,9 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     Unauthorized,
     Unreachable,
 )
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof, bearer
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits

@@ -11,8 +11,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import Answer, HttpCluster, Transport
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Forbidden, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock

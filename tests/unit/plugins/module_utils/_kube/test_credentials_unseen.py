@@ -17,11 +17,11 @@ import typing as t
 import pytest
 import yaml
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits

@@ -11,10 +11,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._kube import answers
-from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Conflict,
     Forbidden,
     Immutable,
@@ -23,6 +20,9 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     Rejected,
     ServerError,
 )
+from ansible_collections.muster.ml.plugins.module_utils._kube import answers
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds, discovered, stale
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     Listing,

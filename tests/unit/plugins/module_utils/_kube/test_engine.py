@@ -16,10 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.muster.ml.plugins.module_utils._kube import plan
-from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     ApplyFailed,
     Conflict,
     Forbidden,
@@ -32,6 +29,9 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
     Terminating,
     WaitTimeout,
 )
+from ansible_collections.muster.ml.plugins.module_utils._kube import plan
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report

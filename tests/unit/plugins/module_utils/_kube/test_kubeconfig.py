@@ -19,10 +19,10 @@ import typing as t
 import pytest
 import yaml
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError, Unauthorized
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Exec, Proof, TokenFile, bearer
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, MusterError, Unauthorized
 from ansible_collections.muster.ml.plugins.module_utils._kube.settings import Settings
 
 PEM = "-----BEGIN CERTIFICATE-----\nxyz\n-----END CERTIFICATE-----\n"

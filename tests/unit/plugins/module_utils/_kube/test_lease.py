@@ -10,14 +10,14 @@ import threading
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._kube import lease as lease_module
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Conflict,
     Forbidden,
     NotFound,
     Rejected,
     ServerError,
 )
+from ansible_collections.muster.ml.plugins.module_utils._kube import lease as lease_module
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, Lease, holder
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster

@@ -9,16 +9,16 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._kube import nodes
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Gone,
     InvalidInput,
     ServerError,
     Unreachable,
     WaitTimeout,
 )
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube import nodes
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Event, Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._module.run import Context
 from ansible_collections.muster.ml.plugins.modules import node_info
 
 GPU = "nvidia.com/gpu"

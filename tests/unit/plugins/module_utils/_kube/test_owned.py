@@ -10,8 +10,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, ServerError, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Forbidden, ServerError, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Listing, Manifest, Resource
 from ansible_collections.muster.ml.plugins.module_utils._kube.owned import owned_objects

@@ -11,8 +11,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, ServerError
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict, ServerError
 from ansible_collections.muster.ml.plugins.module_utils._kube.fields import managers
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     FIELD_MANAGER,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict
 from ansible_collections.muster.ml.plugins.module_utils._kube import fields
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Conflict
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS, wave_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Wish, make_plan

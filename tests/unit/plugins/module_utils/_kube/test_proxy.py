@@ -17,9 +17,9 @@ import urllib.parse
 import pytest
 from differential.proxies import CASES, Case
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig, proxy
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput, Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits

@@ -10,8 +10,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, MusterError, ServerError
 from ansible_collections.muster.ml.plugins.module_utils._kube import reasons
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Forbidden, MusterError, ServerError
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.ready import gone, state_of
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, printable
 from ansible_collections.muster.ml.plugins.module_utils._kube import answers, redact
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import digest
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check

@@ -10,8 +10,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube import settled
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Forbidden, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.settled import is_settled, place, settle, unsettle
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster

@@ -14,8 +14,8 @@ import typing as t
 import pytest
 import yaml
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
 
 TWO = "kind: A\n---\nkind: B\n"

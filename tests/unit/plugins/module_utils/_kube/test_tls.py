@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import proxy, tls
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 
 NOW = dt.datetime.now(dt.UTC)

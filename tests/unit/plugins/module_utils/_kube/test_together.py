@@ -11,9 +11,9 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Immutable, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube import deletion
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import Forbidden, Immutable, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import Lease, holder
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, Resource, ref_of

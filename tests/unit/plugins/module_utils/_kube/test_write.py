@@ -11,13 +11,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, Immutable, InvalidInput, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.errors import (
-    Conflict,
-    Immutable,
-    InvalidInput,
-    Rejected,
-)
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     ANNOTATION_NOT_KEPT,
     Manifest,

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import oci_layers, oci_nodes
 from ansible_collections.muster.ml.plugins.module_utils._local.errors import CommandFailed, HostError, InvalidOption
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage, debian_key, mirrors, source_lines
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext
 from ansible_collections.muster.ml.plugins.modules import local_image
 
 CONFIG: dict[str, t.Any] = {

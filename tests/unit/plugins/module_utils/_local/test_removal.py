@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.deletion import Candidate
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import (
     cluster as clusters,
 )
@@ -33,7 +34,6 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.errors import HostError
 from ansible_collections.muster.ml.plugins.module_utils._local.node_files import HostTraits
-from ansible_collections.muster.ml.plugins.module_utils._module.host import HostContext
 from ansible_collections.muster.ml.plugins.modules import local_cluster_removal, local_network, local_node
 
 DEFAULTS = {key: one.get("default") for key, one in CLUSTER_OPTION["options"].items()} | {

@@ -11,17 +11,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests import (
-    elastic_job,
-    etcd,
-    nats_cluster,
-    persia_job,
-    persia_native,
-    persia_operator,
-    pytorch_job,
-)
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec, Manifest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import manifests as elastic
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import pytorch_job
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import manifests as etcd
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats import manifests as nats
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator, spec
 
 STRANGER = {"app": "curious"}
 MONITORING = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
@@ -50,15 +46,13 @@ def made(system: str, **options: t.Any) -> list[Manifest]:
         )
     if system.startswith("nats"):
         backend = t.cast("t.Any", system.partition("-")[2])
-        return nats_cluster.manifests(
-            nats_cluster.NatsCluster(name="n", namespace="ml", pod=POD, backend=backend, **options)
-        )
+        return nats.manifests(nats.NatsCluster(name="n", namespace="ml", pod=POD, backend=backend, **options))
     if system == "persia":
-        return persia_native.manifests(persia_job.from_params({**PERSIA, **options}))
+        return native.manifests(spec.from_params({**PERSIA, **options}))
     if system == "persia-operator":
-        return persia_operator.manifests(persia_job.from_params({**PERSIA, "backend": "operator", **options}))
-    job = elastic_job.from_params({**ELASTIC, "backend": system, **options})
-    return elastic_job.manifests(job) if system == "native" else pytorch_job.manifests(job, "run")
+        return operator.manifests(spec.from_params({**PERSIA, "backend": "operator", **options}))
+    job = elastic.from_params({**ELASTIC, "backend": system, **options})
+    return elastic.manifests(job) if system == "native" else pytorch_job.manifests(job, "run")
 
 
 SYSTEMS = ("etcd", "nats-statefulset", "nats-operator", "persia", "persia-operator", "native", "pytorchjob")
@@ -152,7 +146,7 @@ def test_nobody_is_let_in_by_a_mistake(wrong: dict[str, t.Any]) -> None:
 
 
 def test_trainings_that_are_there_are_not_other_ones_for_it() -> None:
-    for make, given in ((persia_job.from_params, PERSIA), (elastic_job.from_params, ELASTIC)):
+    for make, given in ((spec.from_params, PERSIA), (elastic.from_params, ELASTIC)):
         parts = make({**given, "network_policy": False}).spec_parts
         assert parts == make({**given, "network_policy_from": [MONITORING]}).spec_parts
         assert not [name for name in parts if "network" in name]

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Steps and options that the modules of training groups share.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import typing as t
+from collections.abc import Iterator, Sequence
+
+from .._core.errors import InvalidInput
+from .._kube.objects import LABEL_OWNER, Ref, labels_of
+from .._kube.removal import delete_objects
+from .._kube.report import Report
+from .._manifests import network_policy
+from .._manifests.meta import InvalidSpec, owner
+
+if t.TYPE_CHECKING:
+    from .options import Spec
+    from .run import Context
+
+ENV: Spec = {
+    "name": {"type": "str", "required": True},
+    "value": {"type": "str"},
+    "value_from": {"type": "dict"},
+}
+PORT: Spec = {
+    "name": {"type": "str", "required": True},
+    "container_port": {"type": "int", "required": True},
+    "protocol": {"type": "str", "choices": ["TCP", "UDP", "SCTP"], "default": "TCP"},
+}
+BUDGET: Spec = {"min_available": {"type": "str"}, "max_unavailable": {"type": "str"}}
+
+# Where the pods of a group run and what they may do there.
+PLACEMENT: Spec = {
+    "node_selector": {"type": "dict"},
+    "tolerations": {"type": "list", "elements": "dict"},
+    "affinity": {"type": "dict"},
+    "topology_spread_constraints": {"type": "list", "elements": "dict"},
+    "priority_class_name": {"type": "str"},
+    "service_account_name": {"type": "str"},
+    "termination_grace_period_seconds": {"type": "int"},
+    "pod_security_context": {"type": "dict"},
+    "security_context": {"type": "dict"},
+}
+IMAGE: Spec = {
+    "image": {"type": "str"},
+    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"]},
+    "image_pull_secrets": {"type": "list", "elements": "str", "no_log": False},  # names, not secrets
+}
+POD: Spec = {
+    **IMAGE,
+    "env": {"type": "list", "elements": "dict", "options": ENV},
+    "resources": {"type": "dict"},
+    **PLACEMENT,
+}
+NETWORK: Spec = {
+    "network_policy": {"type": "bool", "default": True},
+    "network_policy_from": {"type": "list", "elements": "dict", "default": []},
+}
+
+
+@contextlib.contextmanager
+def understood() -> Iterator[None]:
+    """Builders know no errors of ours: what they refuse is the user's input."""
+    try:
+        yield
+    except InvalidSpec as exc:
+        raise InvalidInput(exc.message, hint=exc.hint) from exc
+
+
+def namespace_of(ctx: Context) -> str:
+    """The namespace that is given, else that of the kubeconfig's context."""
+    return str(ctx.params["namespace"] or ctx.cluster.namespace)
+
+
+def owner_of(kind: str, namespace: str, name: str) -> str:
+    """Owners are looked up in all namespaces, so the namespace is part of them."""
+    return owner(kind, f"{namespace}.{name}")
+
+
+def drop_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:
+    """Delete the NetworkPolicy that an earlier run made, where this one wants none."""
+    if ctx.params["network_policy"]:
+        return Report()
+    return drop(ctx, [Ref(network_policy.API_VERSION, network_policy.KIND, name, namespace)], owned_by)
+
+
+def drop(ctx: Context, refs: Sequence[Ref], owned_by: str) -> Report:
+    """Delete what an earlier run made and this one does not want; what is not ours stays."""
+    ours = [ref for ref in refs if (live := ctx.cluster.get(ref)) and labels_of(live).get(LABEL_OWNER) == owned_by]
+    return delete_objects(ctx.cluster, ours, owned_by, check=ctx.check) if ours else Report()

@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The edge of the modules that work on the host itself (local cluster, local images) instead of a Kubernetes API.
+
+A module file has ARGUMENT_SPEC, CONSTRAINTS, ``execute(ctx) -> result`` and a ``main`` that calls ``host_main``. The action plugin of
+the same name runs the same ``execute`` on the controller, where it can show progress.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._core.errors import MusterError
+from .._local.errors import HostError
+
+Result = dict[str, t.Any]
+
+
+def _silent(_message: str) -> None:
+    """A module has no way to print while it runs."""
+
+
+@dataclasses.dataclass
+class HostContext:
+    """What ``execute`` gets: its parameters, and whether it may change anything."""
+
+    params: dict[str, t.Any]
+    check: bool
+    warn: t.Callable[[str], None] = _silent
+    progress: t.Callable[[str], None] = _silent
+
+
+Execute = t.Callable[[HostContext], Result]
+EXPECTED = (HostError, MusterError)
+
+
+def failure(exc: HostError | MusterError) -> Result:
+    """The arguments of ``fail_json``."""
+    return {"msg": str(exc), **exc.details}
+
+
+def host_main(argument_spec: dict[str, t.Any], execute: Execute, **constraints: t.Any) -> None:
+    """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
+    module = AnsibleModule(argument_spec, supports_check_mode=True, **constraints)
+    try:
+        result = execute(HostContext(params=module.params, check=module.check_mode, warn=module.warn))
+    except EXPECTED as exc:
+        module.fail_json(**failure(exc))
+    module.exit_json(**result)

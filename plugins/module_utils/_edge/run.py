@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The edge: the only file that turns a module's ``execute`` into an Ansible module.
+
+A module file has ARGUMENT_SPEC, CONSTRAINTS, ``execute(ctx) -> result`` and a ``main`` that calls ``module_main``. The action plugin of
+the same name runs the same ``execute`` on the controller (plugins/action).
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import traceback
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from .._core.errors import MusterError
+from .._core.sensitive import printable
+from .._kube.objects import plain
+from .._manifests.meta import InvalidSpec
+from .options import full_spec
+
+if t.TYPE_CHECKING:
+    from .._kube.cluster import Cluster
+    from .._kube.report import Report
+    from .options import Spec
+
+Result = dict[str, t.Any]
+
+
+def _silent(_message: str) -> None:
+    """A module has no way to print while it runs."""
+
+
+@dataclasses.dataclass
+class Context:
+    """What ``execute`` gets: its parameters, whether it may write, and the cluster (connected on first use)."""
+
+    params: dict[str, t.Any]
+    check: bool
+    connect: t.Callable[[], Cluster]
+    diff: bool = False
+    warn: t.Callable[[str], None] = _silent
+    progress: t.Callable[[str], None] = _silent
+
+    @functools.cached_property
+    def cluster(self) -> Cluster:
+        return self.connect()
+
+    def close(self) -> None:
+        """Give up the connections, where there are any."""
+        if "cluster" in self.__dict__:
+            self.cluster.close()
+
+    def result(self, report: Report, **more: t.Any) -> Result:
+        """The result keys that every module returns, made from the engine's report."""
+        for warning in report.warnings:
+            self.warn(warning)
+        return t.cast(Result, printable({**report.result(diff=self.diff), **more}))
+
+
+Execute = t.Callable[[Context], Result]
+
+
+def connector(params: dict[str, t.Any]) -> t.Callable[[], Cluster]:
+    """Connect with the connection options among ``params``. Imports the client only when it is wanted."""
+
+    def connect() -> Cluster:
+        from .._kube.client import connect as connect_http
+
+        return connect_http(params)
+
+    return connect
+
+
+LIBRARIES = {"yaml": "PyYAML", "cryptography": "cryptography"}
+"""What the engine imports that is not part of Python, and where it comes from."""
+
+EXPECTED = (MusterError, InvalidSpec, ImportError)
+"""What ``failure`` can tell; anything else is a bug, and its traceback is wanted."""
+
+
+def failure(exc: BaseException) -> Result:
+    """The arguments of ``fail_json`` for anything that went wrong."""
+    if isinstance(exc, MusterError):
+        result: Result = {"msg": str(exc), **printable(exc.details)}
+        if exc.ref:
+            result["object"] = dataclasses.asdict(exc.ref)
+        return result
+    if isinstance(exc, InvalidSpec):
+        return {"msg": str(exc)}
+    if isinstance(exc, ImportError) and exc.name in LIBRARIES:
+        return {"msg": missing_required_lib(LIBRARIES[exc.name]), "exception": traceback.format_exc()}
+    raise exc
+
+
+class _Module(AnsibleModule):
+    """An AnsibleModule that writes its options nowhere, because objects and environments may hold secret values."""
+
+    def _log_invocation(self) -> None:
+        """Nothing to the system log."""
+
+    def exit_json(self, **kwargs: t.Any) -> t.NoReturn:
+        super().exit_json(**self._quiet(kwargs))
+        raise SystemExit
+
+    def fail_json(self, msg: str, **kwargs: t.Any) -> t.NoReturn:
+        """Also what the base class itself calls when options are wrong."""
+        super().fail_json(msg, **self._quiet(kwargs))
+        raise SystemExit
+
+    def _quiet(self, result: Result) -> Result:
+        """A result without the options, which -vvv and callbacks would show."""
+        return {**result, "invocation": {"module_args": {"check": self.check_mode}}}
+
+
+def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:
+    """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
+    module = _Module(full_spec(argument_spec), supports_check_mode=True, **constraints)
+    params = plain(module.params)
+    context = Context(
+        params=params,
+        check=module.check_mode,
+        connect=connector(params),
+        diff=module._diff,
+        warn=module.warn,
+    )
+    try:
+        result = execute(context)
+    except EXPECTED as exc:
+        module.fail_json(**failure(exc))
+    finally:
+        context.close()
+    module.exit_json(**result)

@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Follow the Job that fetches a data set, in its own words.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import typing as t
+
+from ..._core.errors import Failed, Forbidden, InvalidInput, MusterError
+from ..._kube import reasons, storage
+from ..._kube.objects import Manifest, Ref, labels_of, ref_of
+from ..._kube.ready import job as job_state
+from ..._kube.removal import delete_objects
+from ..._pod_programs import dataset_fetch
+from ..._training import observe
+from ..._training.status import Rank, rank_of
+from .manifests import Dataset, nested, place_of
+
+if t.TYPE_CHECKING:
+    from ..._edge.run import Context
+    from ..._kube.cluster import Cluster
+
+
+def program() -> str:
+    """The source of what runs in the pod, wherever this collection was loaded from."""
+    loader: t.Any = dataset_fetch.__spec__.loader
+    source = loader.get_source(dataset_fetch.__name__)
+    # The loader of collections gives bytes, that of Python text.
+    return source.decode() if isinstance(source, bytes) else str(source)
+
+
+def _newest(pods: t.Sequence[Manifest]) -> Rank | None:
+    ordered = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
+    return rank_of(ordered[-1]) if ordered else None
+
+
+def _claim(data: Dataset) -> Ref:
+    return Ref("v1", "PersistentVolumeClaim", data.claim_name, data.namespace)
+
+
+def check_storage(ctx: Context, data: Dataset) -> None:
+    """A claim that cannot be. In a plan, what comes before may make it, or its class."""
+    if not ctx.check:
+        storage.check_claim(
+            ctx.cluster,
+            _claim(data),
+            size=data.storage_size,
+            storage_class=data.storage_class_name,
+            modes=data.access_modes,
+        )
+
+
+def check_neighbours(ctx: Context, data: Dataset) -> None:
+    """Another data set of the namespace whose folder on the same claim is this one, lies in it or around it.
+
+    The pod looks at the claim itself; this says so before there is one.
+    """
+    try:
+        jobs = ctx.cluster.list("batch/v1", "Job", data.namespace, "app.kubernetes.io/name=dataset")
+    except Forbidden:
+        return
+    for job in jobs:
+        other = labels_of(job).get("app.kubernetes.io/instance", "")
+        claim, folder = place_of(job)
+        if other != data.name and claim == data.claim_name and folder and nested(folder, data.folder):
+            raise InvalidInput(
+                f"Data set {data.namespace}/{data.name} would have the folder {data.folder} of the claim {claim}, and data set "
+                f"{other} has {folder}: an update of one would meet the files of the other.",
+                ref=ref_of(job),
+                hint=f"Choose another path; or, where {other} is no longer wanted, remove it first (state: absent keeps its data).",
+            )
+
+
+def drop_failed(ctx: Context, job: Manifest, owner: str) -> None:
+    """Remove the Job where it has failed, so that it is made again."""
+    ref = ref_of(job)
+    if job_state(ctx.cluster.get(ref)).failed:
+        delete_objects(ctx.cluster, [ref], owner, check=ctx.check, wait=True)
+
+
+def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
+    """Until the Job is complete; Failed, with the pod's last word, as soon as it has failed."""
+    selector, ref = f"job-name={name}", Ref("batch/v1", "Job", name, data.namespace)
+
+    def look(cluster: Cluster) -> tuple[str, str | None]:
+        found = cluster.get(ref)
+        state = job_state(found)
+        pod = _newest(cluster.list("v1", "Pod", data.namespace, selector))
+        if state.ready:
+            return pod.message if pod else "", None
+        if state.failed:
+            why = pod.message if pod and pod.message else state.reason
+            raise Failed(
+                f"Data set {data.namespace}/{data.name} was not fetched: {why}",
+                ref=ref,
+                hint="Correct the cause and run again; retry: true tries the same again.",
+            )
+        refused = reasons.refused(cluster, found) if found and pod is None else ""
+        return "", _line(cluster, pod) or "; ".join(filter(None, [state.reason, refused]))
+
+    def _line(cluster: Cluster, pod: Rank | None) -> str:
+        if pod and pod.phase == "Pending":
+            return storage.unbound(cluster, _claim(data)) or pod.complaint
+        if pod is None or pod.reason:
+            return pod.complaint if pod else ""
+        with contextlib.suppress(MusterError):
+            return cluster.logs(data.namespace, pod.pod, tail_lines=1).strip()
+        return pod.phase
+
+    goal = f"Data set {data.namespace}/{data.name} is not complete"
+    return observe.follow(
+        ctx.cluster, data.namespace, selector, look, goal=goal, timeout=timeout, progress=ctx.progress
+    )

@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A data set on a shared claim: the Job that fetches it once."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from ..._manifests import storage
+from ..._manifests.meta import InvalidSpec, Manifest, check_count, check_name, compact, fingerprint, quantity
+from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, pod_template
+
+EXIT_PERMANENT = 65
+_NAME_MAX = 50
+_SCHEMES = ("https", "http", "s3", "gs")
+_SIGNED = re.compile(r"[?&](x-amz-signature|x-goog-signature|sig|signature|token)=", re.IGNORECASE)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """What to fetch, and the folder of the claim that holds it afterwards."""
+
+    name: str
+    namespace: str
+    pod: PodSettings
+    sha256: str
+    claim_name: str
+    script: str
+    url: str | None = None
+    url_secret: Mapping[str, str] | None = None
+    endpoint_url: str | None = None
+    path: str | None = None
+    unpack: str = "auto"
+    size: int | None = None
+    storage_size: str | None = None
+    storage_class_name: str | None = None
+    access_modes: Sequence[str] = ("ReadWriteMany",)
+    credentials_secret: str | None = None
+    backoff_limit: int = 6
+    active_deadline_seconds: int | None = None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What its pods are found by."""
+        return {"app.kubernetes.io/name": "dataset", "app.kubernetes.io/instance": self.name}
+
+    @property
+    def folder(self) -> str:
+        """Where the data are on the claim."""
+        return self.path or self.name
+
+
+def manifests(dataset: Dataset) -> list[Manifest]:
+    """The claim (where it is ours to make), the program, and the Job."""
+    check(dataset)
+    config = config_map(dataset)
+    spec = job_spec(dataset)
+    # A Job cannot be changed: another order is another Job.
+    mark = fingerprint([spec, config["data"]])[:10]
+    name = f"{dataset.name}-{mark}"
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(dataset, name), "spec": spec}
+    return [*([claim(dataset)] if dataset.storage_size else []), config, job]
+
+
+def place_of(job: Manifest) -> tuple[str, str]:
+    """The claim and the folder that a Job of ours fills; empty where it is not one."""
+    pod = job["spec"]["template"]["spec"]
+    volumes = [one.get("persistentVolumeClaim") or {} for one in pod.get("volumes") or [] if one["name"] == "data"]
+    claims = [one["claimName"] for one in volumes if one]
+    env = pod["containers"][0].get("env") or []
+    folders = [one.get("value", "") for one in env if one["name"] == "DATASET_PATH"]
+    return (claims[0], folders[0]) if claims and folders else ("", "")
+
+
+def nested(one: str, other: str) -> bool:
+    """Whether two folders are the same, or one lies in the other."""
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+def check(dataset: Dataset) -> None:
+    """Refuse what the pod would only refuse in its log."""
+    check_name(dataset.name, "name", limit=_NAME_MAX)
+    if not re.fullmatch(r"[0-9a-f]{64}", dataset.sha256):
+        raise InvalidSpec("sha256: not 64 hexadecimal digits in lower case.", "sha256sum FILE prints them.")
+    parts = dataset.folder.split("/")
+    if not dataset.folder or any(part in ("", ".", "..", ".muster") for part in parts):
+        raise InvalidSpec(f"path: '{dataset.folder}' is no folder below the claim.", "Such as imagenet or vision/tiny.")
+    if dataset.size is not None:
+        check_count(dataset.size, "size", minimum=1)
+    check_count(dataset.backoff_limit, "backoff_limit")
+    if dataset.storage_size is not None:
+        quantity(dataset.storage_size, "storage_size")
+    if (dataset.url is None) == (dataset.url_secret is None):
+        raise InvalidSpec("Give either url or url_secret.")
+    if dataset.url is not None:
+        _check_url(dataset.url)
+    if dataset.endpoint_url is not None and not re.match(r"https?://[^/@]+", dataset.endpoint_url):
+        raise InvalidSpec(
+            f"endpoint_url: '{dataset.endpoint_url}' is no server.", "Such as https://minio.example:9000."
+        )
+
+
+def _check_url(url: str) -> None:
+    scheme, found, rest = url.partition("://")
+    if not found or scheme not in _SCHEMES or not rest.strip("/"):
+        raise InvalidSpec(f"url: '{url}' is no address.", f"It begins with one of {', '.join(_SCHEMES)}, and ://.")
+    if _SIGNED.search(url) or "@" in rest.partition("/")[0]:
+        raise InvalidSpec(
+            "url: it holds a signature or password, which everybody who may read the Job would see.",
+            "Put it into a Secret and name that in url_secret.",
+        )
+
+
+def _metadata(dataset: Dataset, name: str) -> Manifest:
+    return {"name": name, "namespace": dataset.namespace, "labels": dataset.labels}
+
+
+def claim(dataset: Dataset) -> Manifest:
+    """The shared storage."""
+    return storage.claim(
+        _metadata(dataset, dataset.claim_name),
+        size=dataset.storage_size,
+        storage_class_name=dataset.storage_class_name,
+        access_modes=dataset.access_modes,
+    )
+
+
+def config_map(dataset: Dataset) -> Manifest:
+    """The program."""
+    metadata = _metadata(dataset, f"{dataset.name}-dataset")
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"fetch.py": dataset.script}}
+
+
+def _environment(dataset: Dataset) -> list[Manifest]:
+    fixed = {
+        "DATASET_URL": dataset.url,
+        "DATASET_ENDPOINT_URL": dataset.endpoint_url,
+        "DATASET_SHA256": dataset.sha256,
+        "DATASET_PATH": dataset.folder,
+        "DATASET_UNPACK": dataset.unpack,
+        "DATASET_SIZE": None if dataset.size is None else str(dataset.size),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    rows: list[Manifest] = [{"name": name, "value": value} for name, value in fixed.items() if value is not None]
+    # By it the pods of this Job know what they have left for each other.
+    job = {"fieldPath": "metadata.labels['batch.kubernetes.io/controller-uid']"}
+    rows.append({"name": "DATASET_RUN", "value_from": {"fieldRef": job}})
+    if dataset.url_secret:
+        ref = {"name": dataset.url_secret["name"], "key": dataset.url_secret["key"]}
+        rows.append({"name": "DATASET_URL", "value_from": {"secretKeyRef": ref}})
+    return rows
+
+
+def job_spec(dataset: Dataset) -> Manifest:
+    """One pod at a time; a wrong checksum ends it at once, a lost pod does not."""
+    pod = dataclasses.replace(
+        dataset.pod,
+        command=("python3", "/opt/muster/fetch.py"),
+        volumes=(
+            *dataset.pod.volumes,
+            {"name": "data", "persistentVolumeClaim": {"claimName": dataset.claim_name}},
+            {"name": "program", "configMap": {"name": f"{dataset.name}-dataset"}},
+        ),
+        volume_mounts=(
+            *dataset.pod.volume_mounts,
+            {"name": "data", "mountPath": "/data"},
+            {"name": "program", "mountPath": "/opt/muster", "readOnly": True},
+        ),
+        security_context=dataset.pod.security_context or RESTRICTED_CONTAINER,
+    )
+    template = pod_template(
+        pod, container="fetch", labels=dataset.labels, selector=dataset.labels, env=_environment(dataset)
+    )
+    template["spec"]["restartPolicy"] = "Never"
+    if dataset.credentials_secret:
+        template["spec"]["containers"][0]["envFrom"] = [{"secretRef": {"name": dataset.credentials_secret}}]
+    on_exit = {"containerName": "fetch", "operator": "In", "values": [EXIT_PERMANENT]}
+    rules: list[t.Any] = [
+        {"action": "FailJob", "onExitCodes": on_exit},
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+    ]
+    return compact(
+        {
+            "backoffLimit": dataset.backoff_limit,
+            "activeDeadlineSeconds": dataset.active_deadline_seconds,
+            # Two pods must not write the same file.
+            "podReplacementPolicy": "Failed",
+            "podFailurePolicy": {"rules": rules},
+            "template": template,
+        }
+    )

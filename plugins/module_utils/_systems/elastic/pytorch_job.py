@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An elastic job as a PyTorchJob of training-operator 1.x, whose pods run the same launcher.
+
+The operator makes pods <name>-worker-<i>, each with a Service of its name, and gives them torchrun's variables (PET_*) from
+the elasticPolicy. The highest indexes go first when the job shrinks.
+"""
+
+from __future__ import annotations
+
+from ..._manifests.merge import apply_overrides
+from ..._manifests.meta import Manifest, compact
+from ..._manifests.pods import field_env
+from .launch import EXIT_AGAIN
+from .manifests import C10D_PORT, ElasticJob, around, launcher_env, metadata, rendezvous_conf, template
+
+API_VERSION = "kubeflow.org/v1"
+KIND = "PyTorchJob"
+# The operator looks for both by these names.
+CONTAINER = "pytorch"
+PORT = "pytorchjob-port"
+INDEX_FIELD = "metadata.labels['training.kubeflow.org/replica-index']"
+
+
+def manifests(job: ElasticJob, run_id: str) -> list[Manifest]:
+    """All objects of JOB. RUN_ID tells this run from others that meet at the same etcd; scaling keeps it."""
+    return [*around(job), apply_overrides(_pytorch_job(job, run_id), job.overrides)]
+
+
+def run_id_of(live: Manifest) -> str | None:
+    """The run's id of a PyTorchJob that is there."""
+    found = (live["spec"].get("elasticPolicy") or {}).get("rdzvId")
+    return None if found is None else str(found)
+
+
+def _pytorch_job(job: ElasticJob, run_id: str) -> Manifest:
+    worker = {
+        "replicas": job.replicas,
+        # Below 128: the job has failed. From 128 on, which is what signals come to: the pod is made again.
+        "restartPolicy": "ExitCode",
+        "template": _pods(job),
+    }
+    spec = {
+        # Pods that still run are not deleted, because their logs would be lost. They end by themselves.
+        "runPolicy": compact(
+            {
+                "cleanPodPolicy": "None",
+                "ttlSecondsAfterFinished": job.ttl_seconds_after_finished,
+                "activeDeadlineSeconds": job.active_deadline_seconds,
+            }
+        ),
+        "elasticPolicy": _elastic_policy(job, run_id),
+        "nprocPerNode": job.nproc_per_node,
+        "pytorchReplicaSpecs": {"Worker": worker},
+    }
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(job, job.name), "spec": spec}
+
+
+def _elastic_policy(job: ElasticJob, run_id: str) -> Manifest:
+    endpoint = job.rdzv_endpoint or f"{job.name}-worker-0.{job.namespace}.svc:{C10D_PORT}"
+    host, _colon, port = endpoint.rpartition(":")
+    return {
+        "minReplicas": job.min_replicas,
+        "maxReplicas": job.max_replicas,
+        "maxRestarts": job.max_restarts,
+        "rdzvBackend": job.rdzv_backend,
+        "rdzvHost": host,
+        "rdzvPort": int(port),
+        "rdzvId": run_id,
+        "rdzvConf": [{"key": key, "value": str(value)} for key, value in rendezvous_conf(job).items()],
+    }
+
+
+def _pods(job: ElasticJob) -> Manifest:
+    values = {**launcher_env(job), "MUSTER_EXIT_AGAIN": str(EXIT_AGAIN)}
+    env = [field_env("JOB_COMPLETION_INDEX", INDEX_FIELD)]
+    made = template(job, CONTAINER, [*env, *({"name": key, "value": value} for key, value in values.items())], PORT)
+    if job.active_deadline_seconds is not None:
+        # The operator only declares the job failed, and leaves running what runs.
+        made["spec"]["activeDeadlineSeconds"] = job.active_deadline_seconds
+    return made

@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the pods of an elastic job say of themselves in their logs: rendezvous by the agents, steps by the script."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+from collections.abc import Iterable
+
+from .launch import LOG_PREFIX
+
+_REASONS = ("failed", "rendezvous_lost", "rendezvous_unreachable", "waiting")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class World:
+    """The newest rendezvous, and the newest step after all that was said."""
+
+    nodes: int | None = None
+    world_size: int | None = None
+    round: int | None = None
+    formed: float = 0.0
+    epoch: int | None = None
+    step: int | None = None
+    stepped: float = 0.0
+    accuracy: float | None = None
+    reason: str = ""
+
+    @property
+    def moves(self) -> bool:
+        """Whether a step was made since the pods met."""
+        return self.stepped > self.formed > 0
+
+    def result(self) -> dict[str, t.Any]:
+        """As the modules return it."""
+        names = ("nodes", "world_size", "round", "epoch", "step", "accuracy", "reason")
+        return {name: getattr(self, name) for name in names}
+
+
+def events(logs: Iterable[str]) -> list[dict[str, t.Any]]:
+    """All events of these logs in the order of their time; what is not one is skipped."""
+    found = []
+    for text in logs:
+        for line in text.splitlines():
+            _before, mark, rest = line.partition(LOG_PREFIX)
+            if not mark:
+                continue
+            try:
+                event = json.loads(rest)
+            except ValueError:
+                continue
+            if isinstance(event, dict) and isinstance(event.get("time"), (int, float)):
+                found.append(event)
+    return sorted(found, key=lambda event: float(event["time"]))
+
+
+def world(logs: Iterable[str]) -> World:
+    """The state that the logs tell."""
+    seen: dict[str, t.Any] = {}
+    lost = False
+    for event in events(logs):
+        kind, when = event.get("event"), float(event["time"])
+        if kind == "rendezvous":
+            # Agents say it one after the other; the first of a round is when it was formed. The first rank's repeats it.
+            formed = float(event.get("formed", when))
+            if formed < seen.get("formed", 0.0):
+                continue
+            met = {"nodes": event.get("nodes"), "round": event.get("round")}
+            # Where the rendezvous itself was lost, rounds begin again.
+            if lost or met != {key: seen.get(key) for key in met}:
+                seen |= {"formed": formed, "world_size": None}
+            lost = False
+            seen |= {**met, "reason": ""}
+        elif kind in ("step", "epoch", "result") and "world_size" in event:
+            seen |= {"stepped": when, "world_size": event["world_size"]}
+        elif kind in _REASONS:
+            seen["reason"] = f"pod {event.get('index')}: {event.get('reason') or kind}"
+            lost = lost or kind == "rendezvous_lost"
+        seen |= {key: event[key] for key in ("epoch", "step", "accuracy") if key in event}
+    return World(**seen)

@@ -1,0 +1,411 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Certificates that live in Secrets, or in files for members outside of Kubernetes, and nowhere else: made once, kept on every
+later run, renewed before they end.
+
+An authority keeps its key for ever. Its certificate is renewed with the same key and name, so that everybody who trusts the old one
+trusts what the new one signs, and the other way round. It is never replaced by another authority: what cannot be read is an error.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime as dt
+import ipaddress
+import os
+import typing as t
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..._core.errors import Failed
+from ..._core.sensitive import Sensitive, revealed
+from ..._kube.objects import ANNOTATION_GENERATED, Manifest, Ref
+
+if t.TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    from ..._kube.cluster import Cluster
+
+    T = t.TypeVar("T", bound=x509.ExtensionType)
+
+_AUTHORITY_DAYS = 3650
+_LEAF_DAYS = 397
+_RENEW_DAYS = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """A certificate that is wanted: its Secret or file, its name, and the hosts it is good for (none: a client's)."""
+
+    secret: str
+    common_name: str
+    hosts: Sequence[str] = ()
+
+
+class _Unusable(Exception):
+    """Why a certificate or its key cannot be used, without a word of what they hold."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pair:
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    def pem(self) -> tuple[bytes, Sensitive]:
+        """Certificate and key as files hold them."""
+        from cryptography.hazmat.primitives import serialization as s
+
+        key = self.key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption())
+        return self.certificate.public_bytes(s.Encoding.PEM), Sensitive(key)
+
+
+class _Place(t.Protocol):
+    """Where pairs are kept, by name."""
+
+    def read(self, name: str) -> _Pair | None:
+        """What is there; None where nothing is."""
+
+    def told(self, *names: str) -> str:
+        """For messages."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Secrets:
+    cluster: Cluster
+    namespace: str
+
+    def read(self, name: str) -> _Pair | None:
+        live = self.cluster.get(Ref("v1", "Secret", name, self.namespace))
+        if live is None:
+            return None
+        data = revealed(live.get("data") or {})
+        try:
+            parts = [base64.b64decode(data.get(part) or "", validate=True) for part in ("tls.crt", "tls.key")]
+        except ValueError:
+            raise _Unusable("its data are not base64") from None
+        return _pair(parts[0], Sensitive(parts[1]))
+
+    def told(self, *names: str) -> str:
+        return f"Secret {', '.join(f'{self.namespace}/{name}' for name in names)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Files:
+    folder: Path
+
+    def read(self, name: str) -> _Pair | None:
+        certificate, key = (self.folder / f"{name}.{end}" for end in ("crt", "key"))
+        if not (certificate.exists() and key.exists()):
+            # One without the other: a run was cut off when it made the first one.
+            return None
+        return _pair(certificate.read_bytes(), Sensitive(key.read_bytes()))
+
+    def told(self, *names: str) -> str:
+        return f"{self.folder}/{', '.join(names)} (.crt and .key)"
+
+
+def secrets(
+    cluster: Cluster,
+    namespace: str,
+    authority: str,
+    leaves: Sequence[Leaf],
+    labels: Mapping[str, str],
+    *,
+    in_use: bool,
+) -> list[Manifest]:
+    """Secrets with an authority of its own and the certificates it signed; those that are there and good stay.
+
+    ``in_use``: somebody runs with them, so a lost authority must not be followed by another one.
+    """
+    place = _Secrets(cluster, namespace)
+    own, pairs = _pairs(place, authority, f"{authority} of {namespace}", leaves, in_use=in_use)
+    trusted, _key = own.pem()
+    made = [_secret(namespace, name, pair, labels, {"ca.crt": trusted}) for name, pair in pairs.items()]
+    return [_secret(namespace, authority, own, labels, {}), *made]
+
+
+def files(
+    folder: Path,
+    authority: str,
+    subject: str,
+    leaves: Sequence[Leaf],
+    *,
+    trusted: Mapping[str, str] | None = None,
+    check: bool,
+) -> list[str]:
+    """The same as <name>.crt and <name>.key below FOLDER; the names of those that were made or renewed.
+
+    ``trusted``: by host, the authority's certificate (PEM) that it trusts already, and that this one has to be.
+    """
+    place = _Files(folder)
+    own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
+    for host, theirs in (trusted or {}).items():
+        _refuse_another(own, theirs, f"{host} trusts another authority than {place.told(authority)}.")
+    wanted = {authority: own, **pairs}
+    fresh = [name for name, pair in wanted.items() if _read(place, name) != pair.pem()]
+    for name in [] if check else fresh:
+        public, key = wanted[name].pem()
+        _write(folder / f"{name}.key", key.reveal(), 0o600)
+        _write(folder / f"{name}.crt", public, 0o644)
+    return fresh
+
+
+def _read(place: _Place, name: str) -> tuple[bytes, Sensitive] | None:
+    try:
+        pair = place.read(name)
+    except _Unusable:
+        return None
+    return pair.pem() if pair else None
+
+
+def _refuse_another(own: _Pair, certificate: str, message: str) -> None:
+    """Certificates of one authority may differ, its key does not."""
+    from cryptography import x509
+
+    try:
+        theirs = x509.load_pem_x509_certificate(certificate.encode())
+    except ValueError:
+        raise Failed(f"{message} What it trusts is no certificate.", hint="Look at that host's file.") from None
+    if theirs.public_key() != own.certificate.public_key() or theirs.subject != own.certificate.subject:
+        raise Failed(message, hint="Put the folder back that its certificates were made with, or name that folder.")
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Whole or not at all, and for nobody else to read from the first moment on."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+    fresh.replace(path)
+
+
+def _pairs(
+    place: _Place, authority: str, subject: str, leaves: Sequence[Leaf], *, in_use: bool
+) -> tuple[_Pair, dict[str, _Pair]]:
+    """The authority and what it signed: what is there and good, the rest new."""
+    own = _authority(place, authority, subject, [leaf.secret for leaf in leaves], in_use=in_use)
+    pairs = {}
+    for leaf in leaves:
+        try:
+            pair = place.read(leaf.secret)
+        except _Unusable:
+            # Whoever trusts the authority trusts a new one as much.
+            pair = None
+        if pair is None or not _good(pair.certificate, leaf, own.certificate):
+            pair = _issue(leaf, own)
+        pairs[leaf.secret] = pair
+    return own, pairs
+
+
+def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *, in_use: bool) -> _Pair:
+    try:
+        found = place.read(name)
+        if found is not None:
+            return _kept(found)
+    except _Unusable as exc:
+        raise Failed(
+            f"{place.told(name)} holds no authority that can be used: {exc}. Another one would lock out everybody who trusts this one.",
+            hint=_way_out(place, [name, *leaves]),
+        ) from None
+    signed = [leaf for leaf in leaves if _is_there(place, leaf)]
+    if in_use and signed:
+        raise Failed(
+            f"{place.told(name)} is not there, but what it signed is: {place.told(*signed)}. "
+            "Another authority would lock out everybody who trusts the lost one.",
+            hint=_way_out(place, signed),
+        )
+    return _self_signed(_new_key(), _named(subject))
+
+
+def _way_out(place: _Place, names: Sequence[str]) -> str:
+    return (
+        f"Put back a copy of it. Where there is none, delete {place.told(*names)} and run again: all certificates are made "
+        "anew, and members and clients have to be started again with them."
+    )
+
+
+def _is_there(place: _Place, name: str) -> bool:
+    try:
+        return place.read(name) is not None
+    except _Unusable:
+        return True
+
+
+def _secret(namespace: str, name: str, pair: _Pair, labels: Mapping[str, str], more: Mapping[str, bytes]) -> Manifest:
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "labels": dict(labels),
+        "annotations": {ANNOTATION_GENERATED: "tls"},
+    }
+    certificate, key = pair.pem()
+    parts = {"tls.crt": certificate, "tls.key": key.reveal(), **more}
+    data = {part: base64.b64encode(value).decode() for part, value in parts.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/tls", "data": data}
+
+
+def _pair(crt: bytes, pem: Sensitive) -> _Pair:
+    """A certificate and its key."""
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization as s
+
+    # Without the error that was: it may quote what it could not read.
+    try:
+        certificate = x509.load_pem_x509_certificate(crt)
+    except ValueError:
+        raise _Unusable("its certificate is missing or is not PEM") from None
+    try:
+        key = s.load_pem_private_key(pem.reveal(), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise _Unusable("its key is missing, has a password, or is not PEM") from None
+    if key.public_key() != certificate.public_key():
+        raise _Unusable("its key does not belong to its certificate")
+    return _Pair(certificate, t.cast("ec.EllipticCurvePrivateKey", key))
+
+
+def _extension(certificate: x509.Certificate, kind: type[T]) -> T | None:
+    from cryptography import x509
+
+    try:
+        return certificate.extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None
+
+
+def _ends_soon(certificate: x509.Certificate) -> bool:
+    return certificate.not_valid_after_utc - dt.datetime.now(dt.UTC) <= dt.timedelta(days=_RENEW_DAYS)
+
+
+def _kept(pair: _Pair) -> _Pair:
+    """An authority that is there, with a new certificate for its key where the old one ends soon or strict clients refuse it."""
+    from cryptography import x509
+
+    certificate = pair.certificate
+    basic = _extension(certificate, x509.BasicConstraints)
+    if basic is None or not basic.ca:
+        raise _Unusable("its certificate is not that of an authority")
+    if _extension(certificate, x509.KeyUsage) and not _ends_soon(certificate):
+        return pair
+    if certificate.issuer != certificate.subject:
+        raise _Unusable("its certificate ends soon or lacks keyUsage, and is somebody else's to renew")
+    return _self_signed(pair.key, certificate.subject)
+
+
+def _good(certificate: x509.Certificate, leaf: Leaf, authority: x509.Certificate) -> bool:
+    """Signed by AUTHORITY for what LEAF says, for long enough, and as strict clients want it."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    names = {str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)}
+    said = _extension(certificate, x509.SubjectAlternativeName)
+    hosts = {str(entry.value) for entry in said or ()}
+    strict = _extension(certificate, x509.AuthorityKeyIdentifier) and _extension(certificate, x509.KeyUsage)
+    return bool(strict) and not _ends_soon(certificate) and names == {leaf.common_name} and hosts == set(leaf.hosts)
+
+
+def _new_key() -> ec.EllipticCurvePrivateKey:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _named(common_name: str) -> x509.Name:
+    from cryptography import x509
+
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name[:64])])
+
+
+def _self_signed(key: ec.EllipticCurvePrivateKey, subject: x509.Name) -> _Pair:
+    """An authority for nothing but end certificates."""
+    from cryptography import x509
+
+    extensions = [x509.BasicConstraints(ca=True, path_length=0), _key_usage("key_cert_sign", "crl_sign")]
+    return _Pair(_signed(key, subject, key, subject, _AUTHORITY_DAYS, extensions), key)
+
+
+def _issue(leaf: Leaf, issuer: _Pair) -> _Pair:
+    """A new pair for LEAF. A member is a client of the other ones, and of itself."""
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID as Usage
+
+    usages = [Usage.CLIENT_AUTH, *([Usage.SERVER_AUTH] if leaf.hosts else [])]
+    extensions: list[x509.ExtensionType] = [
+        x509.BasicConstraints(ca=False, path_length=None),
+        _key_usage("digital_signature"),
+        x509.ExtendedKeyUsage(usages),
+    ]
+    if leaf.hosts:
+        extensions.append(x509.SubjectAlternativeName([_name(host) for host in leaf.hosts]))
+    key = _new_key()
+    subject = _named(leaf.common_name)
+    return _Pair(_signed(key, subject, issuer.key, issuer.certificate.subject, _LEAF_DAYS, extensions), key)
+
+
+def _signed(
+    key: ec.EllipticCurvePrivateKey,
+    subject: x509.Name,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Name,
+    days: int,
+    extensions: Sequence[x509.ExtensionType],
+) -> x509.Certificate:
+    """A certificate with the identifiers that strict clients want, of both keys (RFC 5280, 4.2.1.1 and 4.2.1.2)."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+
+    now = dt.datetime.now(dt.UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        # Clocks of nodes may be behind.
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        # By the key alone, and not by the serial number: that changes when the authority's certificate is renewed.
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
+    )
+    for extension in extensions:
+        critical = isinstance(extension, x509.BasicConstraints | x509.KeyUsage)
+        builder = builder.add_extension(extension, critical=critical)
+    return builder.sign(issuer_key, hashes.SHA256())
+
+
+def _key_usage(*wanted: str) -> x509.KeyUsage:
+    from cryptography import x509
+
+    every = (
+        "digital_signature",
+        "content_commitment",
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+        "key_cert_sign",
+        "crl_sign",
+        "encipher_only",
+        "decipher_only",
+    )
+    return x509.KeyUsage(**{usage: usage in wanted for usage in every})
+
+
+def _name(host: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

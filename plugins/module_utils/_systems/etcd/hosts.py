@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ask members of etcd outside of Kubernetes themselves, at the address that clients use.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import typing as t
+from collections.abc import Mapping, Sequence
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+
+from ansible.module_utils.urls import open_url
+
+from ..._core.pool import PARALLEL, do_all
+from ..._local.errors import HostError, NotReady
+from .manifests import MemberView, member_view, problems, together
+
+CONNECTION: dict[str, t.Any] = {
+    "endpoints": {"type": "list", "elements": "str", "required": True},
+    "ca_cert": {"type": "path"},
+    "client_cert": {"type": "path"},
+    # The name of a file.
+    "client_key": {"type": "path", "no_log": False},
+}
+_TIMEOUT = 5.0
+_PAUSE = 1.0
+
+
+class Unanswered(HostError):
+    """A member did not answer, or not with what was asked for."""
+
+
+class Clients:
+    """The members at ENDPOINTS, spoken to as a client with a certificate, where there is one."""
+
+    def __init__(self, params: Mapping[str, t.Any]) -> None:
+        self.endpoints: Sequence[str] = [endpoint.rstrip("/") for endpoint in params["endpoints"]]
+        self._tls = {
+            "ca_path": params["ca_cert"],
+            "client_cert": params["client_cert"],
+            "client_key": params["client_key"],
+        }
+
+    def ask(
+        self, endpoint: str, path: str, body: Mapping[str, t.Any] | None = None, *, timeout: float = _TIMEOUT
+    ) -> str:
+        """GET, or POST with a body; what it answers."""
+        data = None if body is None else json.dumps(body)
+        method = "GET" if body is None else "POST"
+        try:
+            with open_url(
+                f"{endpoint}{path}", data=data, method=method, timeout=timeout, use_proxy=False, **self._tls
+            ) as answer:
+                return str(answer.read().decode())
+        except HTTPError as exc:
+            said = exc.read().decode(errors="replace").strip()[:200]
+            raise Unanswered(f"{path} answers {exc.code}: {said}") from exc
+        except (OSError, ValueError) as exc:
+            raise Unanswered(f"no answer: {getattr(exc, 'reason', exc)}") from exc
+
+    def view(self, endpoint: str, *, timeout: float = _TIMEOUT) -> MemberView:
+        """What one member says about itself; TIMEOUT is for each of two answers."""
+        name = urlsplit(endpoint).netloc
+        try:
+            healthy = '"true"' in self.ask(endpoint, "/health", timeout=timeout)
+            return member_view(name, healthy, self.ask(endpoint, "/metrics", timeout=timeout))
+        except Unanswered as exc:
+            return MemberView(name, error=exc.message)
+
+    def any(self, path: str, body: Mapping[str, t.Any]) -> dict[str, t.Any]:
+        """The answer of the first member that gives one."""
+        said = []
+        for endpoint in self.endpoints:
+            try:
+                return dict(json.loads(self.ask(endpoint, path, body)))
+            except (Unanswered, ValueError) as exc:
+                said.append(f"{endpoint}: {exc}")
+        raise Unanswered(f"No member of etcd does {path}: {'; '.join(said)}", hint="Is a majority of them running?")
+
+    def members(self) -> list[dict[str, t.Any]]:
+        """Who belongs to the cluster, as it says itself."""
+        # Not linearizable: without a majority it is still told.
+        rows = self.any("/v3/cluster/member/list", {"linearizable": False}).get("members", [])
+        return [
+            {
+                "id": f"{int(row['ID']):x}",
+                "name": row.get("name", ""),
+                "peer_urls": row.get("peerURLs", []),
+                "started": bool(row.get("clientURLs")),
+            }
+            for row in rows
+        ]
+
+
+def look(clients: Clients, *, timeout: float = _TIMEOUT) -> tuple[list[MemberView], list[str]]:
+    """What every member says, asked side by side, and what is wrong with it."""
+    views = together(
+        do_all(lambda endpoint: clients.view(endpoint, timeout=timeout), clients.endpoints, parallel=PARALLEL)
+    )
+    return views, problems(len(clients.endpoints), views)
+
+
+def wait(clients: Clients, timeout: float, progress: t.Callable[[str], None]) -> list[MemberView]:
+    """Until every member is healthy, connected to every other one, and one of them leads."""
+    deadline = time.monotonic() + timeout
+    while True:
+        # A member has two questions to answer.
+        views, wrong = look(clients, timeout=min(_TIMEOUT, max(1.0, deadline - time.monotonic()) / 2))
+        if not wrong:
+            return views
+        if time.monotonic() >= deadline:
+            raise NotReady(
+                f"etcd is not healthy after {timeout:.0f} s: {'; '.join(wrong[:4])}.",
+                hint="Its unit's log on that host says why: journalctl -u etcd.",
+            )
+        progress("; ".join(wrong[:4]))
+        time.sleep(_PAUSE)

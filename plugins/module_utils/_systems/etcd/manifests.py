@@ -1,0 +1,395 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An etcd cluster as a StatefulSet: where torchrun's workers meet, and whatever else needs a small consistent store."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from ..._manifests import storage
+from ..._manifests.merge import apply_overrides
+from ..._manifests.meta import (
+    ANNOTATION_CONFIG_HASH,
+    STATEFULSET_NAME_MAX,
+    InvalidSpec,
+    Manifest,
+    check_name,
+    fingerprint,
+    quantity,
+)
+from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
+from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template
+
+CLIENT_PORT = 2379
+PEER_PORT = 2380
+METRICS_PORT = 2381
+
+_DATA = "/var/lib/etcd"
+_TLS = "/etc/etcd-tls"
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(\.|$|-)")
+# The metrics that say something in a label, and in which.
+_LABEL_OF = {
+    "etcd_network_active_peers": "Remote",
+    "etcd_server_id": "server_id",
+    "etcd_server_version": "server_version",
+}
+_METRIC = re.compile(r"^(etcd_\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EtcdCluster:
+    """SIZE members that know each other from the start."""
+
+    name: str
+    namespace: str
+    pod: PodSettings
+    size: int = 1
+    enable_v2: bool = False
+    peer_tls: bool = True
+    client_tls: bool = True
+    storage_size: str | None = "1Gi"
+    storage_class_name: str | None = None
+    overrides: Mapping[str, t.Any] | None = None
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the members' pods and claims are found by."""
+        return {"app.kubernetes.io/name": "etcd", "app.kubernetes.io/instance": self.name}
+
+    @property
+    def peers(self) -> str:
+        """The headless Service, ready or not."""
+        return f"{self.name}-peers"
+
+    @property
+    def client_scheme(self) -> str:
+        """http or https."""
+        return "https" if self.client_tls else "http"
+
+    @property
+    def url(self) -> str:
+        """Where clients in the same namespace connect."""
+        return f"{self.client_scheme}://{self.name}:{CLIENT_PORT}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Names that certificates of members are good for."""
+        domain = f"{self.namespace}.svc"
+        ends = (domain, f"{domain}.cluster.local")
+        members = [f"*.{self.peers}{end}" for end in ("", *(f".{end}" for end in ends))]
+        return ("localhost", "127.0.0.1", self.name, f"{self.name}.{self.namespace}", *(
+            f"{self.name}.{end}" for end in ends), *members)  # fmt: skip
+
+
+def manifests(cluster: EtcdCluster) -> list[Manifest]:
+    """The objects we apply for CLUSTER, without the Secrets of its certificates."""
+    check(cluster)
+    objects = [
+        client_service(cluster),
+        peer_service(cluster),
+        apply_overrides(stateful_set(cluster), cluster.overrides),
+    ]
+    if cluster.size > 1:
+        objects.append(disruption_budget(cluster))
+    if cluster.network_policy:
+        objects.append(ingress(cluster))
+    return objects
+
+
+def check(cluster: EtcdCluster) -> None:
+    """Refuse what a member would only refuse in its log, after the pods are made."""
+    check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-client-tls"), service=True)
+    if cluster.size not in (1, 3, 5):
+        raise InvalidSpec(
+            f"size: {cluster.size} members make no good cluster.",
+            "Choose 1, 3 or 5: a majority must be left after a loss.",
+        )
+    if cluster.storage_size is None and cluster.size > 1:
+        raise InvalidSpec(
+            "storage_size: missing.", "A member that lost its data cannot come back to a cluster of more than one."
+        )
+    if cluster.storage_size is not None:
+        quantity(cluster.storage_size, "storage_size")
+    _check_image(cluster)
+
+
+def _check_image(cluster: EtcdCluster) -> None:
+    image = cluster.pod.image
+    named, _at, digest = image.partition("@")
+    tag = named.rpartition(":")[2] if ":" in named.rpartition("/")[2] else ""
+    if not digest and tag in ("", "latest"):
+        raise InvalidSpec(
+            f"image: '{image}' is not pinned.", "Give it a version, such as quay.io/coreos/etcd:v3.5.35, or a digest."
+        )
+    found = _VERSION.match(tag)
+    if cluster.enable_v2 and found and (int(found[1]), int(found[2])) >= (3, 6):
+        raise InvalidSpec(
+            f"enable_v2: etcd {tag} has no v2 API any more, 3.5 was the last that has.",
+            "Use an image of 3.5 for torchrun's backends etcd and etcd-v2, or its backend c10d, which needs no etcd.",
+        )
+
+
+def _metadata(cluster: EtcdCluster, name: str) -> Manifest:
+    return {"name": name, "namespace": cluster.namespace, "labels": cluster.labels}
+
+
+def _service(cluster: EtcdCluster, name: str, ports: Mapping[str, int], **more: t.Any) -> Manifest:
+    rows = [{"name": key, "port": port, "targetPort": port, "protocol": "TCP"} for key, port in ports.items()]
+    spec = {**more, "selector": cluster.labels, "ports": rows}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(cluster, name), "spec": spec}
+
+
+def client_service(cluster: EtcdCluster) -> Manifest:
+    """Where clients connect: members that have a leader."""
+    return _service(cluster, cluster.name, {"client": CLIENT_PORT}, type="ClusterIP")
+
+
+def peer_service(cluster: EtcdCluster) -> Manifest:
+    """How the members find each other, ready or not."""
+    ports = {"client": CLIENT_PORT, "peer": PEER_PORT}
+    return _service(cluster, cluster.peers, ports, clusterIP="None", publishNotReadyAddresses=True)
+
+
+def disruption_budget(cluster: EtcdCluster) -> Manifest:
+    """Node drains take one member at a time."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(cluster, cluster.name),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": cluster.labels}},
+    }
+
+
+def ingress(cluster: EtcdCluster) -> Manifest:
+    """Who may connect."""
+    flows = [
+        Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
+        Flow([labelled(cluster.labels)], [PEER_PORT]),
+        # Asked through the API server, which comes from an address that no selector knows, and scraped by Prometheus.
+        Flow(None, [METRICS_PORT]),
+    ]
+    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
+
+
+def initial_cluster(cluster: EtcdCluster) -> str:
+    """Names and addresses of all members, which etcd takes once, at its first start."""
+    scheme, domain = "https" if cluster.peer_tls else "http", f"{cluster.peers}.{cluster.namespace}.svc"
+    return ",".join(
+        f"{cluster.name}-{i}={scheme}://{cluster.name}-{i}.{domain}:{PEER_PORT}" for i in range(cluster.size)
+    )
+
+
+def arguments(cluster: EtcdCluster) -> list[str]:
+    """The same for every member, which takes its own name from the environment."""
+    peer = "https" if cluster.peer_tls else "http"
+    own = f"$(POD_NAME).{cluster.peers}.{cluster.namespace}.svc"
+    args = [
+        "--name=$(POD_NAME)",
+        f"--data-dir={_DATA}/data",
+        f"--listen-client-urls={cluster.client_scheme}://0.0.0.0:{CLIENT_PORT}",
+        f"--advertise-client-urls={cluster.client_scheme}://{own}:{CLIENT_PORT}",
+        f"--listen-peer-urls={peer}://0.0.0.0:{PEER_PORT}",
+        f"--initial-advertise-peer-urls={peer}://{own}:{PEER_PORT}",
+        # Health and metrics without a certificate: the kubelet and the API server's proxy have none.
+        f"--listen-metrics-urls=http://0.0.0.0:{METRICS_PORT}",
+        f"--initial-cluster={initial_cluster(cluster)}",
+        f"--initial-cluster-token={cluster.namespace}.{cluster.name}",
+        "--initial-cluster-state=new",
+        "--auto-compaction-retention=1h",
+    ]
+    if cluster.enable_v2:
+        args.append("--enable-v2=true")
+    return args + _tls_arguments(cluster)
+
+
+def _tls_arguments(cluster: EtcdCluster) -> list[str]:
+    args = []
+    if cluster.peer_tls:
+        args += [
+            f"--peer-cert-file={_TLS}/peer/tls.crt",
+            f"--peer-key-file={_TLS}/peer/tls.key",
+            f"--peer-trusted-ca-file={_TLS}/peer/ca.crt",
+            "--peer-client-cert-auth=true",
+            # Clients have certificates of the same authority and must not pass for members.
+            f"--peer-cert-allowed-cn={cluster.peers}",
+            # A pod's address changes, and its reverse lookup may lag behind; the name above is what counts.
+            "--experimental-peer-skip-client-san-verification=true",
+        ]
+    if cluster.client_tls:
+        args += [
+            f"--cert-file={_TLS}/server/tls.crt",
+            f"--key-file={_TLS}/server/tls.key",
+            f"--trusted-ca-file={_TLS}/server/ca.crt",
+            "--client-cert-auth=true",
+        ]
+    return args
+
+
+def _member_pod(cluster: EtcdCluster) -> PodSettings:
+    alive = {"httpGet": {"path": "/health?serializable=true", "port": METRICS_PORT}}
+    # Without a leader a member serves nobody, but starting it again would not bring one.
+    serves = {"httpGet": {"path": "/health", "port": METRICS_PORT}}
+    secured = [name for name, on in (("peer", cluster.peer_tls), ("server", cluster.client_tls)) if on]
+    volumes = [{"name": f"{n}-tls", "secret": {"secretName": f"{cluster.name}-{n}-tls"}} for n in secured]
+    if cluster.storage_size is None:
+        volumes.append({"name": "data", "emptyDir": {}})
+    mounts = [{"name": f"{n}-tls", "mountPath": f"{_TLS}/{n}", "readOnly": True} for n in secured]
+    pod = cluster.pod
+    return dataclasses.replace(
+        pod,
+        # The published image has no entrypoint.
+        command=("/usr/local/bin/etcd",),
+        args=tuple(arguments(cluster)),
+        ports=tuple(
+            {"name": name, "container_port": port}
+            for name, port in (("client", CLIENT_PORT), ("peer", PEER_PORT), ("metrics", METRICS_PORT))
+        ),
+        volumes=(*pod.volumes, *volumes),
+        volume_mounts=(*pod.volume_mounts, {"name": "data", "mountPath": _DATA}, *mounts),
+        startup_probe={**alive, "periodSeconds": 2, "failureThreshold": 90, "timeoutSeconds": 5},
+        readiness_probe={**serves, "periodSeconds": 5, "failureThreshold": 2, "timeoutSeconds": 5},
+        liveness_probe={**alive, "periodSeconds": 10, "failureThreshold": 6, "timeoutSeconds": 10},
+        security_context={**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
+        if pod.security_context is None
+        else pod.security_context,
+        pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
+        affinity=pod.affinity or _anti_affinity(cluster),
+    )
+
+
+def _anti_affinity(cluster: EtcdCluster) -> Manifest | None:
+    """Not two on a node where there are enough nodes."""
+    if cluster.size == 1:
+        return None
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": cluster.labels}}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+
+
+def stateful_set(cluster: EtcdCluster) -> Manifest:
+    """The members. They start together, because none is ready without a majority."""
+    template = pod_template(
+        _member_pod(cluster),
+        container="etcd",
+        labels=cluster.labels,
+        selector=cluster.labels,
+        env=[field_env("POD_NAME", "metadata.name")],
+        annotations={ANNOTATION_CONFIG_HASH: fingerprint(arguments(cluster))},
+        claims=("data",),
+    )
+    spec = {
+        "replicas": cluster.size,
+        "serviceName": cluster.peers,
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": cluster.labels},
+        "template": template,
+    }
+    if cluster.storage_size is not None:
+        data = storage.claim(
+            {"name": "data", "labels": cluster.labels},
+            size=cluster.storage_size,
+            storage_class_name=cluster.storage_class_name,
+            access_modes=["ReadWriteOnce"],
+        )
+        spec["volumeClaimTemplates"] = [data]
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _metadata(cluster, cluster.name), "spec": spec}
+
+
+def _argument(live: Manifest, name: str) -> str | None:
+    """What the members of a StatefulSet that is there were told."""
+    args = live["spec"]["template"]["spec"]["containers"][0].get("args") or []
+    return next((arg.partition("=")[2] for arg in args if arg.startswith(f"{name}=")), None)
+
+
+def tls_of(live: Manifest) -> dict[str, bool]:
+    """What is encrypted of members that are there: they and their clients would not understand each other otherwise."""
+    urls = {"peer_tls": "--initial-advertise-peer-urls", "client_tls": "--advertise-client-urls"}
+    return {name: (_argument(live, flag) or "https:").startswith("https:") for name, flag in urls.items()}
+
+
+def check_live(cluster: EtcdCluster, live: Manifest) -> None:
+    """etcd takes its members once: another number, or other addresses, is refused before anything is changed."""
+    was, wanted = _argument(live, "--initial-cluster"), initial_cluster(cluster)
+    if was is not None and was != wanted:
+        raise InvalidSpec(
+            f"etcd {cluster.namespace}/{cluster.name} was made with the members {was} and cannot become {wanted}.",
+            "Keep size and peer_tls as they were, or remove it with state: absent and delete_data: true and make it again.",
+        )
+
+
+# What members say about themselves
+
+
+@dataclasses.dataclass(frozen=True)
+class MemberView:
+    """What one member says: an error where it did not answer. ``member`` and ``active``: its id, and those of the peers it talks with."""
+
+    pod: str
+    member: str = ""
+    healthy: bool = False
+    version: str = ""
+    leads: bool = False
+    has_leader: bool = False
+    active: frozenset[str] = frozenset()
+    peers: int = 0
+    error: str = ""
+
+
+def member_view(pod: str, healthy: bool, metrics: str) -> MemberView:
+    """Read a member's metrics."""
+    plain: dict[str, str] = {}
+    labelled: dict[str, set[str]] = collections.defaultdict(set)
+    for name, labels, value in _METRIC.findall(metrics):
+        if not labels:
+            plain[name] = value
+        elif (label := _LABEL_OF.get(name)) and float(value) > 0:
+            labelled[name].add(labels.partition(f'{label}="')[2].partition('"')[0])
+    active = frozenset(labelled["etcd_network_active_peers"])
+    return MemberView(
+        pod,
+        member="".join(labelled["etcd_server_id"]),
+        healthy=healthy,
+        version="".join(labelled["etcd_server_version"]),
+        leads=plain.get("etcd_server_is_leader") == "1",
+        has_leader=plain.get("etcd_server_has_leader") == "1",
+        active=active,
+        peers=len(active),
+    )
+
+
+def together(views: Sequence[MemberView]) -> list[MemberView]:
+    """Count a connection that either end knows.
+
+    One end alone may be wrong, and stay so: 3.5.35 was seen to call a peer that had been lost and was back inactive for 300 s. In etcd's
+    rafthttp, streams and single messages share one status, so a message to the lost peer that fails late (pipeline.go) overrules streams
+    that are connected again.
+    """
+    return [
+        dataclasses.replace(view, peers=len(view.active | {o.member for o in views if view.member in o.active}))
+        for view in views
+    ]
+
+
+def problems(size: int, views: list[MemberView]) -> list[str]:
+    """Why the cluster is not as wanted, one line per member at fault; empty when every member agrees that it is."""
+    found = []
+    if len(views) != size:
+        found.append(f"{len(views)} of {size} members have a pod")
+    for view in views:
+        if view.error or not view.healthy:
+            found.append(f"{view.pod}: {view.error or 'says that it is not healthy'}")
+        elif not view.has_leader:
+            found.append(f"{view.pod}: has no leader")
+        elif view.peers != size - 1:
+            found.append(f"{view.pod}: is connected to {view.peers} of {size - 1} other members")
+    if not found and sum(view.leads for view in views) != 1:
+        found.append("the members do not agree on a leader")
+    return found

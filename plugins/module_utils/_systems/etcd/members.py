@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ask the members of etcd themselves, through the API server's pod proxy.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..._core.errors import Failed, MusterError
+from ..._core.pool import PARALLEL, run_all
+from ..._kube import reasons, storage
+from ..._kube.deletion import Mark
+from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, made_for, ref_of
+from ..._kube.ready import stateful_set
+from ..._kube.removal import delete_objects
+from ..._kube.report import Report
+from ..._training import observe
+from ..._training.status import rank_of
+from .certificates import Leaf, secrets
+from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, together
+
+if t.TYPE_CHECKING:
+    from ..._edge.run import Context
+    from ..._kube.cluster import Cluster
+
+_TIMEOUT = 5.0
+LABEL_CLAIM = "muster.ml/etcd-cluster"
+"""Put on the members' claims when the cluster is removed, so that they can be told later; the value is the cluster's name."""
+# What etcd says to a member that comes with no data under a name that was there before.
+_LOST = "has already been bootstrapped"
+
+
+def selector(labels: t.Mapping[str, str]) -> str:
+    """The label selector of the members' pods and claims."""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def certificates(cluster: Cluster, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
+    """Secrets for what is to be encrypted, made once. ``in_use``: there are members that have them."""
+    leaves = []
+    if etcd.peer_tls:
+        leaves.append(Leaf(f"{etcd.name}-peer-tls", etcd.peers, etcd.hosts))
+    if etcd.client_tls:
+        leaves.append(Leaf(f"{etcd.name}-server-tls", etcd.name, etcd.hosts))
+        leaves.append(Leaf(f"{etcd.name}-client-tls", f"{etcd.name}-client"))
+    if not leaves:
+        return []
+    return secrets(cluster, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels, in_use=in_use)
+
+
+def _claim(etcd: EtcdCluster, pod: str) -> Ref:
+    return Ref("v1", "PersistentVolumeClaim", f"data-{pod}", etcd.namespace)
+
+
+def check_storage(cluster: Cluster, etcd: EtcdCluster) -> None:
+    """Refuse what could never be bound."""
+    if etcd.storage_size is not None:
+        storage.check_claim(
+            cluster,
+            _claim(etcd, f"{etcd.name}-0"),
+            size=etcd.storage_size,
+            storage_class=etcd.storage_class_name,
+            modes=["ReadWriteOnce"],
+        )
+
+
+def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
+    """A member whose volume is a new one ends at once, again and again: waiting brings nothing."""
+    for previous in (False, True):
+        try:
+            log = cluster.logs(etcd.namespace, pod, tail_lines=50, previous=previous)
+        except MusterError:
+            continue
+        if _LOST in log:
+            raise Failed(
+                f"etcd {etcd.namespace}/{etcd.name}: member {pod} has lost its data, {_claim(etcd, pod)} is new and empty. "
+                "The other members know it and do not let it in as a new one.",
+                ref=Ref("v1", "Pod", pod, etcd.namespace),
+                hint="Where the data are worth nothing after a training, remove the cluster with its data (state: absent, "
+                "delete_data: true) and make it again; else restore the claim, or take the member out and add it with etcdctl.",
+            )
+
+
+def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    rank = rank_of(pod)
+    if rank.restarts and not rank.ready:
+        _refuse_lost(cluster, etcd, name)
+    if rank.phase == "Pending":
+        unbound = storage.unbound(cluster, _claim(etcd, name)) if etcd.storage_size else ""
+        return MemberView(name, error=unbound or rank.reason or rank.phase)
+    if rank.phase != "Running" or rank.reason:
+        return MemberView(name, error=rank.reason or rank.phase)
+    try:
+        status, body = cluster.proxy_get(namespace, name, METRICS_PORT, "/health", timeout=_TIMEOUT)
+        if status != 200:
+            return MemberView(name, error=f"/health answers {status}: {body.strip()[:200]}")
+        status, metrics = cluster.proxy_get(namespace, name, METRICS_PORT, "/metrics", timeout=_TIMEOUT)
+    except MusterError as exc:
+        return MemberView(name, error=exc.message)
+    return member_view(name, '"true"' in body, metrics if status == 200 else "")
+
+
+def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]:
+    """Until every member is healthy, connected to every other one, and one of them leads."""
+    labels = selector(etcd.labels)
+
+    def look(cluster: Cluster) -> tuple[list[MemberView], str | None]:
+        pods = [
+            p for p in cluster.list("v1", "Pod", etcd.namespace, labels) if not p["metadata"].get("deletionTimestamp")
+        ]
+        seen, failures = run_all(lambda pod: _view(cluster, etcd, pod), pods, parallel=PARALLEL)
+        if failures:
+            raise failures[0]
+        views = together(seen)
+        return views, "; ".join(_complaints(cluster, etcd, views)) or None
+
+    goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
+    return observe.follow(ctx.cluster, etcd.namespace, labels, look, goal=goal, timeout=timeout, progress=ctx.progress)
+
+
+def _complaints(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
+    """What is not as it should be. Healthy members of the set as it was are not enough: those with a change have to have come."""
+    told = problems(etcd.size, views)[:4]
+    members = cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
+    if not told:
+        told.append(stateful_set(members).reason)
+    elif members and len(views) < etcd.size:
+        told.append(reasons.refused(cluster, members))
+    return list(filter(None, told))
+
+
+def mark_claims(ctx: Context, etcd: EtcdCluster, owner: str) -> list[Ref]:
+    """Write on the members' claims whose they are, while the StatefulSet that made them says so. It leaves them when it goes.
+
+    Their other labels are those that every etcd has, a Helm chart's too, and say nothing about whose data it is.
+    """
+    kind, mark = "PersistentVolumeClaim", {LABEL_CLAIM: etcd.name}
+    live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
+    if live and labels_of(live).get(LABEL_OWNER) == owner and made_for(live, owner):
+        found = ctx.cluster.list("v1", kind, etcd.namespace, selector(etcd.labels))
+        refs = [ref_of(claim) for claim in found if claim["metadata"]["name"].startswith(f"data-{etcd.name}-")]
+        for ref in refs:
+            ctx.cluster.patch(ref, {"metadata": {"labels": mark}}, dry_run=ctx.check)
+        return refs
+    return [ref_of(claim) for claim in ctx.cluster.list("v1", kind, etcd.namespace, selector(mark))]
+
+
+def drop_claims(ctx: Context, etcd: EtcdCluster, refs: list[Ref], *, delete_data: bool) -> Report:
+    """Delete the members' claims that were marked (in check mode, that would have been), or name them as kept."""
+    mark = Mark(etcd.name, LABEL_CLAIM, applied=False, nobodys=ctx.check)
+    return delete_objects(ctx.cluster, refs, mark, check=ctx.check, delete_data=delete_data)

@@ -1,0 +1,401 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A cluster of NATS servers: as the NatsCluster resource of nats-operator, or as a StatefulSet of our own.
+
+Both make a client Service <name> on port 4222 and a headless Service <name>-mgmt, so clients do not see the difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from ..._manifests.merge import apply_overrides
+from ..._manifests.meta import (
+    ANNOTATION_CONFIG_HASH,
+    STATEFULSET_NAME_MAX,
+    InvalidSpec,
+    Manifest,
+    check_count,
+    check_name,
+    compact,
+    fingerprint,
+    quantity_value,
+)
+from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
+from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template, resources
+
+CLIENT_PORT = 4222
+CLUSTER_PORT = 6222
+MONITOR_PORT = 8222
+
+# nats-server refuses to start when max_payload is over max_pending, which is 64 MiB unless it is set.
+MAX_PENDING = 64 * 1024 * 1024
+# Above this the server starts but logs that payloads of this size are discouraged.
+DISCOURAGED_PAYLOAD = 8 * 1024 * 1024
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NatsCluster:
+    """SIZE servers that know each other, and what a client may send them."""
+
+    name: str
+    namespace: str
+    pod: PodSettings
+    size: int = 3
+    backend: t.Literal["operator", "statefulset"] = "statefulset"
+    max_payload: int = 1024 * 1024
+    max_connections: int | None = None
+    write_deadline: str | None = None
+    debug: bool = False
+    anti_affinity: bool = False
+    pod_disruption_budget: bool = True
+    overrides: Mapping[str, t.Any] | None = None
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the servers' pods are found by. nats-operator chose these names; ours agree, so tools need one selector."""
+        return {"app": "nats", "nats_cluster": self.name}
+
+    @property
+    def management(self) -> str:
+        """The headless Service of routes and monitoring."""
+        return f"{self.name}-mgmt"
+
+    @property
+    def url(self) -> str:
+        """Where clients in the same namespace connect."""
+        return f"nats://{self.name}:{CLIENT_PORT}"
+
+
+def manifests(cluster: NatsCluster) -> list[Manifest]:
+    """The objects we apply for CLUSTER."""
+    check(cluster)
+    policy = [ingress(cluster)] if cluster.network_policy else []
+    if cluster.backend == "operator":
+        return [*policy, apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
+    config = config_map(cluster)
+    # Without the routes: a new server announces itself, so another size is no reason to restart the others.
+    workload = apply_overrides(stateful_set(cluster, fingerprint(_settings(cluster))), cluster.overrides)
+    objects = [config, client_service(cluster), management_service(cluster), *policy, workload]
+    if cluster.pod_disruption_budget and cluster.size > 1:
+        objects.append(disruption_budget(cluster))
+    return objects
+
+
+def check(cluster: NatsCluster) -> None:
+    """Refuse what a server would only refuse in its log, after the pods are made."""
+    # The longest name made from it is that of a pod of the StatefulSet, or of the -mgmt Service.
+    check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-mgmt"), service=True)
+    check_count(cluster.size, "size", minimum=1)
+    check_count(cluster.max_payload, "max_payload", minimum=1)
+    if cluster.max_payload > MAX_PENDING:
+        raise InvalidSpec(
+            f"max_payload: {cluster.max_payload} bytes is over {MAX_PENDING} (64 MiB), the server's max_pending.",
+            "nats-server would not start: choose 67108864 or less.",
+        )
+    if cluster.max_connections is not None:
+        check_count(cluster.max_connections, "max_connections", minimum=1)
+    if cluster.backend == "operator":
+        _check_operator_can_say(cluster)
+
+
+def _check_operator_can_say(cluster: NatsCluster) -> None:
+    pod = cluster.pod
+    unsayable = [
+        name
+        for name in (
+            "affinity",
+            "topology_spread_constraints",
+            "priority_class_name",
+            "service_account_name",
+            "image_pull_secrets",
+            "termination_grace_period_seconds",
+            "pod_security_context",
+            "security_context",
+        )
+        if getattr(pod, name) not in (None, (), [], {})
+    ]
+    if unsayable:
+        raise InvalidSpec(
+            f"backend operator: a NatsCluster has no place for {', '.join(unsayable)}.",
+            "Use backend: statefulset, or give them by overrides at spec.template.",
+        )
+    if "@" in pod.image:
+        raise InvalidSpec(
+            f"backend operator: image '{pod.image}' is pinned by digest, but the operator builds its image from name and tag.",
+            "Use a tag here, or backend: statefulset.",
+        )
+
+
+def split_image(image: str) -> tuple[str, str]:
+    """Repository and tag; the operator wants them apart."""
+    repository, colon, tag = image.rpartition(":")
+    if not colon or "/" in tag:
+        raise InvalidSpec(f"image: '{image}' has no tag.", "Pin one, for example nats:2.14.2.")
+    return repository, tag
+
+
+def nats_cluster_resource(cluster: NatsCluster) -> Manifest:
+    """The NatsCluster. Its schema keeps every field and checks none, so what is written here must be right."""
+    repository, tag = split_image(cluster.pod.image)
+    spec = compact(
+        {
+            "size": cluster.size,
+            "version": tag,
+            "serverImage": repository,
+            "natsConfig": compact(
+                {
+                    "maxPayload": cluster.max_payload,
+                    "maxConnections": cluster.max_connections,
+                    # The one key of this resource that is not camelCase.
+                    "write_deadline": cluster.write_deadline,
+                    "debug": cluster.debug or None,
+                }
+            ),
+            "pod": compact(
+                {
+                    # Not spec.resources, where PERSIA's documents put them: the operator never looks there.
+                    "resources": resources(cluster.pod.resources, "resources"),
+                    "nodeSelector": cluster.pod.node_selector,
+                    "tolerations": [dict(entry) for entry in cluster.pod.tolerations],
+                    "antiAffinity": cluster.anti_affinity or None,
+                    "natsEnv": [dict(entry) for entry in cluster.pod.env],
+                }
+            ),
+        }
+    )
+    metadata = {"name": cluster.name, "namespace": cluster.namespace, "labels": _labels(cluster)}
+    return {"apiVersion": "nats.io/v1alpha2", "kind": "NatsCluster", "metadata": metadata, "spec": spec}
+
+
+def _labels(cluster: NatsCluster) -> dict[str, str]:
+    return {"app.kubernetes.io/name": "nats", "app.kubernetes.io/instance": cluster.name}
+
+
+def _metadata(cluster: NatsCluster, name: str) -> Manifest:
+    return {"name": name, "namespace": cluster.namespace, "labels": {**_labels(cluster), **cluster.labels}}
+
+
+def server_config(cluster: NatsCluster) -> str:
+    """nats.conf: the same file for every server, which takes its own name from the environment."""
+    return "\n".join([*_settings(cluster), *_routes(cluster)]) + "\n"
+
+
+def _routes(cluster: NatsCluster) -> list[str]:
+    domain = f"{cluster.management}.{cluster.namespace}.svc"
+    routes = [f'    "nats://{cluster.name}-{i}.{domain}:{CLUSTER_PORT}"' for i in range(cluster.size)]
+    return [
+        "cluster {",
+        f'  name: "{cluster.name}"',
+        f"  port: {CLUSTER_PORT}",
+        # Clients come through the Service: pod addresses would be stale after a restart.
+        "  no_advertise: true",
+        # A server starts before the DNS names of the others exist.
+        "  connect_retries: 120",
+        "  routes: [",
+        *routes,
+        "  ]",
+        "}",
+    ]
+
+
+def _settings(cluster: NatsCluster) -> list[str]:
+    lines = [
+        "server_name: $POD_NAME",
+        f"port: {CLIENT_PORT}",
+        f"http_port: {MONITOR_PORT}",
+        f"max_payload: {cluster.max_payload}",
+    ]
+    if cluster.max_connections is not None:
+        lines.append(f"max_connections: {cluster.max_connections}")
+    if cluster.write_deadline is not None:
+        lines.append(f'write_deadline: "{cluster.write_deadline}"')
+    if cluster.debug:
+        lines.append("debug: true")
+    return lines
+
+
+def config_map(cluster: NatsCluster) -> Manifest:
+    """The servers' configuration file."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(cluster, f"{cluster.name}-config"),
+        "data": {"nats.conf": server_config(cluster)},
+    }
+
+
+def client_service(cluster: NatsCluster) -> Manifest:
+    """Where clients connect."""
+    port = {"name": "client", "port": CLIENT_PORT, "targetPort": CLIENT_PORT, "protocol": "TCP"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(cluster, cluster.name),
+        "spec": {"type": "ClusterIP", "selector": cluster.labels, "ports": [port]},
+    }
+
+
+def management_service(cluster: NatsCluster) -> Manifest:
+    """How the servers find each other, ready or not."""
+    ports = [
+        {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
+        for name, port in (("cluster", CLUSTER_PORT), ("monitor", MONITOR_PORT))
+    ]
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": cluster.labels, "ports": ports}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(cluster, cluster.management),
+        "spec": spec,
+    }
+
+
+def ingress(cluster: NatsCluster) -> Manifest:
+    """Who may connect: the servers ask clients and each other for no password."""
+    flows = [
+        Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
+        Flow([labelled(cluster.labels)], [CLUSTER_PORT]),
+        # Asked through the API server, which comes from an address that no selector knows, and scraped by Prometheus.
+        Flow(None, [MONITOR_PORT]),
+    ]
+    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
+
+
+def _server_pod(cluster: NatsCluster) -> PodSettings:
+    """Probes, ports and the configuration file, around what the user chose."""
+    health = {"httpGet": {"path": "/healthz", "port": MONITOR_PORT}}
+    config = {"name": "config", "configMap": {"name": f"{cluster.name}-config"}}
+    return dataclasses.replace(
+        cluster.pod,
+        # No command: the published images differ in where the binary is, but all have an entrypoint that takes flags.
+        args=("-c", "/etc/nats-config/nats.conf"),
+        ports=tuple(
+            {"name": name, "container_port": port}
+            for name, port in (("client", CLIENT_PORT), ("cluster", CLUSTER_PORT), ("monitor", MONITOR_PORT))
+        ),
+        volumes=(*cluster.pod.volumes, config),
+        volume_mounts=(
+            *cluster.pod.volume_mounts,
+            {"name": "config", "mountPath": "/etc/nats-config", "readOnly": True},
+        ),
+        startup_probe={**health, "periodSeconds": 2, "failureThreshold": 60},
+        readiness_probe={**health, "periodSeconds": 5, "failureThreshold": 3},
+        liveness_probe={**health, "periodSeconds": 30, "failureThreshold": 3, "timeoutSeconds": 5},
+        security_context=_secured(
+            cluster.pod.security_context, {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
+        ),
+        pod_security_context=_secured(cluster.pod.pod_security_context, RESTRICTED_POD),
+        topology_spread_constraints=cluster.pod.topology_spread_constraints or _spread(cluster),
+        affinity=cluster.pod.affinity or _anti_affinity(cluster),
+    )
+
+
+def _secured(given: Mapping[str, t.Any] | None, default: Manifest) -> Mapping[str, t.Any]:
+    return default if given is None else given
+
+
+def _spread(cluster: NatsCluster) -> tuple[Manifest, ...]:
+    """Over nodes as evenly as they allow; a hard rule is what anti_affinity asks for."""
+    if cluster.anti_affinity or cluster.size == 1:
+        return ()
+    return ({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"},)
+
+
+def _anti_affinity(cluster: NatsCluster) -> Manifest | None:
+    if not cluster.anti_affinity:
+        return None
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": cluster.labels}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
+    """The servers. Parallel start; a changed configuration rolls through them one by one."""
+    spec = {
+        "replicas": cluster.size,
+        "serviceName": cluster.management,
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": cluster.labels},
+        "template": pod_template(
+            _server_pod(cluster),
+            container="nats",
+            labels={**_labels(cluster), **cluster.labels},
+            selector=cluster.labels,
+            env=[field_env("POD_NAME", "metadata.name")],
+            annotations={ANNOTATION_CONFIG_HASH: config_hash},
+        ),
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": _metadata(cluster, cluster.name),
+        "spec": spec,
+    }
+
+
+def disruption_budget(cluster: NatsCluster) -> Manifest:
+    """Node drains take one server at a time."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(cluster, cluster.name),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": cluster.labels}},
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerView:
+    """What one server says about itself: None where it did not answer."""
+
+    pod: str
+    varz: Mapping[str, t.Any] | None
+    routez: Mapping[str, t.Any] | None
+    error: str | None = None
+
+
+def peers(view: ServerView) -> set[str]:
+    """Distinct servers this one has a route to; a current server keeps several connections to each."""
+    routes = (view.routez or {}).get("routes") or []
+    return {str(route.get("remote_id")) for route in routes if route.get("remote_id")}
+
+
+def is_stale(cluster: NatsCluster, pod: Mapping[str, t.Any], payload: int | None) -> bool:
+    """Whether a server runs with other settings than CLUSTER has. One that does not answer is not judged by them."""
+    main = pod["spec"]["containers"][0]
+    wanted = resources(cluster.pod.resources, "resources")
+    return (payload is not None and payload != cluster.max_payload) or not _same(main.get("resources") or {}, wanted)
+
+
+def _same(live: Mapping[str, t.Any], wanted: Mapping[str, t.Any]) -> bool:
+    """Equal by value; requests that only follow from limits do not count as a difference."""
+    for side in ("limits", "requests"):
+        have, want = live.get(side) or {}, wanted.get(side) or {}
+        if any(key not in have or quantity_value(have[key]) != quantity_value(value) for key, value in want.items()):
+            return False
+        extra = set(have) - set(want) - (set(wanted.get("limits") or {}) if side == "requests" else set())
+        if extra:
+            return False
+    return True
+
+
+def problems(cluster: NatsCluster, views: list[ServerView], *, payload: bool = True) -> list[str]:
+    """Why the cluster is not as wanted, one line per server at fault; empty when every server agrees that it is."""
+    found = []
+    if len(views) != cluster.size:
+        found.append(f"{len(views)} of {cluster.size} servers have a pod")
+    for view in views:
+        if view.varz is None or view.routez is None:
+            found.append(f"{view.pod}: {view.error or 'does not answer'}")
+            continue
+        others = len(peers(view) - {str(view.varz.get("server_id"))})
+        if others != cluster.size - 1:
+            found.append(f"{view.pod}: routes to {others} of {cluster.size - 1} other servers")
+        if payload and view.varz.get("max_payload") != cluster.max_payload:
+            found.append(f"{view.pod}: max_payload is {view.varz.get('max_payload')}, not {cluster.max_payload}")
+    return found

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ask the NATS servers themselves, through the API server's pod proxy.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import typing as t
+
+from ..._core.errors import MusterError
+from ..._core.pool import PARALLEL, do_all
+from ..._kube.objects import Manifest, Ref
+from ..._training import observe
+from ..._training.status import rank_of
+from .manifests import MONITOR_PORT, NatsCluster, ServerView, is_stale, problems
+
+if t.TYPE_CHECKING:
+    from ..._edge.run import Context
+    from ..._kube.cluster import Cluster
+
+_TIMEOUT = 5.0
+
+
+def selector(nats: NatsCluster) -> str:
+    """The label selector of the servers' pods."""
+    return ",".join(f"{key}={value}" for key, value in sorted(nats.labels.items()))
+
+
+def pods(cluster: Cluster, nats: NatsCluster) -> list[Manifest]:
+    """The servers' pods, without those that are on their way out."""
+    found = cluster.list("v1", "Pod", nats.namespace, selector(nats))
+    return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+
+
+def views(cluster: Cluster, servers: list[Manifest]) -> list[ServerView]:
+    """What each server says about itself, asked side by side."""
+    return do_all(lambda pod: _view(cluster, pod), servers, parallel=PARALLEL)
+
+
+def _view(cluster: Cluster, pod: Manifest) -> ServerView:
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    rank = rank_of(pod)
+    if rank.phase != "Running" or rank.reason:
+        return ServerView(name, None, None, rank.reason or rank.phase)
+    answers: list[dict[str, t.Any]] = []
+    for path in ("/varz", "/routez"):
+        try:
+            status, body = cluster.proxy_get(namespace, name, MONITOR_PORT, path, timeout=_TIMEOUT)
+        except MusterError as exc:
+            return ServerView(name, None, None, exc.message)
+        if status != 200:
+            return ServerView(name, None, None, f"{path} answers {status}: {body.strip()[:200]}")
+        try:
+            answers.append(json.loads(body))
+        except ValueError:
+            return ServerView(name, None, None, f"{path} answers no JSON: {body.strip()[:80]}")
+    return ServerView(name, answers[0], answers[1])
+
+
+def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
+    """Until every server has a route to every other one and max_payload is in force."""
+
+    def look(cluster: Cluster) -> tuple[list[ServerView], str | None]:
+        found = views(cluster, pods(cluster, nats))
+        return found, "; ".join(problems(nats, found)[:4]) or None
+
+    return observe.follow(
+        ctx.cluster,
+        nats.namespace,
+        selector(nats),
+        look,
+        goal=f"NATS cluster {nats.namespace}/{nats.name} is not as wanted",
+        timeout=timeout,
+        progress=ctx.progress,
+        hint="Is nats-operator running and watching this namespace?" if nats.backend == "operator" else None,
+    )
+
+
+def renew(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
+    """Replace, one by one, the servers that nats-operator leaves running with an older configuration; then wait.
+
+    The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never gives
+    a running pod other resources.
+    """
+    deadline = time.monotonic() + timeout
+    replaced: set[str] = set()
+    while True:
+        asked = ctx.cluster.within(max(1.0, deadline - time.monotonic()))
+        found = pods(asked, nats)
+        said = views(asked, found)
+        payloads = [(view.varz or {}).get("max_payload") for view in said]
+        stale = [pod for pod, payload in zip(found, payloads, strict=True) if is_stale(nats, pod, payload)]
+        fresh = [pod for pod in stale if pod["metadata"]["uid"] not in replaced]
+        left = max(1.0, deadline - time.monotonic())
+        if not fresh and not problems(nats, said):
+            return said
+        if not fresh or time.monotonic() > deadline:
+            return wait(ctx, nats, timeout=left)
+        victim = fresh[0]["metadata"]
+        ctx.progress(f"replaces server {victim['name']}, which runs with an older configuration")
+        ctx.cluster.delete(Ref("v1", "Pod", victim["name"], nats.namespace), dry_run=False, uid=victim["uid"])
+        replaced.add(victim["uid"])
+        _whole(ctx, nats, replaced, timeout=left)
+
+
+def _whole(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: float) -> None:
+    """Until the replaced server has a successor that all others know; their max_payload does not matter yet."""
+
+    def look(cluster: Cluster) -> tuple[None, str | None]:
+        found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]
+        return None, "; ".join(problems(nats, views(cluster, found), payload=False)[:4]) or None
+
+    said = f"NATS cluster {nats.namespace}/{nats.name} did not get its server back"
+    observe.follow(ctx.cluster, nats.namespace, selector(nats), look, goal=said, timeout=timeout, progress=ctx.progress)

@@ -1,0 +1,220 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A PERSIA training in Kubernetes' own workloads.
+
+Embedding servers and workers are StatefulSets; data loaders and trainers are Indexed Jobs, which end. Each group has
+a headless Service that exists, and a stable rank from the index of its pods.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..._manifests.merge import apply_overrides
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, fingerprint
+from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, resources
+from ..._manifests.storage import storage_claim
+from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
+from ..._manifests.training_statefulset import manifests as statefulset_manifests
+from .launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED, LAUNCH_SCRIPT, SUCCESS_DIR, SUCCESS_FILE
+from .spec import (
+    CONFIG_PATH,
+    LAUNCHER_WORDS,
+    ROLES,
+    Group,
+    PersiaJob,
+    Role,
+    check,
+    config_map,
+    config_paths,
+    files_map,
+    ingress,
+    shared_volumes,
+)
+
+GATEWAY_PORT = 9091
+GATEWAY_GROUP = "metrics-gateway"
+JOB_INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+# Where the processes listen unless they are told otherwise, which persia-launcher cannot do for all of them.
+_PORTS: dict[Role, int] = {"embedding_worker": 8887, "embedding_parameter_server": 8888}
+# Who each group has met at its start, and must begin again with.
+_PEERS: dict[Role, tuple[Role, ...]] = {
+    "embedding_parameter_server": (),
+    "embedding_worker": ("embedding_parameter_server",),
+    "dataloader": ("embedding_parameter_server", "embedding_worker", "nn_worker"),
+    "nn_worker": ("embedding_parameter_server", "embedding_worker", "nn_worker"),
+}
+
+
+def ends(job: PersiaJob, role: Role) -> bool:
+    """Whether the group's pods end by themselves, so that it is a Job."""
+    return job.completion and role in ("nn_worker", "dataloader")
+
+
+def manifests(job: PersiaJob, *, finished: bool = False) -> list[Manifest]:
+    """All objects of JOB; once the training has FINISHED, its servers are scaled away and loaders are stopped."""
+    check(job)
+    config = config_map(job, {"launch.sh": LAUNCH_SCRIPT})
+    files = files_map(job)
+    config_hash = fingerprint([item["data"] for item in (config, *files)])
+    objects = [config, *files, *storage_claim(job), *ingress(job, {LABEL_JOB: job.name})]
+    if job.metrics.enabled:
+        objects += metrics_gateway(job, replicas=0 if finished else 1)
+    for role in ROLES:
+        group = job.groups.get(role)
+        if group is not None and group.replicas:
+            objects += _group_objects(job, group, config_hash, finished)
+    return objects
+
+
+def _group_objects(job: PersiaJob, group: Group, config_hash: str, finished: bool) -> list[Manifest]:
+    ranked = _ranked(job, group, config_hash)
+    if ends(job, group.role):
+        stop = finished and group.role != "nn_worker"
+        workload = apply_overrides(indexed_job(job, group, ranked, suspend=stop), group.overrides)
+        return [headless_service(ranked), workload]
+    objects = statefulset_manifests(ranked)
+    if finished:
+        for item in objects:
+            if item["kind"] == "StatefulSet":
+                item["spec"]["replicas"] = 0
+    return objects
+
+
+def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulSet:
+    """The group with what PERSIA's processes need, around what the user chose."""
+    volumes, mounts = shared_volumes(job)
+    volumes.append({"name": "muster-run", "emptyDir": {}})
+    mounts.append({"name": "muster-run", "mountPath": SUCCESS_DIR})
+    port = _PORTS.get(group.role)
+    pod = dataclasses.replace(
+        group.pod,
+        command=("sh", f"{CONFIG_PATH}/launch.sh", LAUNCHER_WORDS[group.role]),
+        env=(*persia_env(job, group), *group.pod.env),
+        volumes=(*group.pod.volumes, *volumes),
+        volume_mounts=(*group.pod.volume_mounts, *mounts),
+        ports=({"name": "persia", "container_port": port},) if port else (),
+    )
+    return TrainingStatefulSet(
+        name=job.object_name(group),
+        namespace=job.namespace,
+        replicas=group.replicas,
+        nproc_per_node=group.nproc_per_node,
+        pod=pod,
+        labels={
+            **job.labels,
+            "app.kubernetes.io/component": group.group_name,
+            LABEL_ROLE: LAUNCHER_WORDS[group.role],
+        },
+        annotations={ANNOTATION_CONFIG_HASH: config_hash},
+        selector=job.selector(group.group_name),
+        container=group.group_name,
+        inject_rendezvous=False,
+        pod_disruption_budget=group.pod_disruption_budget,
+        overrides=group.overrides,
+    )
+
+
+def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
+    """The environment of today's persia-launcher, and that of launch.sh."""
+    global_path, embedding_path = config_paths(job)
+    peers = " ".join(
+        f"{job.object_name(peer)}:{peer.replicas}" for role in _PEERS[group.role] if (peer := job.groups.get(role))
+    )
+    values = {
+        "PERSIA_GLOBAL_CONFIG": global_path,
+        "PERSIA_EMBEDDING_CONFIG": embedding_path,
+        "PERSIA_NATS_URL": job.nats_url,
+        "PERSIA_SOCKET_IFNAME": "eth0",
+        "LOG_LEVEL": job.log_level,
+        "RUST_BACKTRACE": "full",
+        "PERSIA_METRICS_GATEWAY_ADDR": f"{job.gateway}-service:{GATEWAY_PORT}" if job.metrics.enabled else None,
+        "MUSTER_PEERS": peers or None,
+        "MUSTER_PEER_TIMEOUT": str(job.peer_timeout_seconds) if peers else None,
+    }
+    if group.role == "nn_worker":
+        values["NPROC_PER_NODE"] = str(group.nproc_per_node)
+        values["PERSIA_NN_WORKER_ENTRY"] = group.entry
+        values["MUSTER_SUCCESS_FILE"] = SUCCESS_FILE
+    if group.role == "dataloader":
+        values["PERSIA_DATALOADER_ENTRY"] = group.entry
+    env: list[Manifest] = [{"name": name, "value": value} for name, value in values.items() if value is not None]
+    if ends(job, group.role):
+        # Overrides the StatefulSet's way of knowing the index.
+        env.append(field_env("REPLICA_INDEX", JOB_INDEX_FIELD))
+    return env
+
+
+def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet, *, suspend: bool = False) -> Manifest:
+    """REPLICAS pods that each must end well once; pod <name>-<i> has index i, also after it was replaced."""
+    template = stateful_set(ranked)["spec"]["template"]
+    template["spec"] |= {"restartPolicy": "Never", "subdomain": ranked.name}
+    container = ranked.container
+    rules = [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        _on_exit("Ignore", container, EXIT_PEER_REPLACED),
+        _on_exit("FailJob", container, EXIT_MISCONFIGURED),
+    ]
+    spec = compact(
+        {
+            "completionMode": "Indexed",
+            "completions": group.replicas,
+            "parallelism": group.replicas,
+            "backoffLimit": job.backoff_limit,
+            "activeDeadlineSeconds": job.active_deadline_seconds,
+            "podFailurePolicy": {"rules": rules},
+            "suspend": suspend,
+            "template": template,
+        }
+    )
+    check_name(ranked.name, f"{group.role}: Job name")
+    metadata = {
+        "name": ranked.name,
+        "namespace": job.namespace,
+        "labels": {**ranked.match_labels, **ranked.labels},
+    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def _on_exit(action: str, container: str | None, code: int) -> Manifest:
+    return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}
+
+
+def metrics_gateway(job: PersiaJob, *, replicas: int) -> list[Manifest]:
+    """A push gateway of the job's own, where PERSIA's processes leave their metrics for Prometheus."""
+    selector = job.selector(GATEWAY_GROUP)
+    labels = {**job.labels, **selector, "app.kubernetes.io/component": GATEWAY_GROUP}
+    service_name = f"{job.gateway}-service"
+    probe = {"httpGet": {"path": "/-/ready", "port": GATEWAY_PORT}, "periodSeconds": 5}
+    container = compact(
+        {
+            "name": "pushgateway",
+            "image": job.metrics.image,
+            "imagePullPolicy": "IfNotPresent",
+            "ports": [{"name": "http", "containerPort": GATEWAY_PORT, "protocol": "TCP"}],
+            "resources": resources(job.metrics.resources, "metrics.resources"),
+            "readinessProbe": probe,
+            "securityContext": {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True},
+        }
+    )
+    template: Manifest = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [container], "automountServiceAccountToken": False, "securityContext": RESTRICTED_POD},
+    }
+    deployment: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": job.gateway, "namespace": job.namespace, "labels": labels},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": selector}, "template": template},
+    }
+    port: dict[str, t.Any] = {"name": "http", "port": GATEWAY_PORT, "targetPort": GATEWAY_PORT, "protocol": "TCP"}
+    service: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": service_name, "namespace": job.namespace, "labels": labels},
+        "spec": {"type": "ClusterIP", "selector": selector, "ports": [port]},
+    }
+    return [service, deployment]

@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The PersiaJob resource of PERSIA's own operator, and what it cannot say."""
+
+from __future__ import annotations
+
+from ..._manifests.meta import InvalidSpec, Manifest, compact
+from ..._manifests.pods import merge_env, resources, volumes_and_mounts
+from ..._manifests.storage import storage_claim
+from .spec import Group, PersiaJob, Role, config_map, config_paths, files_map, ingress, shared_volumes
+
+API_VERSION = "persia.com/v1"
+KIND = "PersiaJob"
+CRD_NAME = "persiajobs.persia.com"
+FINALIZER = "persiajobs.persia.com"
+# The operator puts this on the pods and Services that it makes; they have no owner reference.
+JOB_LABEL = "persia_job"
+
+SECTIONS: dict[Role, str] = {
+    "embedding_parameter_server": "embeddingParameterServer",
+    "embedding_worker": "embeddingWorker",
+    "dataloader": "dataloader",
+    "nn_worker": "nnWorker",
+}
+# How the operator names the pods of each group: <job>-<this>-<index>.
+POD_WORDS: dict[Role, str] = {
+    "embedding_parameter_server": "embedding-ps",
+    "embedding_worker": "embedding-worker",
+    "dataloader": "dataloader",
+    "nn_worker": "nn-worker",
+}
+_UNSAYABLE_IN_POD = (
+    "node_selector",
+    "tolerations",
+    "affinity",
+    "topology_spread_constraints",
+    "priority_class_name",
+    "service_account_name",
+    "image_pull_secrets",
+    "pod_security_context",
+    "security_context",
+    "termination_grace_period_seconds",
+    "init_containers",
+    "shm_size",
+)
+
+
+def manifests(job: PersiaJob) -> list[Manifest]:
+    """What we apply; pods and the gateway are the operator's to make."""
+    refuse_unsayable(job)
+    policy = ingress(job, {JOB_LABEL: job.name})
+    return [config_map(job), *files_map(job), *storage_claim(job), *policy, persia_job_resource(job)]
+
+
+def refuse_unsayable(job: PersiaJob) -> None:
+    """Name every option that the PersiaJob resource has no field for, rather than dropping it."""
+    found = []
+    for role, group in job.groups.items():
+        found += [f"{role}.{name}" for name in _UNSAYABLE_IN_POD if getattr(group.pod, name) not in (None, (), [], {})]
+        found += [f"{role}.{name}" for name in ("overrides", "pod_disruption_budget") if getattr(group, name)]
+    if not job.completion:
+        found.append("completion=false")
+    if job.active_deadline_seconds is not None:
+        found.append("active_deadline_seconds")
+    if job.metrics.resources:
+        found.append("metrics.resources")
+    if len({group.pod.image_pull_policy for group in job.groups.values()}) > 1:
+        found.append("image_pull_policy per group")
+    if found:
+        raise InvalidSpec(
+            f"backend operator: a PersiaJob has no field for {', '.join(found)}.",
+            "Leave it out, or use backend: native.",
+        )
+
+
+def persia_job_resource(job: PersiaJob) -> Manifest:
+    """The PersiaJob in its current field names (persiaEnv; globalConfigPath and the like ended in December 2021)."""
+    global_path, embedding_path = config_paths(job)
+    nn_worker, dataloader = job.groups["nn_worker"], job.groups.get("dataloader")
+    volumes, _mounts = shared_volumes(job)
+    spec = compact(
+        {
+            "persiaEnv": compact(
+                {
+                    "PERSIA_GLOBAL_CONFIG": global_path,
+                    "PERSIA_EMBEDDING_CONFIG": embedding_path,
+                    "PERSIA_NN_WORKER_ENTRY": nn_worker.entry,
+                    "PERSIA_DATALOADER_ENTRY": dataloader.entry if dataloader else None,
+                }
+            ),
+            "env": merge_env([{"name": "PERSIA_NATS_URL", "value": job.nats_url}]),
+            "logLevel": job.log_level,
+            "enableMetrics": job.metrics.enabled,
+            # The operator's default too, but OnFailure would train again after PERSIA's abort at interpreter exit.
+            "restartPolicy": "Never",
+            "imagePullPolicy": nn_worker.pod.image_pull_policy,
+            "volumes": [*nn_worker.pod.volumes, *volumes],
+            **{SECTIONS[role]: _section(job, group) for role, group in job.groups.items() if group.replicas},
+        }
+    )
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {
+            "name": job.name,
+            "namespace": job.namespace,
+            "labels": job.labels,
+        },
+        "spec": spec,
+    }
+
+
+def _section(job: PersiaJob, group: Group) -> Manifest:
+    volumes_and_mounts(group.pod)
+    _volumes, shared = shared_volumes(job)
+    return compact(
+        {
+            "replicas": group.replicas,
+            "nprocPerNode": group.nproc_per_node if group.role == "nn_worker" else None,
+            "image": group.pod.image,
+            "resources": resources(group.pod.resources, f"{group.role}.resources"),
+            "env": merge_env(group.pod.env),
+            "volumeMounts": [*group.pod.volume_mounts, *shared],
+        }
+    )

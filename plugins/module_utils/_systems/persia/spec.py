@@ -1,0 +1,339 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A PERSIA training as the user describes it: the values, their checks, and what both backends share."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from ..._manifests.meta import (
+    ANNOTATION_SPEC_PARTS,
+    LABEL_GROUP,
+    LABEL_JOB,
+    STATEFULSET_NAME_MAX,
+    InvalidSpec,
+    Manifest,
+    check_count,
+    check_files,
+    check_name,
+    fingerprint,
+    quantity,
+)
+from ..._manifests.network_policy import Flow, labelled, network_policy
+from ..._manifests.pods import PodSettings
+from ..._manifests.storage import Storage
+from ..._manifests.yaml_text import to_yaml
+from .config import check_embedding_config, check_global_config
+
+CONFIG_PATH = "/etc/persia"
+
+Role = t.Literal["nn_worker", "dataloader", "embedding_worker", "embedding_parameter_server"]
+ROLES: tuple[Role, ...] = ("embedding_parameter_server", "embedding_worker", "dataloader", "nn_worker")
+
+# The names of PERSIA's Google Cloud document, which people's dashboards and habits know.
+DEFAULT_GROUP_NAMES: dict[Role, str] = {
+    "nn_worker": "trainer",
+    "dataloader": "data-compose",
+    "embedding_worker": "middleware",
+    "embedding_parameter_server": "emb-server",
+}
+# The sub-commands of today's persia-launcher.
+LAUNCHER_WORDS: dict[Role, str] = {
+    "nn_worker": "nn-worker",
+    "dataloader": "data-loader",
+    "embedding_worker": "embedding-worker",
+    "embedding_parameter_server": "embedding-parameter-server",
+}
+LOG_LEVELS = ("trace", "debug", "info", "warn", "error")
+# Options of a group that come from the job where the group does not give them, lists and dicts whole.
+_INHERITED = (
+    "image",
+    "image_pull_policy",
+    "image_pull_secrets",
+    "node_selector",
+    "tolerations",
+    "priority_class_name",
+    "service_account_name",
+    "pod_security_context",
+    "security_context",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Group:
+    """One kind of process of the training, and its pods."""
+
+    role: Role
+    group_name: str
+    replicas: int
+    pod: PodSettings
+    nproc_per_node: int = 1
+    entry: str | None = None
+    pod_disruption_budget: Mapping[str, t.Any] | None = None
+    overrides: Mapping[str, t.Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """The gateway that PERSIA's short-lived processes push their metrics to."""
+
+    enabled: bool = True
+    image: str = "prom/pushgateway:v1.11.1"
+    resources: Mapping[str, t.Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PersiaJob:
+    """A training: its groups, its configuration, and when to give up."""
+
+    name: str
+    namespace: str
+    groups: Mapping[Role, Group]
+    backend: t.Literal["native", "operator"] = "native"
+    global_config: Mapping[str, t.Any] | None = None
+    global_config_path: str | None = None
+    embedding_config: Mapping[str, t.Any] | None = None
+    embedding_config_path: str | None = None
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    files_path: str = "/workspace/scripts"
+    nats_url: str = "nats://persia-nats-service:4222"
+    log_level: str = "info"
+    metrics: Metrics = dataclasses.field(default_factory=Metrics)
+    storage: Storage | None = None
+    completion: bool = True
+    backoff_limit: int = 6
+    active_deadline_seconds: int | None = None
+    peer_timeout_seconds: int = 600
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """On every object and pod of the job."""
+        return {
+            "app.kubernetes.io/name": "persia",
+            "app.kubernetes.io/instance": self.name,
+            LABEL_JOB: self.name,
+        }
+
+    def selector(self, group_name: str) -> dict[str, str]:
+        """What tells one group's pods from all others."""
+        return {LABEL_JOB: self.name, LABEL_GROUP: group_name}
+
+    def object_name(self, group: Group) -> str:
+        """Name of the group's workload and of its Service."""
+        return f"{self.name}-{group.group_name}"
+
+    @property
+    def config_name(self) -> str:
+        """ConfigMap of configuration and launch script."""
+        return f"{self.name}-config"
+
+    @property
+    def files_name(self) -> str:
+        """ConfigMap of the user's own files."""
+        return f"{self.name}-files"
+
+    @property
+    def policy_name(self) -> str:
+        """NetworkPolicy of all its pods."""
+        return f"{self.name}-persia"
+
+    @property
+    def gateway(self) -> str:
+        """Deployment of the metrics gateway, named as PERSIA's operator names its pod."""
+        return f"{self.name}-metrics-gateway"
+
+    @property
+    def spec_parts(self) -> dict[str, str]:
+        """A hash per option that says something: what a training is compared with, and told apart by."""
+        spec = dataclasses.asdict(self)
+        # Who may connect is not what is trained.
+        del spec["network_policy"], spec["network_policy_from"]
+        # The gateway may change without the training noticing.
+        spec["metrics"] = {"enabled": self.metrics.enabled}
+        for role, group in spec.pop("groups").items():
+            pod = group.pop("pod")
+            spec |= {f"{role}.{key}": value for key, value in {**group, **pod}.items()}
+        return {key: fingerprint(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
+
+
+def ingress(job: PersiaJob, selector: Mapping[str, str]) -> list[Manifest]:
+    """Who may connect to the pods of SELECTOR, where somebody cares: the job's own, on every port, because trainers choose theirs."""
+    if not job.network_policy:
+        return []
+    metadata = {"name": job.policy_name, "namespace": job.namespace, "labels": job.labels}
+    return [network_policy(metadata, selector, [Flow([labelled(selector), *job.network_policy_from])])]
+
+
+def from_params(params: Mapping[str, t.Any]) -> PersiaJob:
+    """The job that module options describe, checked."""
+    common = {key: params[key] for key in _INHERITED if params.get(key) is not None}
+    groups = {role: _group(role, given, params, common) for role in ROLES if (given := params.get(role)) is not None}
+    names = {field.name for field in dataclasses.fields(PersiaJob)} - {"groups", "metrics", "storage"}
+    plain = {key: value for key, value in params.items() if key in names and value is not None}
+    storage = params.get("storage")
+    job = PersiaJob(
+        **plain,
+        groups=groups,
+        metrics=Metrics(**_given(params.get("metrics") or {})),
+        storage=Storage(**_given(storage)) if storage else None,
+    )
+    check(job)
+    return job
+
+
+def _given(mapping: Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return {key: value for key, value in mapping.items() if value is not None}
+
+
+def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], common: Mapping[str, t.Any]) -> Group:
+    pod = PodSettings.from_params(
+        {
+            **common,
+            **_given(given),
+            "env": [*(params.get("env") or []), *(given.get("env") or [])],
+            "volumes": params.get("volumes") or [],
+            "volume_mounts": [*(params.get("volume_mounts") or []), *(given.get("volume_mounts") or [])],
+        }
+    )
+    entry = given.get("entry")
+    if entry and not entry.startswith("/"):
+        entry = f"{params.get('files_path') or PersiaJob.files_path}/{entry}"
+    return Group(
+        role=role,
+        group_name=given.get("group_name") or DEFAULT_GROUP_NAMES[role],
+        replicas=given["replicas"],
+        pod=pod,
+        nproc_per_node=given.get("nproc_per_node") or 1,
+        entry=entry,
+        pod_disruption_budget=_given(given.get("pod_disruption_budget") or {}) or None,
+        overrides=given.get("overrides"),
+    )
+
+
+def check(job: PersiaJob) -> None:
+    """Refuse everything that is known not to work."""
+    check_name(job.name, "name", limit=STATEFULSET_NAME_MAX, service=True)
+    for role in ("embedding_parameter_server", "embedding_worker", "nn_worker"):
+        if role not in job.groups:
+            raise InvalidSpec(f"{role}: missing.", "A PERSIA training needs at least one replica of it.")
+    seen: dict[str, str] = {}
+    for role, group in job.groups.items():
+        _check_group(job, role, group)
+        if group.group_name in seen:
+            raise InvalidSpec(f"{role}.group_name: '{group.group_name}' is {seen[group.group_name]}'s name too.")
+        seen[group.group_name] = role
+    _check_config(job)
+    if job.log_level not in LOG_LEVELS:
+        raise InvalidSpec(f"log_level: '{job.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
+    if not job.nats_url.startswith("nats://"):
+        raise InvalidSpec(
+            f"nats_url: '{job.nats_url}' does not begin with nats://.", "Example: nats://persia-nats-service:4222"
+        )
+    check_count(job.backoff_limit, "backoff_limit")
+    for name in ("active_deadline_seconds", "peer_timeout_seconds"):
+        if getattr(job, name) is not None:
+            check_count(getattr(job, name), name, minimum=1)
+    if job.storage and job.storage.size is not None:
+        quantity(job.storage.size, "storage.size")
+
+
+def _check_group(job: PersiaJob, role: Role, group: Group) -> None:
+    check_count(group.replicas, f"{role}.replicas", minimum=0 if role == "dataloader" else 1)
+    check_count(group.nproc_per_node, f"{role}.nproc_per_node", minimum=1)
+    check_name(job.object_name(group), f"{role}: job and group name together", limit=STATEFULSET_NAME_MAX, service=True)
+    if role in ("nn_worker", "dataloader"):
+        if not group.entry:
+            raise InvalidSpec(f"{role}.entry: missing.", "Name the Python file to run, for example train.py.")
+        prefix = f"{job.files_path}/"
+        inside = group.entry.removeprefix(prefix) if group.entry.startswith(prefix) else None
+        if inside and "/" not in inside and job.files and inside not in job.files:
+            known = ", ".join(sorted(job.files))
+            raise InvalidSpec(f"{role}.entry: '{inside}' is not among files.", f"There: {known}.")
+
+
+def _check_config(job: PersiaJob) -> None:
+    for name, checker in (("global_config", check_global_config), ("embedding_config", check_embedding_config)):
+        value, path = getattr(job, name), getattr(job, f"{name}_path")
+        if (value is None) == (path is None):
+            raise InvalidSpec(f"{name}: give either {name} or {name}_path.")
+        if value is not None:
+            checker(value)
+        elif not path.startswith("/"):
+            raise InvalidSpec(f"{name}_path: '{path}' must be a path inside the pods, beginning with '/'.")
+    check_files(job.files)
+
+
+def config_paths(job: PersiaJob) -> tuple[str, str]:
+    """Where the pods find global and embedding configuration."""
+    return (
+        job.global_config_path or f"{CONFIG_PATH}/global_config.yml",
+        job.embedding_config_path or f"{CONFIG_PATH}/embedding_config.yml",
+    )
+
+
+def _global_config(job: PersiaJob) -> Manifest:
+    """The user's global configuration; its metrics follow the job's unless they are written down."""
+    config = dict(job.global_config or {})
+    common = dict(config.get("common_config") or {})
+    metrics = {"enable_metrics": job.metrics.enabled, "job_name": job.name}
+    common["metrics_config"] = {**metrics, **(common.get("metrics_config") or {})}
+    return {**config, "common_config": common}
+
+
+def config_map(job: PersiaJob, extra: Mapping[str, str] | None = None) -> Manifest:
+    """Configuration files (and EXTRA, such as the launch script) as the pods see them under /etc/persia."""
+    data = dict(extra or {})
+    if job.global_config is not None:
+        data["global_config.yml"] = to_yaml(_global_config(job))
+    if job.embedding_config is not None:
+        data["embedding_config.yml"] = to_yaml(job.embedding_config)
+    manifest = _config_map(job, job.config_name, data)
+    # Here, and not on the workloads: it must outlive each of them.
+    manifest["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.spec_parts, sort_keys=True)}
+    return manifest
+
+
+def changed_parts(job: PersiaJob, live_config: Mapping[str, t.Any] | None) -> list[str]:
+    """Options in which JOB differs from the one that LIVE_CONFIG, its configuration in the cluster, was made for."""
+    annotations = ((live_config or {}).get("metadata") or {}).get("annotations") or {}
+    if ANNOTATION_SPEC_PARTS not in annotations:
+        return []
+    then, now = json.loads(annotations[ANNOTATION_SPEC_PARTS]), job.spec_parts
+    changed = {key for key in {*then, *now} if then.get(key) != now.get(key)}
+    # What changed alike in all groups was changed once, for all of them.
+    for option in {key.partition(".")[2] for key in changed} - {""}:
+        everywhere = {f"{role}.{option}" for role in job.groups}
+        if everywhere <= changed:
+            changed = {*changed - everywhere, option}
+    return sorted(changed)
+
+
+def files_map(job: PersiaJob) -> list[Manifest]:
+    """The user's own files, if there are any."""
+    return [_config_map(job, job.files_name, dict(job.files))] if job.files else []
+
+
+def _config_map(job: PersiaJob, name: str, data: Mapping[str, str]) -> Manifest:
+    metadata = {"name": name, "namespace": job.namespace, "labels": job.labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+
+
+def shared_volumes(job: PersiaJob) -> tuple[list[Manifest], list[Manifest]]:
+    """Volumes and mounts that every group has: configuration, files, storage."""
+    volumes: list[Manifest] = [{"name": "persia-config", "configMap": {"name": job.config_name}}]
+    mounts: list[Manifest] = [{"name": "persia-config", "mountPath": CONFIG_PATH, "readOnly": True}]
+    if job.files:
+        volumes.append({"name": "persia-files", "configMap": {"name": job.files_name}})
+        mounts.append({"name": "persia-files", "mountPath": job.files_path, "readOnly": True})
+    if job.storage:
+        claim = {"claimName": job.storage.claim_name}
+        volumes.append({"name": "persia-storage", "persistentVolumeClaim": claim})
+        mounts.append({"name": "persia-storage", "mountPath": job.storage.mount_path})
+    return volumes, mounts

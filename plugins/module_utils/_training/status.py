@@ -1,0 +1,375 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a training is doing, judged from its pods and workloads: one state, one reason, and every rank."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+from collections.abc import Iterable, Mapping, Sequence
+
+from .._manifests.meta import LABEL_GROUP, LABEL_ROLE, Manifest
+
+State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unknown"]
+
+TRAINER_ROLE = "nn-worker"
+INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
+# What a container waits for that will not pass by itself.
+_STUCK = {
+    "CrashLoopBackOff",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "RunContainerError",
+}
+_MESSAGE_LINES = 6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rank:
+    """One pod of a group, the newest of its index."""
+
+    rank: int
+    pod: str
+    node: str | None = None
+    phase: str = "Pending"
+    ready: bool = False
+    restarts: int = 0
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    created: str = ""
+    started: str | None = None
+    finished: str | None = None
+    # Waiting longer is of no use unless somebody acts.
+    stuck: bool = False
+
+    @property
+    def complaint(self) -> str:
+        """Half a sentence: which rank, and why."""
+        return f"{self.pod}: {self.reason}" if self.reason else f"{self.pod}: {self.phase}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GroupStatus:
+    """The ranks of one group against what was wanted."""
+
+    name: str
+    role: str
+    kind: str
+    wanted: int
+    ranks: Sequence[Rank]
+    state: State = "Unknown"
+    reason: str = ""
+
+    @property
+    def running(self) -> int:
+        """Ranks whose container runs."""
+        return sum(rank.phase == "Running" for rank in self.ranks)
+
+    @property
+    def succeeded(self) -> int:
+        """Ranks that ended well."""
+        return sum(rank.phase == "Succeeded" for rank in self.ranks)
+
+    @property
+    def failed(self) -> int:
+        """Ranks that ended badly and have no successor."""
+        return sum(rank.phase == "Failed" for rank in self.ranks)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class JobStatus:
+    """A training as a whole."""
+
+    name: str
+    namespace: str
+    state: State
+    reason: str = ""
+    backend: str = ""
+    groups: Sequence[GroupStatus] = ()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything of it in the cluster."""
+        return bool(self.groups)
+
+    @property
+    def complaints(self) -> list[str]:
+        """Everything that keeps it from running, rank by rank."""
+        return [
+            rank.complaint
+            for group in self.groups
+            for rank in group.ranks
+            if rank.phase not in ("Running", "Succeeded") or rank.reason
+        ]
+
+    def result(self) -> dict[str, t.Any]:
+        """As the modules return it."""
+        groups = []
+        for group in self.groups:
+            entry = {key: getattr(group, key) for key in ("name", "role", "kind", "wanted", "state", "reason")}
+            counts = {"running": group.running, "succeeded": group.succeeded, "failed": group.failed}
+            ranks = [
+                {k: v for k, v in dataclasses.asdict(r).items() if k not in ("created", "stuck")} for r in group.ranks
+            ]
+            groups.append({**entry, **counts, "ranks": ranks})
+        return {"state": self.state, "reason": self.reason, "backend": self.backend, "groups": groups}
+
+    @classmethod
+    def of_result(cls, name: str, namespace: str, said: Mapping[str, t.Any]) -> JobStatus:
+        """From what a module returned; KeyError, TypeError or AttributeError where it is something else."""
+        counted = ("running", "succeeded", "failed")
+        groups = [
+            GroupStatus(**{
+                **{key: value for key, value in group.items() if key not in counted},
+                "ranks": [Rank(**rank) for rank in group["ranks"]],
+            })
+            for group in said["groups"]
+        ]  # fmt: skip
+        return cls(
+            name=name, namespace=namespace, groups=groups, **{key: said[key] for key in ("state", "reason", "backend")}
+        )
+
+
+# Pods
+
+
+def rank_of(pod: Manifest) -> Rank:
+    """What a pod's status says, in words."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    containers = status.get("containerStatuses") or []
+    main: Manifest = containers[0] if containers else {}
+    ended = (main.get("state") or {}).get("terminated") or {}
+    before = (main.get("lastState") or {}).get("terminated") or {}
+    phase = "Terminating" if metadata.get("deletionTimestamp") else status.get("phase") or "Pending"
+    reason, stuck = _reason(pod, phase, main)
+    said = ended or (before if stuck else {})
+    return Rank(
+        rank=_index(pod),
+        pod=metadata["name"],
+        node=(pod.get("spec") or {}).get("nodeName"),
+        phase=phase,
+        ready=bool(containers) and all(container.get("ready") for container in containers),
+        restarts=sum(int(container.get("restartCount") or 0) for container in containers),
+        reason=reason,
+        message=last_words(said.get("message") or ""),
+        exit_code=said.get("exitCode"),
+        created=str(metadata.get("creationTimestamp") or ""),
+        started=((main.get("state") or {}).get("running") or ended).get("startedAt") or status.get("startTime"),
+        finished=ended.get("finishedAt"),
+        stuck=stuck,
+    )
+
+
+def _index(pod: Manifest) -> int:
+    labels = pod["metadata"].get("labels") or {}
+    for label in INDEX_LABELS:
+        if str(labels.get(label, "")).isdigit():
+            return int(labels[label])
+    match = re.search(r"-(\d+)$", pod["metadata"]["name"])
+    return int(match.group(1)) if match else 0
+
+
+def last_words(text: str) -> str:
+    """The end of a log, without the tracebacks of launchers that only say that what they launched has failed."""
+    lines = text.strip().splitlines()
+    while lines and "CalledProcessError" in lines[-1]:
+        begins = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+        lines = lines[: begins[-1]] if begins else []
+        while lines and not lines[-1].strip():
+            lines.pop()
+    return "\n".join(lines[-_MESSAGE_LINES:])
+
+
+def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:
+    """Why a pod does not run (or ended badly), and whether that stays so."""
+    status = pod.get("status") or {}
+    state = main.get("state") or {}
+    if phase == "Failed":
+        return _ended(state.get("terminated") or {}, status), True
+    if phase == "Terminating":
+        return "is being deleted", False
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") in _STUCK:
+            return _waits(container, waiting), True
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return (
+                f"{condition.get('reason') or 'Unschedulable'}: {condition.get('message') or 'no reason given'}",
+                True,
+            )
+    if phase == "Pending":
+        waiting = (state.get("waiting") or {}).get("reason")
+        return waiting or "waits for a node" if not status.get("startTime") else waiting or "is starting", False
+    return "", False
+
+
+def _ended(terminated: Manifest, status: Manifest) -> str:
+    code = terminated.get("exitCode")
+    why = terminated.get("reason") or status.get("reason") or "Error"
+    if code is None:
+        return ": ".join(part for part in (why, status.get("message")) if part)
+    return f"{why} (exit status {code})"
+
+
+def _waits(container: Manifest, waiting: Manifest) -> str:
+    before = (container.get("lastState") or {}).get("terminated")
+    if before:
+        return f"{waiting['reason']} after {_ended(before, {})}"
+    message = waiting.get("message") or ""
+    return f"{waiting['reason']}: {message}" if message else str(waiting["reason"])
+
+
+def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
+    """One rank per index: the newest pod, except that one which ended well is the end of it."""
+    newest: dict[int, tuple[tuple[bool, bool, str], Rank]] = {}
+    for pod in pods:
+        rank = rank_of(pod)
+        order = (
+            rank.phase == "Succeeded",
+            rank.phase not in ("Failed", "Terminating"),
+            str(pod["metadata"].get("creationTimestamp") or ""),
+        )
+        if rank.rank not in newest or order >= newest[rank.rank][0]:
+            newest[rank.rank] = (order, rank)
+    return [rank for _order, rank in (newest[index] for index in sorted(newest))]
+
+
+# Groups
+
+
+def group_status(workload: Manifest, pods: Iterable[Manifest]) -> GroupStatus:
+    """The state of the ranks of a StatefulSet, Job or PyTorchJob."""
+    metadata = workload["metadata"]
+    labels = metadata.get("labels") or {}
+    group = GroupStatus(
+        name=labels.get(LABEL_GROUP) or metadata["name"],
+        role=labels.get(LABEL_ROLE, ""),
+        kind=workload["kind"],
+        wanted=wanted_ranks(workload),
+        ranks=ranks_of(pods),
+    )
+    if workload["kind"] in ("Job", "PyTorchJob"):
+        return _judge_job(group, workload)
+    return judge_group(group)
+
+
+def wanted_ranks(workload: Manifest) -> int:
+    """How many pods a StatefulSet, Job or PyTorchJob asks for."""
+    kind, spec = workload["kind"], workload.get("spec") or {}
+    if kind == "PyTorchJob":
+        spec = (spec.get("pytorchReplicaSpecs") or {}).get("Worker") or {"replicas": 0}
+    return int((spec.get("completions") if kind == "Job" else spec.get("replicas", 1)) or 0)
+
+
+def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
+    conditions = {c["type"]: c for c in (job.get("status") or {}).get("conditions") or [] if c.get("status") == "True"}
+    # The words of Kubernetes, and of training-operator.
+    if "Complete" in conditions or "Succeeded" in conditions:
+        return dataclasses.replace(group, state="Succeeded")
+    failed = conditions.get("Failed") or conditions.get("FailureTarget")
+    if failed:
+        why = "; ".join(_told(rank) for rank in group.ranks if rank.phase == "Failed") or failed.get("message") or ""
+        reason = f"{failed.get('reason') or 'Failed'}: {why}"
+        return dataclasses.replace(group, state="Failed", reason=reason)
+    if (job.get("spec") or {}).get("suspend"):
+        return dataclasses.replace(group, state="Succeeded", reason="stopped after the training ended")
+    return judge_group(group)
+
+
+def _told(rank: Rank) -> str:
+    last = rank.message.splitlines()[-1] if rank.message else ""
+    return f"{rank.complaint}: {last}" if last else rank.complaint
+
+
+def judge_group(group: GroupStatus) -> GroupStatus:
+    """A group by its ranks alone."""
+    there = group.running + group.succeeded
+    if group.wanted == 0:
+        return dataclasses.replace(group, state="Succeeded", reason="scaled to zero")
+    if group.succeeded >= group.wanted:
+        return dataclasses.replace(group, state="Succeeded")
+    if there >= group.wanted:
+        return dataclasses.replace(group, state="Running")
+    bad = [_told(rank) for rank in group.ranks if rank.phase not in ("Running", "Succeeded")]
+    lost = group.wanted - len(group.ranks)
+    if lost > 0:
+        bad.append(f"{lost} of {group.wanted} pods are missing")
+    state: State = "Degraded" if there or any(rank.restarts for rank in group.ranks) else "Pending"
+    if any(rank.stuck and rank.phase == "Failed" for rank in group.ranks):
+        state = "Degraded"
+    more = f" (and {len(bad) - 3} more)" if len(bad) > 3 else ""
+    return dataclasses.replace(group, state=state, reason="; ".join(bad[:3]) + more)
+
+
+# The whole
+
+
+def job_status(name: str, namespace: str, groups: Sequence[GroupStatus], **more: t.Any) -> JobStatus:
+    """The training is what its trainers are; the other groups say whether they can work."""
+    state, reason = _overall(groups)
+    return JobStatus(name=name, namespace=namespace, state=state, reason=reason, groups=groups, **more)
+
+
+def _overall(groups: Sequence[GroupStatus]) -> tuple[State, str]:
+    if not groups:
+        return "Unknown", "there is nothing of it in the cluster"
+    trainers = [group for group in groups if group.role == TRAINER_ROLE] or list(groups)
+    others = [group for group in groups if group not in trainers]
+    if all(group.wanted and group.state == "Succeeded" for group in trainers):
+        return "Succeeded", ""
+    failed = [group for group in (*trainers, *others) if group.state == "Failed"]
+    if failed:
+        return "Failed", f"{failed[0].name}: {failed[0].reason}"
+    # Nobody serves, or trains, any more.
+    gone = [group for group in groups if not group.wanted]
+    unwell = [group for group in groups if group.state in ("Pending", "Degraded")] + gone
+    if not unwell:
+        return "Running", ""
+    worse = gone or any(group.state == "Degraded" or _came_back(group, trainers) for group in unwell)
+    return ("Degraded" if worse else "Pending"), "; ".join(f"{group.name}: {group.reason}" for group in unwell)
+
+
+def _came_back(group: GroupStatus, trainers: Sequence[GroupStatus]) -> bool:
+    """Whether the group lost pods that were there when the training began, rather than never having had them."""
+    began = min((rank.started for trainer in trainers for rank in trainer.ranks if rank.started), default=None)
+    if any(rank.phase == "Terminating" for rank in group.ranks):
+        return True
+    return began is not None and (
+        len(group.ranks) < group.wanted or any(rank.created > began for rank in group.ranks if rank.phase != "Running")
+    )
+
+
+# PERSIA's own operator: bare pods, told apart by their names
+
+
+def operator_groups(
+    resource: Manifest, pods: Sequence[Manifest], sections: Mapping[str, tuple[str, str, str]]
+) -> list[GroupStatus]:
+    """Groups of a PersiaJob. SECTIONS: spec section -> (group name, role, the operator's word in pod names)."""
+    name, spec = resource["metadata"]["name"], resource.get("spec") or {}
+    groups = []
+    for section, (group_name, role, word) in sections.items():
+        wanted = int((spec.get(section) or {}).get("replicas") or 0)
+        if wanted:
+            own = [p for p in pods if re.fullmatch(rf"{re.escape(name)}-{word}-\d+", p["metadata"]["name"])]
+            group = GroupStatus(name=group_name, role=role, kind="Pod", wanted=wanted, ranks=ranks_of(own))
+            groups.append(_judge_bare(group))
+    return groups
+
+
+def _judge_bare(group: GroupStatus) -> GroupStatus:
+    """Nobody makes these pods again: one that failed has failed the group."""
+    judged = judge_group(group)
+    if group.failed:
+        bad = "; ".join(_told(rank) for rank in group.ranks if rank.phase == "Failed")
+        return dataclasses.replace(judged, state="Failed", reason=bad)
+    return judged

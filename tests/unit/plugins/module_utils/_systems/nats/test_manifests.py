@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""NATS servers, both ways, and how they are judged."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
+    MAX_PENDING,
+    NatsCluster,
+    ServerView,
+    manifests,
+    problems,
+    split_image,
+)
+
+Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
+PAYLOAD = 52428800
+
+
+def nats(pod: dict[str, t.Any] | None = None, **fields: t.Any) -> NatsCluster:
+    settings = PodSettings.from_params({"image": "nats:2.14.2", **(pod or {})})
+    given = {"name": "persia-nats-service", "namespace": "ml", "max_payload": PAYLOAD, "pod": settings, **fields}
+    return NatsCluster(**given)
+
+
+def test_our_own_statefulset(golden: Golden) -> None:
+    golden("nats_cluster_statefulset", manifests(nats()))
+
+
+def test_the_operators_resource(golden: Golden) -> None:
+    pod = {"resources": {"requests": {"cpu": 4, "memory": "32Gi"}, "limits": {"cpu": 4, "memory": "32Gi"}}}
+    golden("nats_cluster_operator", manifests(nats(pod, backend="operator", size=60, anti_affinity=True)))
+
+
+def test_resources_go_where_the_operator_looks() -> None:
+    pod = {"resources": {"limits": {"memory": "8Gi"}}}
+    (resource,) = manifests(nats(pod, backend="operator", network_policy=False))
+    assert resource["spec"]["pod"]["resources"] == {"limits": {"memory": "8Gi"}}
+    assert "resources" not in resource["spec"]
+
+
+def test_one_server_needs_neither_budget_nor_spread() -> None:
+    kinds = [o["kind"] for o in manifests(nats(size=1))]
+    assert kinds == ["ConfigMap", "Service", "Service", "NetworkPolicy", "StatefulSet"]
+
+
+def test_a_changed_payload_rolls_the_servers() -> None:
+    def annotation(cluster: NatsCluster) -> dict[str, str]:
+        workload = next(o for o in manifests(cluster) if o["kind"] == "StatefulSet")
+        return t.cast("dict[str, str]", workload["spec"]["template"]["metadata"]["annotations"])
+
+    assert annotation(nats()) != annotation(nats(max_payload=1))
+    assert annotation(nats()) == annotation(nats(size=5))
+
+
+@pytest.mark.parametrize(
+    ("pod", "fields", "said"),
+    [
+        ({}, {"size": 0}, "size: 0 is too small"),
+        ({}, {"size": -1}, "size: -1 is too small"),
+        ({}, {"max_payload": MAX_PENDING + 1}, "max_pending"),
+        ({}, {"max_payload": 0}, "max_payload"),
+        ({}, {"name": "n" * 48}, "47 fit"),
+        ({"priority_class_name": "x"}, {"backend": "operator"}, "no place for priority_class_name"),
+        ({"image": "nats@sha256:0"}, {"backend": "operator"}, "pinned by digest"),
+        ({"image": "nats"}, {"backend": "operator"}, "has no tag"),
+        ({"resources": {"limits": {"memory": "8 GB"}}}, {"backend": "operator"}, "8G"),
+    ],
+)
+def test_bad_input(pod: dict[str, t.Any], fields: dict[str, t.Any], said: str) -> None:
+    with pytest.raises(InvalidSpec, match=said):
+        manifests(nats(pod, **fields))
+
+
+def test_the_largest_payload_is_taken() -> None:
+    assert manifests(nats(max_payload=MAX_PENDING))
+
+
+@pytest.mark.parametrize(
+    ("image", "parts"), [("nats:2.14.2", ("nats", "2.14.2")), ("h:5000/a/nats:1", ("h:5000/a/nats", "1"))]
+)
+def test_image_and_tag(image: str, parts: tuple[str, str]) -> None:
+    assert split_image(image) == parts
+
+
+def test_a_registry_port_is_no_tag() -> None:
+    with pytest.raises(InvalidSpec, match="no tag"):
+        split_image("h:5000/nats")
+
+
+def view(index: int, routes: list[int], payload: int = PAYLOAD) -> ServerView:
+    """A server as nats-server 2.15 answers: several connections to each peer."""
+    connections = [{"rid": rid, "remote_id": f"ID{peer}"} for peer in routes for rid in range(3)]
+    return ServerView(f"n-{index}", {"server_id": f"ID{index}", "max_payload": payload}, {"routes": connections})
+
+
+def test_all_servers_agree() -> None:
+    assert problems(nats(), [view(0, [1, 2]), view(1, [0, 2]), view(2, [0, 1])]) == []
+
+
+@pytest.mark.parametrize(
+    ("views", "said"),
+    [
+        ([view(0, [1]), view(1, [0])], "2 of 3 servers have a pod"),
+        ([view(0, [1]), view(1, [0, 2]), view(2, [1, 0])], "n-0: routes to 1 of 2 other servers"),
+        ([view(0, [1, 2], 1048576), view(1, [0, 2]), view(2, [0, 1])], "n-0: max_payload is 1048576, not 52428800"),
+        ([ServerView("n-0", None, None, "503"), view(1, [0, 2]), view(2, [0, 1])], "n-0: 503"),
+        # The smaller cluster is only there once the servers that went are forgotten.
+        ([view(0, [1, 2, 3]), view(1, [0, 2]), view(2, [0, 1])], "n-0: routes to 3 of 2 other servers"),
+    ],
+)
+def test_what_is_wrong_is_said_by_server(views: list[ServerView], said: str) -> None:
+    assert said in problems(nats(), views)
+
+
+def test_a_single_server_has_no_routes() -> None:
+    assert (
+        problems(nats(size=1), [ServerView("n-0", {"server_id": "A", "max_payload": PAYLOAD}, {"routes": None})]) == []
+    )

@@ -1,0 +1,221 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A PERSIA training on both backends."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import (
+    PersiaJob,
+    changed_parts,
+    from_params,
+)
+
+Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
+
+PARAMS: dict[str, t.Any] = {
+    "name": "adult",
+    "namespace": "ml",
+    "image": "example/persia:1",
+    "global_config": {"embedding_worker_config": {"forward_buffer_size": 100}},
+    "embedding_config": {"slots_config": {"age": {"dim": 8}}},
+    "files": {"train.py": "print('train')\n", "data_loader.py": "print('data')\n"},
+    "env": [{"name": "EPOCHS", "value": 3}],
+    "storage": {"claim_name": "adult-shared", "size": "1Gi", "access_modes": None},
+    "nn_worker": {"replicas": 2, "nproc_per_node": 1, "entry": "train.py"},
+    "dataloader": {"replicas": 1, "entry": "data_loader.py"},
+    "embedding_worker": {"replicas": 1},
+    "embedding_parameter_server": {"replicas": 2, "resources": {"limits": {"memory": "2Gi"}}},
+}
+
+
+def job(**fields: t.Any) -> PersiaJob:
+    """PARAMS with FIELDS; a dict for a group is merged into that group's."""
+    params = copy.deepcopy(PARAMS)
+    for key, value in fields.items():
+        params[key] = {**params[key], **value} if key in params and isinstance(value, dict) else value
+    return from_params(params)
+
+
+def by_name(objects: list[dict[str, t.Any]]) -> dict[tuple[str, str], dict[str, t.Any]]:
+    return {(o["kind"], o["metadata"]["name"]): o for o in objects}
+
+
+def test_native(golden: Golden) -> None:
+    golden("persia_job_native", native.manifests(job()))
+
+
+def test_operator(golden: Golden) -> None:
+    golden("persia_job_operator", operator.manifests(job(backend="operator", image_pull_policy="IfNotPresent")))
+
+
+def test_seed_scale(golden: Golden) -> None:
+    """The numbers of PERSIA's Google Cloud document, which must survive unchanged."""
+
+    def group(replicas: int, cpu: int, memory: str, **more: t.Any) -> dict[str, t.Any]:
+        wanted = {"cpu": cpu, "memory": memory, **more}
+        return {"replicas": replicas, "resources": {"requests": wanted, "limits": wanted}}
+
+    big = job(
+        name="criteo",
+        storage=None,
+        metrics={"enabled": False},
+        nn_worker={**group(8, 80, "600Gi", **{"nvidia.com/gpu": 8}), "nproc_per_node": 8},
+        dataloader=group(240, 1, "12Gi"),
+        embedding_worker=group(100, 28, "100Gi"),
+        embedding_parameter_server=group(120, 80, "2500Gi"),
+        active_deadline_seconds=86400,
+    )
+    objects = native.manifests(big)
+    assert {
+        name: (o["spec"].get("replicas") or o["spec"]["completions"])
+        for (kind, name), o in by_name(objects).items()
+        if kind in ("StatefulSet", "Job")
+    } == {
+        "criteo-trainer": 8,
+        "criteo-data-compose": 240,
+        "criteo-middleware": 100,
+        "criteo-emb-server": 120,
+    }
+    golden("persia_job_seed_scale", [o for o in objects if o["kind"] in ("StatefulSet", "Job")])
+
+
+def test_every_group_has_a_headless_service_that_exists() -> None:
+    objects = by_name(native.manifests(job()))
+    for (kind, name), item in objects.items():
+        if kind == "StatefulSet":
+            assert objects["Service", item["spec"]["serviceName"]]["spec"]["clusterIP"] == "None"
+        if kind == "Job":
+            assert objects["Service", item["spec"]["template"]["spec"]["subdomain"]]["spec"]["clusterIP"] == "None", (
+                name
+            )
+
+
+def test_a_finished_training_keeps_its_jobs_and_gives_the_rest_back() -> None:
+    running, finished = (by_name(native.manifests(job(), finished=f)) for f in (False, True))
+    assert running.keys() == finished.keys()
+    assert running["Job", "adult-trainer"] == finished["Job", "adult-trainer"]
+    assert finished["Job", "adult-data-compose"]["spec"]["suspend"] is True
+    for name in ("adult-emb-server", "adult-middleware"):
+        assert finished["StatefulSet", name]["spec"]["replicas"] == 0
+    assert finished["Deployment", "adult-metrics-gateway"]["spec"]["replicas"] == 0
+
+
+def test_without_completion_trainers_are_a_statefulset() -> None:
+    kinds = [o["kind"] for o in native.manifests(job(completion=False))]
+    assert "Job" not in kinds
+    assert kinds.count("StatefulSet") == 4
+
+
+def test_the_configuration_follows_the_job() -> None:
+    config = by_name(native.manifests(job()))["ConfigMap", "adult-config"]["data"]
+    common = yaml.safe_load(config["global_config.yml"])["common_config"]
+    assert common["metrics_config"] == {"enable_metrics": True, "job_name": "adult"}
+    assert yaml.safe_load(config["embedding_config.yml"]) == PARAMS["embedding_config"]
+
+
+def test_configuration_on_the_shared_storage() -> None:
+    params = {**copy.deepcopy(PARAMS), "global_config": None, "global_config_path": "/data/g.yml"}
+    objects = by_name(native.manifests(from_params(params)))
+    assert "global_config.yml" not in objects["ConfigMap", "adult-config"]["data"]
+    env = objects["Job", "adult-trainer"]["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "PERSIA_GLOBAL_CONFIG", "value": "/data/g.yml"} in env
+
+
+def test_what_changed_is_named() -> None:
+    live = by_name(native.manifests(job()))["ConfigMap", "adult-config"]
+
+    def changed(**fields: t.Any) -> list[str]:
+        return changed_parts(job(**fields), live)
+
+    assert changed() == []
+    assert changed(metrics={"image": "other:1"}) == []
+    assert changed(nn_worker={"replicas": 3}) == ["nn_worker.replicas"]
+    assert changed(env=[{"name": "EPOCHS", "value": 4}]) == ["env"]
+    assert changed(image_pull_policy="IfNotPresent", clean_pod_policy="None") == []
+    assert changed(embedding_config={"slots_config": {"age": {"dim": 16}}}, files={"train.py": "other"}) == [
+        "embedding_config",
+        "files",
+    ]
+    assert changed(backend="operator") == ["backend"]
+    assert changed_parts(job(), None) == []
+
+
+def test_operator_resource_has_no_field_of_its_own_invention() -> None:
+    resource = operator.manifests(job(backend="operator"))[-1]
+    assert set(resource["spec"]) <= {
+        "persiaEnv",
+        "env",
+        "logLevel",
+        "enableMetrics",
+        "restartPolicy",
+        "imagePullPolicy",
+        "volumes",
+        "embeddingParameterServer",
+        "embeddingWorker",
+        "dataloader",
+        "nnWorker",
+    }
+    assert set(resource["spec"]["nnWorker"]) <= {
+        "replicas",
+        "nprocPerNode",
+        "resources",
+        "volumeMounts",
+        "env",
+        "image",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"node_selector": {"a": "b"}}, r"nn_worker\.node_selector"),
+        ({"nn_worker": {"tolerations": [{"key": "a"}]}}, r"no field for nn_worker\.tolerations"),
+        ({"embedding_worker": {"overrides": {"spec": {}}}}, r"embedding_worker\.overrides"),
+        ({"active_deadline_seconds": 5}, "active_deadline_seconds"),
+        ({"completion": False}, "completion=false"),
+        ({"nn_worker": {"image_pull_policy": "Always"}}, "image_pull_policy per group"),
+    ],
+)
+def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: str) -> None:
+    with pytest.raises(InvalidSpec, match=said):
+        operator.manifests(job(backend="operator", **fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"name": "Adult"}, "not a valid name"),
+        ({"name": "a" * 50}, "job and group name together"),
+        ({"nn_worker": {"replicas": 0}}, r"nn_worker\.replicas: 0 is too small"),
+        ({"nn_worker": {"replicas": -1}}, r"nn_worker\.replicas: -1 is too small"),
+        ({"dataloader": {"replicas": -1}}, r"dataloader\.replicas: -1 is too small"),
+        ({"embedding_worker": None}, "embedding_worker: missing"),
+        ({"nn_worker": {"entry": None}}, r"nn_worker\.entry: missing"),
+        ({"nn_worker": {"entry": "trian.py"}}, "'trian.py' is not among files"),
+        ({"nn_worker": {"group_name": "middleware"}}, "name too"),
+        ({"nn_worker": {"resources": {"limits": {"memory": "12 GB"}}}}, "12G"),
+        ({"global_config": None}, "either global_config or global_config_path"),
+        ({"global_config_path": "/x"}, "either global_config or global_config_path"),
+        ({"embedding_config": {"slots_config": {"age": {}}}}, "dim is missing"),
+        ({"log_level": "loud"}, "log_level"),
+        ({"nats_url": "persia-nats-service:4222"}, "nats_url"),
+        ({"files": {"a/b": "x"}}, "plain file name"),
+        ({"files": {"train.py": "x" * 1048577}}, "a ConfigMap holds 1 MiB"),
+        ({"backoff_limit": -1}, "backoff_limit"),
+        ({"storage": {"size": "1 GB"}}, r"storage\.size"),
+        ({"image": None}, "image: missing"),
+    ],
+)
+def test_bad_input_is_refused_by_name(fields: dict[str, t.Any], said: str) -> None:
+    with pytest.raises(InvalidSpec, match=said):
+        native.manifests(job(**fields))

@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One state and one reason out of what pods and workloads say."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.operator import SECTIONS
+from ansible_collections.muster.ml.plugins.module_utils._training.status import (
+    JobStatus,
+    group_status,
+    job_status,
+    last_words,
+    operator_groups,
+    rank_of,
+    ranks_of,
+)
+from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod, workload
+
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    ("found", "reason", "stuck"),
+    [
+        (pod("t-0"), "", False),
+        (pod("t-0", "Failed", state=ended(137, "OOMKilled")), "OOMKilled (exit status 137)", True),
+        (pod("t-0", "Failed", state=ended(1)), "Error (exit status 1)", True),
+        (
+            pod("t-0", "Pending", state={"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}),
+            "ImagePullBackOff: not found",
+            True,
+        ),
+        (
+            pod("t-0", state={"waiting": {"reason": "CrashLoopBackOff"}}, last_state=ended(3), restarts=4),
+            "CrashLoopBackOff after Error (exit status 3)",
+            True,
+        ),
+        (
+            pod(
+                "t-0",
+                "Pending",
+                conditions=[
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
+                    }
+                ],
+            ),
+            "Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
+            True,
+        ),
+        (pod("t-0", "Pending", state={"waiting": {"reason": "ContainerCreating"}}), "ContainerCreating", False),
+        (pod("t-0", deleted=True), "is being deleted", False),
+    ],
+)
+def test_why_a_rank_does_not_run(found: dict[str, t.Any], reason: str, stuck: bool) -> None:
+    rank = rank_of(found)
+    assert (rank.reason, rank.stuck) == (reason, stuck)
+
+
+def test_the_index_comes_from_the_label_or_the_name() -> None:
+    label = {"batch.kubernetes.io/job-completion-index": "7"}
+    assert rank_of(pod("adult-trainer-7-x2b4k", labels=label)).rank == 7
+    assert rank_of(pod("adult-emb-server-12")).rank == 12
+
+
+def test_the_newest_pod_of_an_index_is_its_rank() -> None:
+    index = {"batch.kubernetes.io/job-completion-index": "0"}
+    failed = pod("a", "Failed", labels=index, state=ended(1), created="2026-11-21T10:00:00Z")
+    running = pod("b", labels=index, created="2026-11-21T10:01:00Z")
+    assert [rank.pod for rank in ranks_of([running, failed])] == ["b"]
+    done = pod("c", "Succeeded", labels=index, state=ended(0, "Completed"), created="2026-11-21T09:00:00Z")
+    assert [rank.pod for rank in ranks_of([running, done, failed])] == ["c"]
+
+
+def status(*entries: tuple[dict[str, t.Any], list[dict[str, t.Any]]]) -> JobStatus:
+    return job_status("adult", "default", [group_status(item, pods) for item, pods in entries])
+
+
+def trainer(*pods: dict[str, t.Any], count: int = 1, **more: t.Any) -> tuple[dict[str, t.Any], list[dict[str, t.Any]]]:
+    return workload("Job", "adult-trainer", "trainer", "nn-worker", count, **more), list(pods)
+
+
+def server(*pods: dict[str, t.Any], count: int = 1) -> tuple[dict[str, t.Any], list[dict[str, t.Any]]]:
+    kind = "embedding-parameter-server"
+    return workload("StatefulSet", "adult-emb-server", "emb-server", kind, count), list(pods)
+
+
+def test_running_needs_every_group() -> None:
+    assert status(trainer(pod("t-0")), server(pod("s-0"))).state == "Running"
+
+
+def test_before_it_began_it_is_pending() -> None:
+    waits = pod("s-0", "Pending", state={"waiting": {"reason": "ContainerCreating"}}, created="2026-11-21T10:00:00Z")
+    found = status(trainer(pod("t-0")), server(waits))
+    assert (found.state, found.reason) == ("Pending", "emb-server: s-0: ContainerCreating")
+
+
+def test_a_server_that_came_later_is_one_that_was_lost() -> None:
+    waits = pod("s-0", "Pending", state={"waiting": {"reason": "ContainerCreating"}}, created="2026-11-21T10:09:00Z")
+    assert status(trainer(pod("t-0")), server(waits)).state == "Degraded"
+    assert status(trainer(pod("t-0")), server()).state == "Degraded"
+    assert status(trainer(pod("t-0")), server(pod("s-0"), count=2)).state == "Degraded"
+
+
+def test_the_trainers_decide_the_end() -> None:
+    done = pod("t-0", "Succeeded", state=ended(0, "Completed", '{"auc": 0.74}'))
+    found = status(trainer(done, **COMPLETE), server(count=0))
+    assert (found.state, found.reason) == ("Succeeded", "")
+    assert found.groups[0].ranks[0].message == '{"auc": 0.74}'
+
+
+def test_a_failed_job_says_which_rank_and_why() -> None:
+    failed = {
+        "conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "limit"}]
+    }
+    found = status(
+        trainer(pod("t-0", "Failed", state=ended(137, "OOMKilled", "batch 7\n")), **failed), server(pod("s-0"))
+    )
+    assert found.state == "Failed"
+    assert found.reason == "trainer: BackoffLimitExceeded: t-0: OOMKilled (exit status 137): batch 7"
+
+
+def test_nothing_there_is_unknown() -> None:
+    found = job_status("adult", "default", ())
+    assert (found.state, found.exists) == ("Unknown", False)
+
+
+def test_trainers_without_servers_are_degraded() -> None:
+    assert status(trainer(pod("t-0")), server(count=0)).state == "Degraded"
+
+
+SECTION_WORDS = {
+    SECTIONS["nn_worker"]: ("trainer", "nn-worker", "nn-worker"),
+    SECTIONS["embedding_parameter_server"]: ("emb-server", "embedding-parameter-server", "embedding-ps"),
+}
+
+
+def operator(*pods: dict[str, t.Any]) -> JobStatus:
+    resource = {
+        "metadata": {"name": "adult"},
+        "spec": {"nnWorker": {"replicas": 1}, "embeddingParameterServer": {"replicas": 1}},
+    }
+    return job_status("adult", "default", operator_groups(resource, list(pods), SECTION_WORDS))
+
+
+def test_bare_pods_are_told_apart_by_name() -> None:
+    assert operator(pod("adult-nn-worker-0"), pod("adult-embedding-ps-0")).state == "Running"
+    assert operator(pod("adult-nn-worker-0", "Succeeded")).state == "Succeeded"
+    assert operator(pod("adult-nn-worker-0")).state == "Degraded"
+    assert operator(pod("adult2-nn-worker-0")).state == "Pending"
+
+
+def test_a_bare_pod_that_failed_has_failed_the_training() -> None:
+    found = operator(pod("adult-nn-worker-0"), pod("adult-embedding-ps-0", "Failed", state=ended(101)))
+    assert (found.state, found.reason) == ("Failed", "emb-server: adult-embedding-ps-0: Error (exit status 101)")
+
+
+def test_launchers_tracebacks_are_not_the_last_words() -> None:
+    text = """MUSTER error: no batch for 60 s
+Traceback (most recent call last):
+  File "launch.py", line 260, in <module>
+subprocess.CalledProcessError: Command 'train.py' returned non-zero exit status 1.
+Traceback (most recent call last):
+  File "launcher.py", line 8, in <module>
+subprocess.CalledProcessError: Command 'launch' returned non-zero exit status 1.
+"""
+    assert last_words(text) == "MUSTER error: no batch for 60 s"
+    assert last_words("ValueError: x\n") == "ValueError: x"
+    assert last_words("") == ""

@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Golden files: what a builder makes, as YAML that a person reviews.
+
+MUSTER_UPDATE_GOLDENS=1 pytest ... writes them anew; the change is then read in the diff.
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+from pathlib import Path
+
+import pytest
+import yaml
+
+GOLDENS = Path(__file__).resolve().parents[2] / "goldens"
+HEADER = "".join(Path(__file__).read_text(encoding="utf-8").splitlines(keepends=True)[:3])
+
+
+class _Dumper(yaml.SafeDumper):
+    """No anchors, lists indented, and text with several lines as a block."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, _data: t.Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+@pytest.fixture
+def golden() -> t.Callable[[str, list[dict[str, t.Any]]], None]:
+    """Compare objects with tests/unit/goldens/<name>.yaml."""
+
+    def compare(name: str, objects: list[dict[str, t.Any]]) -> None:
+        path = GOLDENS / f"{name}.yaml"
+        # One document: the linters of Ansible's own tests read no file with several.
+        text = HEADER + "---\n" + yaml.dump(objects, Dumper=_Dumper, sort_keys=False, width=120)
+        if os.environ.get("MUSTER_UPDATE_GOLDENS"):
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare
