@@ -208,14 +208,3 @@ def test_no_path_of_one_machine_is_committed() -> None:
         if p.suffix in texts and any(f"{mark}{w}" in p.read_text(encoding="utf-8") for w in ("main", "shared"))
     ]
     assert not found
-
-
-def test_links_between_pages_lead_somewhere() -> None:
-    dead = [
-        f"{name_of(page)}: {link}"
-        for page in tracked_files()
-        if page.suffix == ".md"
-        for link in re.findall(r"\]\((?!https?:|mailto:|#)([^)#]+)", page.read_text(encoding="utf-8"))
-        if not (page.parent / link).exists()
-    ]
-    assert not dead

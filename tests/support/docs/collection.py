@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from support.places import ROOT, sources
 
 Options = Mapping[str, Mapping[str, Any]]
@@ -31,14 +32,16 @@ VARIABLE_PLACES = (
 TASK_PARTS = ("block", "rescue", "always", "tasks", "pre_tasks", "post_tasks", "handlers")
 
 
-class Loader(yaml.SafeLoader):
+class Loader(yaml.CSafeLoader):
     """Reads what Ansible adds to YAML, such as !vault and !unsafe, as the plain value."""
 
 
-def _plain(loader: yaml.SafeLoader, _suffix: str, node: yaml.Node) -> Any:
+def _plain(loader: yaml.CSafeLoader, _suffix: str, node: yaml.Node) -> Any:
     if isinstance(node, yaml.ScalarNode):
         return loader.construct_scalar(node)
-    return loader.construct_sequence(node) if isinstance(node, yaml.SequenceNode) else loader.construct_mapping(node)
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node)
+    return loader.construct_sequence(node) if isinstance(node, yaml.SequenceNode) else None
 
 
 Loader.add_multi_constructor("!", _plain)
@@ -67,7 +70,7 @@ def fragment(name: str) -> dict[str, Mapping[str, Any]]:
     space, collection, file, *part = name.split(".")
     package = importlib.import_module(f"ansible_collections.{space}.{collection}.plugins.doc_fragments.{file}")
     text = getattr(package.ModuleDocFragment(), part[0].upper() if part else "DOCUMENTATION")
-    return (yaml.safe_load(text) or {}).get("options") or {}
+    return (yaml.load(text, Loader) or {}).get("options") or {}  # noqa: S506  # a SafeLoader
 
 
 @cache
@@ -75,7 +78,7 @@ def documented(path: Path) -> dict[str, Any]:
     """The DOCUMENTATION of a plugin, read without importing it."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["DOCUMENTATION"]:
-            return yaml.safe_load(ast.literal_eval(node.value)) or {}
+            return yaml.load(ast.literal_eval(node.value), Loader) or {}  # noqa: S506  # a SafeLoader
     return {}
 
 
@@ -166,10 +169,18 @@ def tasks_in(items: Any) -> Iterator[dict[str, Any]]:
 def task_files() -> dict[str, list[Path]]:
     """The files with tasks, by the role or playbook that they belong to."""
     found: dict[str, list[Path]] = {}
-    for path in sorted([*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/tasks/**/*.yml"), *ROOT.glob("roles/*/handlers/*.yml")]):
+    for path in sorted(
+        [*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/tasks/**/*.yml"), *ROOT.glob("roles/*/handlers/*.yml")]
+    ):
         parts = path.relative_to(ROOT).parts
         found.setdefault("/".join(parts[:2]), []).append(path)
     return found
+
+
+@cache
+def task_names() -> frozenset[str]:
+    items = (item for paths in task_files().values() for path in paths for item in tasks_in(load(path)))
+    return frozenset(" ".join(str(item["name"]).split()) for item in items if "name" in item)
 
 
 @cache
@@ -213,6 +224,14 @@ def systems_to_prove() -> frozenset[str]:
     """What `make prove SYSTEMS=` knows: the folders of the acceptance suite."""
     roots = (ROOT / "tests" / "acceptance", ROOT / "roles" / "prove" / "tasks")
     return frozenset(path.name for root in roots if root.is_dir() for path in root.iterdir() if path.is_dir())
+
+
+@cache
+def claims() -> frozenset[str]:
+    """The names of the claims of the acceptance suite, and of whatever else its lists name."""
+    places = ("tests/acceptance/*/claims.yml", "roles/prove/vars/main.yml")
+    texts = [path.read_text(encoding="utf-8") for place in places for path in ROOT.glob(place)]
+    return frozenset(name for text in texts for name in re.findall(r"\b(?:name|claim): ([a-z_]+)", text))
 
 
 @cache

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import yaml
+
 from support.docs import collection
 from support.docs.collection import NAMESPACE
 from support.docs.fences import in_variables
@@ -20,7 +22,7 @@ from support.docs.pages import Page
 OUTSIDE = {"kubectl", "export", "git", "jq", "nsenter", "aws"}
 WITH_VALUE = {"-i", "-e", "--tags", "--skip-tags", "-t"}
 FLAGS = {"--check", "--diff", "--ask-become-pass", "-v", "-vvv"}
-PLACEHOLDER = re.compile(r"^(\.\.\.|[A-Z][A-Z_]+)$")
+PLACEHOLDER = re.compile(r"^(\.\.\.|(muster\.ml\.)?[A-Z][A-Z_]+)$")
 # The reader's own, in texts about using the installed collection.
 READERS_INVENTORY = "my-inventory"
 
@@ -79,7 +81,9 @@ class Commands:
             elif not given and name not in collection.make_targets():
                 yield f"there is no target {name}"
             if name == "SYSTEMS":
-                yield from (f"there is no system {s}" for s in value.split(",") if s not in collection.systems_to_prove())
+                yield from (
+                    f"there is no system {s}" for s in value.split(",") if s not in collection.systems_to_prove()
+                )
             elif name == "ONLY":
                 yield from (f"there is no check {c}" for c in value.split() if c not in collection.checks())
 
@@ -108,7 +112,9 @@ class Commands:
     def _doc(self, *words: str) -> Iterator[str]:
         known = {*collection.modules(), *collection.roles(), *collection.other_plugins()}
         named = [word.removeprefix(NAMESPACE) for word in words if word.startswith(NAMESPACE)]
-        yield from (f"there is no {NAMESPACE}{name}" for name in named if name not in known and not PLACEHOLDER.match(name))
+        yield from (
+            f"there is no {NAMESPACE}{name}" for name in named if name not in known and not PLACEHOLDER.match(name)
+        )
 
     def _alias(self, *words: str) -> Iterator[str]:
         for word in words:
@@ -122,7 +128,7 @@ class Commands:
         yield from self._files(*sources)
 
     def _pip(self, *words: str) -> Iterator[str]:
-        wanted = [b for a, b in zip(words, words[1:], strict=False) if a in ("-r", "--requirement")]
+        wanted = [b for a, b in pairwise(words) if a in ("-r", "--requirement")]
         yield from self._files(*(re.sub(r"^~?/.*/muster/ml/", "", word) for word in wanted))
 
     def _files(self, *words: str) -> Iterator[str]:
@@ -137,6 +143,14 @@ class Commands:
         yield from self._files(program)
         if program == "scripts/molecule" and words[0] not in collection.scenarios():
             yield f"there is no scenario {words[0]}"
+
+
+def made_by(page: Page) -> tuple[str, ...]:
+    """What the reader of a page has made by its commands: the targets of `cp`."""
+    lines = [
+        shlex.split(line, comments=True) for f in page.fences() if f.language == "console" for line in commands(f.text)
+    ]
+    return tuple(words[-1] for words in lines if words[:1] == ["cp"])
 
 
 def commands(text: str) -> Iterator[str]:

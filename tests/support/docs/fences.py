@@ -10,10 +10,22 @@ from typing import Any
 
 import yaml
 from ansible.module_utils.common.parameters import DEFAULT_TYPE_VALIDATORS
+
 from support.docs import collection
 from support.docs.collection import NAMESPACE, Options
 
-ROLE_KEYWORDS = {"role", "name", "when", "tags", "vars", "become", "become_user", "delegate_to", "environment", "tasks_from"}
+ROLE_KEYWORDS = {
+    "role",
+    "name",
+    "when",
+    "tags",
+    "vars",
+    "become",
+    "become_user",
+    "delegate_to",
+    "environment",
+    "tasks_from",
+}
 GROUP_PARTS = {"hosts", "children", "vars"}
 ROLE_ACTIONS = {"ansible.builtin.include_role", "ansible.builtin.import_role"}
 IMPORT_PLAYBOOK = {"import_playbook", "ansible.builtin.import_playbook"}
@@ -23,7 +35,7 @@ FOREIGN = ("ansible.", "kubernetes.core.", "amazon.aws.", "community.")
 def complaints(text: str) -> Iterator[str]:
     """What is wrong with the YAML of one fence."""
     try:
-        documents = [d for d in yaml.load_all(text, collection.Loader) if d is not None]  # noqa: S506  # a SafeLoader
+        documents = [d for d in yaml.load_all(text, collection.Loader) if d is not None]  # a SafeLoader
     except yaml.YAMLError as error:
         yield f"does not parse: {' '.join(str(error).split())}"
         return
@@ -70,7 +82,9 @@ def in_group(group: Mapping[str, Any]) -> Iterator[str]:
 
 def in_play(play: Mapping[str, Any]) -> Iterator[str]:
     for key in IMPORT_PLAYBOOK & play.keys():
-        if (name := str(play[key])).startswith(NAMESPACE) and name.removeprefix(NAMESPACE) not in collection.playbooks():
+        if (name := str(play[key])).startswith(NAMESPACE) and name.removeprefix(
+            NAMESPACE
+        ) not in collection.playbooks():
             yield f"there is no playbook {name}"
     yield from in_variables(play.get("vars") or {})
     yield from in_defaults(play.get("module_defaults") or {})
@@ -159,7 +173,9 @@ def of_type(option: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
         return
     kind = option.get("type", "str")
     try:
-        value = DEFAULT_TYPE_VALIDATORS[kind](value) if kind != "str" or not isinstance(value, int | float) else str(value)
+        value = (
+            DEFAULT_TYPE_VALIDATORS[kind](value) if kind != "str" or not isinstance(value, int | float) else str(value)
+        )
     except (TypeError, ValueError, KeyError) as error:
         yield f"{where}: {value!r} is no {kind}: {error}"
         return

@@ -6,17 +6,14 @@
 from __future__ import annotations
 
 import ast
-import io
 import subprocess
 import sys
-import tokenize
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
 from support.places import ROOT
 
-NOISE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
 # What is counted beside Python, by the ending of the name: tasks, variables and templates.
 TEXTS = (".yml", ".yaml", ".j2", ".sh")
@@ -32,15 +29,19 @@ class Figures:
 
     def row(self) -> list[str]:
         middle = [str(round(median(numbers))) if numbers else "" for numbers in (self.lines, self.functions)]
-        return [str(self.files), str(len(self.lines)), middle[0], str(len(self.functions)), middle[1], ", ".join(sorted(self.error_roots))]
+        return [
+            str(self.files),
+            str(len(self.lines)),
+            middle[0],
+            str(len(self.functions)),
+            middle[1],
+            ", ".join(sorted(self.error_roots)),
+        ]
 
 
 def code_lines(text: str) -> set[int]:
     """The numbers of the lines that hold code: no blank ones, no comments, no documentation."""
-    found: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in NOISE:
-            found |= set(range(token.start[0], token.end[0] + 1))
+    found = {n for n, line in enumerate(text.splitlines(), 1) if line.strip() and not line.lstrip().startswith("#")}
     for node in ast.walk(ast.parse(text)):
         if _is_documentation(node):
             found -= _span(node)
@@ -74,7 +75,9 @@ def measure(texts: Mapping[str, str]) -> dict[str, Figures]:
         if name.endswith(".py"):
             _count_python(figures, text)
         else:
-            figures.lines += [len(line) for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+            figures.lines += [
+                len(line) for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
+            ]
     return found
 
 
@@ -84,7 +87,11 @@ def _count_python(figures: Figures, text: str) -> None:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             figures.functions.append(len(numbers & _span(node)))
-        elif isinstance(node, ast.ClassDef) and {ast.unparse(base) for base in node.bases} & {"Exception", "ValueError", "RuntimeError"}:
+        elif isinstance(node, ast.ClassDef) and {ast.unparse(base) for base in node.bases} & {
+            "Exception",
+            "ValueError",
+            "RuntimeError",
+        }:
             figures.error_roots.add(node.name)
 
 
@@ -93,7 +100,11 @@ def of_revision(revision: str | None) -> dict[str, str]:
     if revision is None:
         listed = _git("ls-files", "-co", "--exclude-standard").splitlines()
         return {n: (ROOT / n).read_text(encoding="utf-8") for n in listed if _counts(n) and (ROOT / n).is_file()}
-    return {n: _git("show", f"{revision}:{n}") for n in _git("ls-tree", "-r", "--name-only", revision).splitlines() if _counts(n)}
+    return {
+        n: _git("show", f"{revision}:{n}")
+        for n in _git("ls-tree", "-r", "--name-only", revision).splitlines()
+        if _counts(n)
+    }
 
 
 def _counts(name: str) -> bool:
@@ -119,7 +130,8 @@ def table(found: Mapping[str, Figures]) -> Iterator[str]:
 
 
 def main() -> int:
-    for revision in sys.argv[1:] or [None]:
+    revisions: list[str | None] = [*sys.argv[1:]] or [None]
+    for revision in revisions:
         print(f"## {revision or 'working tree'}\n")
         print("\n".join(table(measure(of_revision(revision)))), "\n")
     return 0

@@ -14,10 +14,17 @@ from pathlib import Path
 from support.places import ROOT
 
 PICTURE = ROOT / "docs" / "recording.svg"
-COLUMNS = 118
+COLUMNS = 124
 CHARACTER, LINE, MARGIN = 7.3, 17, 14
 STATUS = re.compile(r"^(ok|changed|fatal|failed|skipping): \[")
-COLOURS = {"$": "#7ee787", "PLAY": "#ffffff", "changed": "#e3b341", "ok": "#7d8590", "muster": "#7ee787", "localhost": "#7ee787"}
+COLOURS = {
+    "$": "#7ee787",
+    "PLAY": "#ffffff",
+    "changed": "#e3b341",
+    "ok": "#7d8590",
+    "muster": "#7ee787",
+    "localhost": "#7ee787",
+}
 NAME = "make run"
 INDENT = " " * 11
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from support.docs import collection
 from support.docs.collection import NAMESPACE, Module, Options, Role
 from support.places import ROOT
@@ -49,7 +50,9 @@ def contents() -> str:
         ("[tasks.md](tasks.md)", "the name of every task, as a run prints it"),
         ("[functions.md](functions.md)", f"the public functions of {', '.join(f'`{p}`' for p in FUNCTIONS_OF)}"),
     ]
-    return "# Reference\n\nTo look something up by its name. Written from the code by `scripts/docs`.\n\n" + table(("page", "has"), rows)
+    return "# Reference\n\nTo look something up by its name. Written from the code by `scripts/docs`.\n\n" + table(
+        ("page", "has"), rows
+    )
 
 
 def modules() -> str:
@@ -95,7 +98,9 @@ def role_part(role: Role) -> str:
 
 
 def options_table(options: Options) -> str:
-    rows = [(f"`{name}`", type_of(option), default_of(option), first_sentence(option)) for name, option in options.items()]
+    rows = [
+        (f"`{name}`", type_of(option), default_of(option), first_sentence(option)) for name, option in options.items()
+    ]
     return table(("name", "type", "default", "for"), rows)
 
 
@@ -136,7 +141,8 @@ def plain(text: str) -> str:
 def playbooks() -> str:
     rows = [(f"`{name}`", comment_of(path)) for name, path in collection.playbooks().items()]
     inventories = [
-        (f"`inventories/{name}`", comment_of(main_variables(ROOT / "inventories" / name))) for name in collection.inventories()
+        (f"`inventories/{name}`", comment_of(main_variables(ROOT / "inventories" / name)))
+        for name in collection.inventories()
     ]
     targets = [(f"`make {name}`", text) for name, text in collection.make_targets().items()]
     return "\n\n".join(
@@ -168,12 +174,18 @@ def comment_of(path: Path) -> str:
 
 
 def tasks() -> str:
-    parts = ["# Task names\n\nTo find the file of a task that a log names: every task, in the order in which it is written."]
+    parts = [
+        "# Task names\n\nTo find the file of a task that a log names: every task, in the order in which it is written."
+    ]
     for owner, paths in collection.task_files().items():
-        parts.append(f"## {owner.removesuffix('.yml')}")
-        rows = [(path, name) for path in paths for name in names(collection.load(path))]
-        parts.append("\n".join(f"- {name} · `{path.relative_to(ROOT).as_posix().removeprefix(owner + '/')}`" for path, name in rows))
-    return "\n\n".join(part for part in parts if part)
+        rows = [(place(path, owner), name) for path in paths for name in names(collection.load(path))]
+        parts += [f"## {owner}", "\n".join(f"- {name}{where}" for where, name in rows)] if rows else []
+    return "\n\n".join(parts)
+
+
+def place(path: Path, owner: str) -> str:
+    name = path.relative_to(ROOT).as_posix()
+    return "" if name == owner else f" · `{name.removeprefix(owner + '/')}`"
 
 
 def names(items: Any) -> Iterator[str]:

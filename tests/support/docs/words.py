@@ -11,6 +11,7 @@ import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from support.docs import collection
@@ -19,7 +20,7 @@ from support.docs.commands import Commands, extra_variables
 from support.docs.pages import Page
 from support.places import ROOT
 
-TOP = "docs|roles|playbooks|plugins|scripts|tests|inventories|examples|extensions|changelogs|meta"
+TOP = "docs|roles|playbooks|plugins|scripts|tests|inventories|examples|extensions|changelogs"
 PATH = re.compile(rf"(?<![\w./~<$:@{{-])((?:{TOP})/[\w./*<>{{}}-]*[\w*>}}]|_[a-z]+(?:_[a-z]+)*/[\w./]+\.py)")
 PAGE = re.compile(r"(?<![\w./-])docs/[\w./-]+\.(?:md|svg)")
 VARIABLE = re.compile(r"(?<![\w./<-])([a-z]\w*_\w*[a-z0-9])(?![\w./*<-])")
@@ -31,8 +32,9 @@ COUNT = re.compile(rf"\b((?:{NUMBERS}) (?:{COUNTED}))\b", re.IGNORECASE)
 LONG_SENTENCE = 12
 
 
-def wrong_paths(text: str) -> list[str]:
-    return sorted({found for found in PATH.findall(text) if not exists(found)})
+def wrong_paths(text: str, made: Iterable[str] = ()) -> list[str]:
+    """Paths that are not there; what the reader is told to make (``made``) may be named."""
+    return sorted({found for found in PATH.findall(text) if not exists(found) and not found.startswith(tuple(made))})
 
 
 def exists(path: str) -> bool:
@@ -53,10 +55,12 @@ def unknown_names(page: Page) -> Iterator[str]:
 
 def _in_code(code: str) -> Iterator[str]:
     if code.startswith(COMMANDS) and " " in code:
-        yield from Commands().complaints(re.sub(r"\S*\b[A-Z][A-Z_]+\b\S*(?<!=)", "...", code) if "NAME" in code else code)
+        yield from Commands().complaints(
+            re.sub(r"\S*\b[A-Z][A-Z_]+\b\S*(?<!=)", "...", code) if "NAME" in code else code
+        )
     elif code.startswith("-e "):
         yield from extra_variables(code.removeprefix("-e ").strip("'"))
-    for name in re.findall(rf"\b{re.escape(NAMESPACE)}([a-z_]+)", code):
+    for name in re.findall(rf"\b{re.escape(NAMESPACE)}([a-z][a-z0-9_]*)", code):
         if name not in names():
             yield f"there is no {NAMESPACE}{name}"
     for name in VARIABLE.findall(code):
@@ -65,9 +69,15 @@ def _in_code(code: str) -> Iterator[str]:
             yield f"nothing reads the variable {name}"
 
 
-def names() -> set[str]:
+@cache
+def names() -> frozenset[str]:
     """Whatever else has a name that looks like a variable's."""
-    return {
+    facts = {
+        key for paths in collection.task_files().values() for path in paths for key in facts_of(collection.load(path))
+    }
+    found = {
+        *facts,
+        *collection.claims(),
         *collection.modules(),
         *collection.roles(),
         *collection.other_plugins(),
@@ -77,6 +87,13 @@ def names() -> set[str]:
         *collection.groups(),
         *(Path(file).stem for file in collection.files()),
     }
+    return frozenset(found)
+
+
+def facts_of(items: object) -> Iterator[str]:
+    """Names that tasks give to facts, for a user's own tasks."""
+    for task in collection.tasks_in(items):
+        yield from (str(key) for key in task.get("ansible.builtin.set_fact", ()))
 
 
 def dead_links(page: Page, pages: Iterable[Page]) -> Iterator[str]:
@@ -111,4 +128,6 @@ def said_twice(pages: Iterable[Page]) -> list[str]:
         for sentence, words in page.sentences():
             if len(words.split()) > LONG_SENTENCE:
                 places[words]["docs/reference" if page.generated else page.name] = sentence
-    return [f"{' and '.join(sorted(found))}: {next(iter(found.values()))}" for found in places.values() if len(found) > 1]
+    return [
+        f"{' and '.join(sorted(found))}: {next(iter(found.values()))}" for found in places.values() if len(found) > 1
+    ]
