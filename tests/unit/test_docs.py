@@ -38,6 +38,17 @@ def test_there_are_pages_and_examples() -> None:
     assert shown.count("console") > 15
 
 
+def test_every_page_begins_with_what_it_is_for() -> None:
+    """A sentence comes between the title and the first part."""
+    begun = {p.name: [line for line in p.prose() if line.strip()][:2] for p in all_pages()}
+    wrong = [
+        name
+        for name, (title, first) in begun.items()
+        if not title.startswith("# ") or first.startswith(("#", "|", "!"))
+    ]
+    assert wrong == []
+
+
 def test_every_fence_says_what_it_holds() -> None:
     """Commands are in `console`, where they are checked."""
     unnamed = [str(f) for p in written() for f in p.fences() if f.language not in LANGUAGES]

@@ -94,12 +94,14 @@ def role_part(role: Role) -> str:
     others = [(f"`{name}`", text) for name, text in role.entries.items() if name != "main"]
     parts = [f"## {role.name}\n\n{plain(role.summary)}. [More](../../roles/{role.name}/README.md)."]
     parts += [table(("`tasks_from`", "does"), others)] if others else []
-    return "\n\n".join([*parts, options_table(role.options)])
+    return "\n\n".join([*parts, options_table(role.options, whole=True)])
 
 
-def options_table(options: Options) -> str:
+def options_table(options: Options, *, whole: bool = False) -> str:
+    """``whole`` shows all of each description; roles have no other place for it."""
     rows = [
-        (f"`{name}`", type_of(option), default_of(option), first_sentence(option)) for name, option in options.items()
+        (f"`{name}`", type_of(option), default_of(option), described(option, whole=whole))
+        for name, option in options.items()
     ]
     return table(("name", "type", "default", "for"), rows)
 
@@ -127,9 +129,10 @@ def shown(value: Any) -> str:
     return yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n").removesuffix("\n...").strip()
 
 
-def first_sentence(option: Any) -> str:
+def described(option: Any, *, whole: bool) -> str:
     text = option.get("description", "")
-    return plain(re.split(r"(?<=[.])\s+(?=[A-Z])", text if isinstance(text, str) else text[0])[0])
+    paragraphs = [text] if isinstance(text, str) else text
+    return plain(" ".join(paragraphs) if whole else re.split(r"(?<=[.])\s+(?=[A-Z])", paragraphs[0])[0])
 
 
 def plain(text: str) -> str:
