@@ -26,7 +26,7 @@ PAGE = re.compile(r"(?<![\w./-])docs/[\w./-]+\.(?:md|svg)")
 VARIABLE = re.compile(r"(?<![\w./<-])([a-z]\w*_\w*[a-z0-9])(?![\w./*<-])")
 COMMANDS = ("make", "ansible-playbook", "ansible-doc", "scripts/molecule")
 # Things that a repository has so many of, until somebody adds one.
-COUNTED = "methods|modules|roles|playbooks|scenarios|layers|packages|plugins|checks|claims|cases|texts|manifests|systems|platforms|pages"
+COUNTED = "methods|modules|roles|playbooks|scenarios|layers|packages|plugins|checks|claims|cases|texts|manifests|systems|platforms"
 NUMBERS = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[0-9][0-9,]*"
 COUNT = re.compile(rf"\b((?:{NUMBERS}) (?:{COUNTED}))\b", re.IGNORECASE)
 LONG_SENTENCE = 12
