@@ -20,7 +20,7 @@ from support.places import ROOT, sources
 
 Options = Mapping[str, Mapping[str, Any]]
 NAMESPACE = "muster.ml."
-VARIABLE = re.compile(r"(?<![\w.'/-])((?:muster|eks|prove)_[a-z][a-z0-9_]*)\b(?![.(/])")
+VARIABLE = re.compile(r"(?<![\w.'/-])((?:muster|eks|acceptance)_[a-z][a-z0-9_]*)\b(?![.(/])")
 VARIABLE_PLACES = (
     "playbooks/*.yml",
     "playbooks/*/*",
@@ -220,18 +220,9 @@ def files() -> frozenset[str]:
 
 
 @cache
-def systems_to_prove() -> frozenset[str]:
-    """What `make prove SYSTEMS=` knows: the folders of the acceptance suite."""
-    roots = (ROOT / "tests" / "acceptance", ROOT / "roles" / "prove" / "tasks")
-    return frozenset(path.name for root in roots if root.is_dir() for path in root.iterdir() if path.is_dir())
-
-
-@cache
-def claims() -> frozenset[str]:
-    """The names of the claims of the acceptance suite, and of whatever else its lists name."""
-    places = ("tests/acceptance/*/claims.yml", "roles/prove/vars/main.yml")
-    texts = [path.read_text(encoding="utf-8") for place in places for path in ROOT.glob(place)]
-    return frozenset(name for text in texts for name in re.findall(r"\b(?:name|claim): ([a-z_]+)", text))
+def claims() -> dict[str, list[dict[str, Any]]]:
+    """The claims of the acceptance suite, by system."""
+    return {path.parent.name: load(path)["claims"] for path in sorted(ROOT.glob("tests/acceptance/*/claims.yml"))}
 
 
 @cache

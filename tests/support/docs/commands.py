@@ -81,9 +81,7 @@ class Commands:
             elif not given and name not in collection.make_targets():
                 yield f"there is no target {name}"
             if name == "SYSTEMS":
-                yield from (
-                    f"there is no system {s}" for s in value.split(",") if s not in collection.systems_to_prove()
-                )
+                yield from (f"there is no system {s}" for s in value.split(",") if s not in collection.claims())
             elif name == "ONLY":
                 yield from (f"there is no check {c}" for c in value.split() if c not in collection.checks())
 

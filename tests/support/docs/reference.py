@@ -36,6 +36,7 @@ def reference() -> dict[str, str]:
         "modules.md": modules(),
         "roles.md": roles(),
         "playbooks.md": playbooks(),
+        "claims.md": claims(),
         "tasks.md": tasks(),
         "functions.md": functions(),
     }
@@ -47,6 +48,7 @@ def contents() -> str:
         ("[modules.md](modules.md)", f"{len(collection.modules())} modules, with every option; and the other plugins"),
         ("[roles.md](roles.md)", f"{len(collection.roles())} roles, with every variable and its default"),
         ("[playbooks.md](playbooks.md)", "every playbook, inventory and make target"),
+        ("[claims.md](claims.md)", "what the acceptance suite proves on a running cluster"),
         ("[tasks.md](tasks.md)", "the name of every task, as a run prints it"),
         ("[functions.md](functions.md)", f"the public functions of {', '.join(f'`{p}`' for p in FUNCTIONS_OF)}"),
     ]
@@ -174,6 +176,16 @@ def comment_of(path: Path) -> str:
             break
         lines += [text] if text else []
     return " ".join(lines)
+
+
+def claims() -> str:
+    parts = ["# Claims\n\nTo know what `make prove SYSTEMS=...` proves, system by system, in this order."]
+    for system, found in collection.claims().items():
+        rows = [
+            (f"`{c['name']}`", c["claim"], *("yes" if c.get(key) else "" for key in ("fault", "local"))) for c in found
+        ]
+        parts += [f"## {system}", table(("claim", "says", "breaks things", "only on the local cluster"), rows)]
+    return "\n\n".join(parts)
 
 
 def tasks() -> str:

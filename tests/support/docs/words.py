@@ -77,7 +77,7 @@ def names() -> frozenset[str]:
     }
     found = {
         *facts,
-        *collection.claims(),
+        *(claim["name"] for claims in collection.claims().values() for claim in claims),
         *collection.modules(),
         *collection.roles(),
         *collection.other_plugins(),
