@@ -232,7 +232,7 @@ _PLAIN = (
 def wanted(params: dict[str, t.Any], namespace: str) -> Dataset:
     """The data set that the options describe."""
     given = {key: params[key] for key in _PLAIN}
-    return Dataset(namespace=namespace, pod=PodSettings.from_params(params), script=fetching.program(), **given)
+    return Dataset(namespace=namespace, pod=PodSettings.from_params(params), **given)
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:

@@ -177,7 +177,7 @@ def _env(variables: Mapping[str, t.Any]) -> list[Manifest]:
 def _image(drivers: GpuDrivers, option: str) -> str:
     image = str(getattr(drivers, option))
     if not image:
-        raise InvalidInput(f"flavour {drivers.flavour}: {option} is missing.", "Name the image.")
+        raise InvalidInput(f"flavour {drivers.flavour}: {option} is missing.", hint="Name the image.")
     return image
 
 
