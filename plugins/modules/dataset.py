@@ -238,17 +238,14 @@ def wanted(params: dict[str, t.Any], namespace: str) -> Dataset:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Have the data, or remove the Job and what else was made."""
     params = ctx.params
-    if params["state"] == "present":
-        # Bad input is told before anybody asks the cluster.
-        with groups.understood():
-            manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("dataset", namespace, params["name"])
     if params["state"] == "absent":
         options = {key: params[key] for key in ("wait", "wait_timeout", "delete_data")}
         return ctx.result(delete_objects(ctx.cluster, None, owner, check=ctx.check, namespace=namespace, **options))
-    data = wanted(params, namespace)
-    objects = manifests(data)
+    with groups.understood():
+        data = wanted(params, namespace)
+        objects = manifests(data)
     fetching.check_neighbours(ctx, data)
     fetching.check_storage(ctx, data)
     if params["retry"]:

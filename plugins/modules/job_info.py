@@ -18,19 +18,7 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes
   - muster.ml.attributes.kube_info
-options:
-  name:
-    description: Name of the training or group.
-    type: str
-    required: true
-  namespace:
-    description: Its namespace. Without it that of the kubeconfig's context.
-    type: str
-  kind:
-    description: The module that made it.
-    type: str
-    choices: [elastic_job, persia_job, training_statefulset]
-    default: persia_job
+  - muster.ml.training
 """
 
 EXAMPLES = r"""
@@ -210,30 +198,18 @@ groups:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge import trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import results, training
-from ansible_collections.muster.ml.plugins.module_utils._training import observe
+from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
-    "kind": {"type": "str", "choices": ["elastic_job", "persia_job", "training_statefulset"], "default": "persia_job"},
-}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = WHICH
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the state."""
-    params = ctx.params
-    status = observe.read(ctx.cluster, groups.namespace_of(ctx), params["name"], params["kind"])
-    told: dict[str, t.Any] = {"world": {}, "summary": status.summary(), "table": status.table()}
-    if params["kind"] == "elastic_job":
-        world = training.heard(ctx.cluster, status)
-        summed = results.summary(status, world, training.rendezvous_of(ctx.cluster, status))
-        told = {"world": world.result(), "summary": summed, "table": results.table(summed)}
-    return {"changed": False, "exists": status.exists, **status.result(), **told}
+    return trainings.info(ctx, KINDS[ctx.params["kind"]])
 
 
 def main() -> None:
