@@ -232,7 +232,7 @@ _PLAIN = (
 def wanted(params: dict[str, t.Any], namespace: str) -> Dataset:
     """The data set that the options describe."""
     given = {key: params[key] for key in _PLAIN}
-    return Dataset(namespace=namespace, pod=PodSettings.from_params(params), script=fetching.program(), **given)
+    return Dataset(namespace=namespace, pod=PodSettings.from_params(params), **given)
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
@@ -243,9 +243,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     if params["state"] == "absent":
         options = {key: params[key] for key in ("wait", "wait_timeout", "delete_data")}
         return ctx.result(delete_objects(ctx.cluster, None, owner, check=ctx.check, namespace=namespace, **options))
-    with groups.understood():
-        data = wanted(params, namespace)
-        objects = manifests(data)
+    data = wanted(params, namespace)
+    objects = manifests(data)
     fetching.check_neighbours(ctx, data)
     fetching.check_storage(ctx, data)
     if params["retry"]:

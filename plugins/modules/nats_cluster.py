@@ -245,9 +245,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return ctx.result(
             delete_objects(ctx.cluster, None, owner, namespace=namespace, on_progress=ctx.progress, **options)
         )
-    with groups.understood():
-        cluster = wanted(params, namespace)
-        objects = manifests(cluster)
+    cluster = wanted(params, namespace)
+    objects = manifests(cluster)
     return _present(ctx, cluster, objects, owner)
 
 

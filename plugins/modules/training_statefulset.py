@@ -273,9 +273,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     owner = groups.owner_of("training_statefulset", namespace, params["name"])
     if params["state"] == "absent":
         return _absent(ctx, namespace, owner)
-    with groups.understood():
-        group = wanted(params, namespace)
-        objects = manifests(group)
+    group = wanted(params, namespace)
+    objects = manifests(group)
     return _present(ctx, group, objects, owner)
 
 

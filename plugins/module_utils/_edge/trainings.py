@@ -15,12 +15,13 @@ from .._training import lifecycle
 from .._training.kind import Desired, Kind, Request
 from .._training.read import observe
 from .._training.results import results
-from .groups import namespace_of, understood
+from .groups import namespace_of
 from .options import APPLY, STATE
 
 if t.TYPE_CHECKING:
+    from .failure import Result
     from .options import Spec
-    from .run import Context, Result
+    from .run import Context
 
 LIFE: Spec = {
     "restart": {"type": "bool", "default": False},
@@ -38,8 +39,7 @@ def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]],
     params, namespace = ctx.params, namespace_of(ctx)
     if params["state"] == "absent":
         return ctx.result(lifecycle.absent(_request(ctx), kind, namespace, params["name"]))
-    with understood():
-        desired = parse({**params, "namespace": namespace})
+    desired = parse({**params, "namespace": namespace})
     report, observed = lifecycle.present(_request(ctx), desired)
     told = results(ctx.cluster, kind, observed, desired.results_pattern)
     return ctx.result(report, **observed.status.result(), **told)

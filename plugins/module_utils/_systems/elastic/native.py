@@ -18,9 +18,11 @@ from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_PARTS, Manifest, compact, fingerprint
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, field_env, merge_env, pod_template
+from ..._manifests.programs import program
 from ..._manifests.shared import config_map, mounted
 from ..._manifests.storage import storage_claim
-from .launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, FETCH_SCRIPT, LAUNCHER
+from ..._pod_programs import elastic_fetch, elastic_launch
+from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, EXIT_STOPPED
 from .spec import FETCHED_PATH, GROUP, REMOTE, ElasticJob
 
 CONFIG_PATH = "/etc/muster/elastic"
@@ -52,7 +54,7 @@ def metadata(job: ElasticJob, name: str) -> Manifest:
 
 
 def _launcher() -> dict[str, str]:
-    return {"launch.py": LAUNCHER, "fetch.sh": FETCH_SCRIPT}
+    return {"launch.py": program(elastic_launch), "fetch.py": program(elastic_fetch)}
 
 
 def _service(metadata: Manifest, selector: Mapping[str, str]) -> Manifest:
@@ -139,7 +141,7 @@ def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
             "name": "fetch-script",
             "image": job.pod.image,
             "imagePullPolicy": job.pod.image_pull_policy,
-            "command": ["sh", f"{CONFIG_PATH}/fetch.sh", job.script, job.script_path],
+            "command": ["python3", f"{CONFIG_PATH}/fetch.py", job.script, job.script_path],
             "env": merge_env(job.pod.env),
             "volumeMounts": list(mounts),
             "securityContext": security,
@@ -154,7 +156,7 @@ def _job(job: ElasticJob) -> Manifest:
     rules = [
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         # Asked to end, by a scale-down or by whoever deleted the pod.
-        _on_exit("Ignore", 143),
+        _on_exit("Ignore", EXIT_STOPPED),
         _on_exit("FailJob", EXIT_SCRIPT_FAILED),
         _on_exit("FailJob", EXIT_MISCONFIGURED),
     ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import Manifest, compact
 from ..._manifests.pods import field_env
-from .launch import EXIT_AGAIN
+from ..._pod_programs.elastic_launch import EXIT_AGAIN
 from .native import C10D_PORT, around, launcher_env, metadata, template
 from .spec import ElasticJob
 

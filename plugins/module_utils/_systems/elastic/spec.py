@@ -12,11 +12,11 @@ import posixpath
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from ..._core.errors import InvalidInput
 from ..._manifests.meta import (
     LABEL_ELASTIC_JOB,
     LABEL_GROUP,
     LABEL_ROLE,
-    InvalidSpec,
     check_count,
     check_files,
     check_name,
@@ -71,7 +71,7 @@ class ElasticJob:
         check_name(self.name, "name", limit=NAME_MAX, service=True)
         check_count(self.min_replicas, "min_replicas", minimum=1)
         if not self.min_replicas <= self.replicas <= self.max_replicas:
-            raise InvalidSpec(
+            raise InvalidInput(
                 f"replicas: {self.replicas} is not between min_replicas {self.min_replicas} and max_replicas "
                 f"{self.max_replicas}.",
                 "The pods would wait for each other in vain, or be turned away.",
@@ -155,27 +155,27 @@ def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
 
 def _check_nproc(nproc: str) -> None:
     if not (nproc in ("auto", "cpu", "gpu") or (nproc.isdigit() and int(nproc))):
-        raise InvalidSpec(f"nproc_per_node: '{nproc}' is neither a number nor auto, cpu or gpu.")
+        raise InvalidInput(f"nproc_per_node: '{nproc}' is neither a number nor auto, cpu or gpu.")
 
 
 def _check_endpoint(backend: str, endpoint: str) -> None:
     if backend == "c10d":
         if endpoint:
-            raise InvalidSpec("rdzv_endpoint: with c10d the pods meet at pod 0.", "Leave it out.")
+            raise InvalidInput("rdzv_endpoint: with c10d the pods meet at pod 0.", "Leave it out.")
         return
     host, _colon, port = endpoint.rpartition(":")
     if not host or not port.isdigit():
-        raise InvalidSpec(f"rdzv_endpoint: '{endpoint}' is not HOST:PORT, which etcd-v2 needs.", "Example: etcd:2379")
+        raise InvalidInput(f"rdzv_endpoint: '{endpoint}' is not HOST:PORT, which etcd-v2 needs.", "Example: etcd:2379")
     check_port(int(port), "rdzv_endpoint")
 
 
 def _check_script(script: str, files: Mapping[str, str]) -> None:
     if script.startswith(REMOTE):
         if not script.partition("://")[2].partition("/")[2]:
-            raise InvalidSpec(f"script: '{script}' names no object in its bucket.")
+            raise InvalidInput(f"script: '{script}' names no object in its bucket.")
     elif not script.startswith("/") and script not in files:
         known = ", ".join(sorted(files)) or "none"
-        raise InvalidSpec(
+        raise InvalidInput(
             f"script: '{script}' is not among files ({known}).", "Or give a path in the pods, s3://... or gs://..."
         )
 
@@ -185,7 +185,7 @@ def _check_pytorchjob(name: str, max_replicas: int, backoff_limit: int) -> None:
     # Each of its pods has a Service of its own name.
     check_name(f"{name}-worker-{max_replicas - 1}", "name of the last pod", service=True)
     if backoff_limit != ElasticJob.backoff_limit:
-        raise InvalidSpec(
+        raise InvalidInput(
             "backoff_limit: with backend pytorchjob, pods that are lost are made again and not counted.",
             "Leave it out.",
         )

@@ -12,12 +12,12 @@ import json
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from ..._core.errors import InvalidInput
 from ..._manifests.meta import (
     ANNOTATION_SPEC_PARTS,
     LABEL_GROUP,
     LABEL_JOB,
     STATEFULSET_NAME_MAX,
-    InvalidSpec,
     Manifest,
     check_count,
     check_files,
@@ -121,9 +121,9 @@ class PersiaJob:
         _check_config("embedding_config", self.embedding_config, self.embedding_config_path, check_embedding_config)
         check_files(self.files)
         if self.log_level not in LOG_LEVELS:
-            raise InvalidSpec(f"log_level: '{self.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
+            raise InvalidInput(f"log_level: '{self.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
         if not self.nats_url.startswith("nats://"):
-            raise InvalidSpec(
+            raise InvalidInput(
                 f"nats_url: '{self.nats_url}' does not begin with nats://.", "Example: nats://persia-nats-service:4222"
             )
         check_count(self.backoff_limit, "backoff_limit")
@@ -232,7 +232,7 @@ def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], 
 def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, str], files_path: str) -> None:
     for role in ("embedding_parameter_server", "embedding_worker", "nn_worker"):
         if role not in groups:
-            raise InvalidSpec(f"{role}: missing.", "A PERSIA training needs at least one replica of it.")
+            raise InvalidInput(f"{role}: missing.", "A PERSIA training needs at least one replica of it.")
     seen: dict[str, str] = {}
     for role, group in groups.items():
         check_count(group.replicas, f"{role}.replicas", minimum=0 if role == "dataloader" else 1)
@@ -242,25 +242,25 @@ def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, st
         if role in ("nn_worker", "dataloader"):
             _check_entry(role, group.entry or "", files, files_path)
         if group.group_name in seen:
-            raise InvalidSpec(f"{role}.group_name: '{group.group_name}' is {seen[group.group_name]}'s name too.")
+            raise InvalidInput(f"{role}.group_name: '{group.group_name}' is {seen[group.group_name]}'s name too.")
         seen[group.group_name] = role
 
 
 def _check_entry(role: Role, entry: str, files: Mapping[str, str], files_path: str) -> None:
     if not entry:
-        raise InvalidSpec(f"{role}.entry: missing.", "Name the Python file to run, for example train.py.")
+        raise InvalidInput(f"{role}.entry: missing.", "Name the Python file to run, for example train.py.")
     inside = entry.removeprefix(f"{files_path}/")
     if inside != entry and "/" not in inside and files and inside not in files:
-        raise InvalidSpec(f"{role}.entry: '{inside}' is not among files.", f"There: {', '.join(sorted(files))}.")
+        raise InvalidInput(f"{role}.entry: '{inside}' is not among files.", f"There: {', '.join(sorted(files))}.")
 
 
 def _check_config(name: str, value: t.Any, path: str | None, check: t.Callable[[t.Any], None]) -> None:
     if (value is None) == (path is None):
-        raise InvalidSpec(f"{name}: give either {name} or {name}_path.")
+        raise InvalidInput(f"{name}: give either {name} or {name}_path.")
     if path is None:
         check(value)
     elif not path.startswith("/"):
-        raise InvalidSpec(f"{name}_path: '{path}' must be a path inside the pods, beginning with '/'.")
+        raise InvalidInput(f"{name}_path: '{path}' must be a path inside the pods, beginning with '/'.")
 
 
 def config_paths(job: PersiaJob) -> tuple[str, str]:

@@ -108,7 +108,7 @@ def _stop(request: Request, mine: str, observed: Observed) -> Report:
     live = observed.workloads[0]
     ref = ref_of(live)
     if labels_of(live).get(LABEL_OWNER) != mine:
-        raise InvalidInput(f"{ref} was not made by this module.", hint="Delete it with the tool that made it.")
+        raise InvalidInput(f"{ref} was not made by this module.", "Delete it with the tool that made it.")
     timeout, by_hand = float(request.wait_timeout), request.remove_finalizer
     patience = min(timeout, _OPERATOR_PATIENCE if by_hand else timeout)
     began = time.monotonic()
