@@ -20,14 +20,14 @@ from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from . import wait
-from .kind import Desired, Kind, Observed, Request
+from .kind import Backend, Desired, Kind, Observed, Request
 from .logs import failed
 from .read import observe
 
 
 def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     """Make the cluster run the training, or leave alone what has been trained already."""
-    _require_kind(request, desired)
+    _require_kind(request, desired.backend)
     before = observe(request.cluster, desired.kind, desired.namespace, desired.name)
     changed = _changed_options(request, desired) if before.exists else []
     if before.exists and before.status.backend != desired.backend.name and not changed:
@@ -52,9 +52,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     return _settle(request, desired, report)
 
 
-def _require_kind(request: Request, desired: Desired) -> None:
+def _require_kind(request: Request, backend: Backend) -> None:
     """In check mode the same run may be about to make the definition."""
-    backend = desired.backend
     if not backend.installed_by or request.check:
         return
     served = backend.workloads[0]
