@@ -55,6 +55,15 @@ cluster:
   description: Cluster as EKS describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
+owned:
+  description: True if Muster created the cluster, which then has the tag C(muster.ml/owner) with its own name.
+  returned: success
+  type: bool
+oidc_provider:
+  description: Issuer of service account tokens, without C(https://). Empty if the cluster does not exist.
+  returned: success
+  type: str
+  sample: oidc.eks.us-west-2.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF
 nodegroups:
   description: Node groups of the cluster as EKS describes them, in snake_case.
   returned: success
@@ -66,7 +75,7 @@ addons:
   type: list
   elements: dict
 roles:
-  description: Existing roles among O(roles), each with its name, ARN and tags.
+  description: Existing roles among O(roles), each with its name, ARN, tags and C(owned) (created by Muster for this cluster).
   returned: success
   type: list
   elements: dict
