@@ -238,9 +238,6 @@ def wanted(params: dict[str, t.Any], namespace: str) -> Dataset:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Have the data, or remove the Job and what else was made."""
     params = ctx.params
-    if params["state"] == "present":
-        # Bad input is told before anybody asks the cluster.
-        manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("dataset", namespace, params["name"])
     if params["state"] == "absent":

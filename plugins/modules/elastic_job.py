@@ -28,6 +28,7 @@ extends_documentation_fragment:
   - muster.ml.attributes.kube
   - muster.ml.pod
   - muster.ml.network_policy
+  - muster.ml.storage
 options:
   name:
     description: Name of the job and its Service, and prefix of its pods' names.
@@ -139,29 +140,6 @@ options:
     description: Containers that run first, as in the Kubernetes API.
     type: list
     elements: dict
-  storage:
-    description: A volume that all pods mount at the same path, for checkpoints; MUSTER_RUN_DIR is the folder of the job's name on it.
-    type: dict
-    suboptions:
-      claim_name:
-        description: Name of the PersistentVolumeClaim.
-        type: str
-        required: true
-      mount_path:
-        description: Where it is mounted.
-        type: str
-        default: /workspace/shared
-      size:
-        description: With it the claim is made, without it the claim must exist.
-        type: str
-      storage_class_name:
-        description: StorageClass of a claim that is made. Without it the cluster's default.
-        type: str
-      access_modes:
-        description: Access modes of a claim that is made.
-        type: list
-        elements: str
-        default: [ReadWriteMany]
   backoff_limit:
     description:
       - Number of failed pods after which the job fails. Pods that were evicted or stopped do not count. Only for O(backend=native).
@@ -258,6 +236,18 @@ world:
   returned: when O(state=present)
   type: dict
   sample: {nodes: 3, world_size: 3, round: 2, epoch: 7, step: 181, accuracy: 0.95, reason: ""}
+summary:
+  description: The same in a few values. C(backend) is that of the rendezvous, C(rounds) how often the pods have met.
+  returned: when O(state=present)
+  type: dict
+  sample: {ok: true, state: Succeeded, job: ml/digits, pods: 0, backend: c10d, nodes: 3, world_size: 3, rounds: 2, epochs: 8,
+           steps: 192, accuracy: 0.95}
+table:
+  description: The same as lines for people.
+  returned: when O(state=present)
+  type: list
+  elements: str
+  sample: ["Elastic PyTorch ml/digits: Succeeded, accuracy 0.95 on held-out data"]
 groups:
   description: Pods of the job, as in M(muster.ml.job_info).
   returned: when O(state=present)
@@ -267,78 +257,65 @@ groups:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import training
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.manifests import from_params
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training import KIND, desired
 
-_STORAGE: dict[str, dict[str, t.Any]] = {
-    "claim_name": {"type": "str", "required": True},
-    "mount_path": {"type": "str", "default": "/workspace/shared"},
-    "size": {"type": "str"},
-    "storage_class_name": {"type": "str"},
-    "access_modes": {"type": "list", "elements": "str", "default": ["ReadWriteMany"]},
-}
 _RENDEZVOUS: dict[str, dict[str, t.Any]] = {
-    "rdzv_backend": {"type": "str", "choices": ["c10d", "etcd-v2"], "default": "c10d"},
+    "rdzv_backend": {"type": "str", "choices": ["c10d", "etcd-v2"], "default": ElasticJob.rdzv_backend},
     "rdzv_endpoint": {"type": "str"},
     "rdzv_conf": {"type": "dict", "default": {}},
-    "join_timeout": {"type": "int", "default": 600},
-    "last_call_timeout": {"type": "int", "default": 30},
-    "keep_alive_interval": {"type": "int", "default": 5},
-    "keep_alive_max_attempt": {"type": "int", "default": 3},
-    "monitor_interval": {"type": "float", "default": 0.5},
-    "max_restarts": {"type": "int", "default": 3},
-    "warm_start": {"type": "bool", "default": True},
+    **with_defaults(
+        ElasticJob,
+        join_timeout="int",
+        last_call_timeout="int",
+        keep_alive_interval="int",
+        keep_alive_max_attempt="int",
+        monitor_interval="float",
+        max_restarts="int",
+        warm_start="bool",
+    ),
 }
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
-    "backend": {"type": "str", "choices": ["native", "pytorchjob"], "default": "native"},
+    "backend": {"type": "str", "choices": ["native", "pytorchjob"], "default": ElasticJob.backend},
     "replicas": {"type": "int"},
     "min_replicas": {"type": "int"},
     "max_replicas": {"type": "int"},
-    "nproc_per_node": {"type": "str", "default": "1"},
+    **with_defaults(ElasticJob, nproc_per_node="str", files_path="str", backoff_limit="int"),
     "script": {"type": "str"},
     "args": {"type": "list", "elements": "str"},
     "files": {"type": "dict", "default": {}},
-    "files_path": {"type": "str", "default": "/workspace/scripts"},
     **_RENDEZVOUS,
     **groups.POD,
     "volumes": {"type": "list", "elements": "dict"},
     "volume_mounts": {"type": "list", "elements": "dict"},
     "shm_size": {"type": "str"},
     "init_containers": {"type": "list", "elements": "dict"},
-    "storage": {"type": "dict", "options": _STORAGE},
-    "backoff_limit": {"type": "int", "default": 6},
+    **groups.STORAGE,
     "ttl_seconds_after_finished": {"type": "int"},
     "active_deadline_seconds": {"type": "int"},
     "overrides": {"type": "dict"},
     **groups.NETWORK,
-    "restart": {"type": "bool", "default": False},
     "world_timeout": {"type": "int", "default": 300},
-    "wait": {"type": "str", "choices": ["completed", "running", "none"], "default": "running"},
-    "wait_timeout": {"type": "int", "default": 600},
-    "delete_data": {"type": "bool", "default": False},
-    **STATE,
-    **APPLY,
+    **trainings.LIFE,
 }
 
-CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("replicas", "script", "image"))]}
+CONSTRAINTS: dict[str, t.Any] = {
+    "required_if": [
+        ("state", "present", ("replicas", "script", "image")),
+        ("rdzv_backend", "etcd-v2", ("rdzv_endpoint",)),
+    ]
+}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Train, scale, or remove."""
-    params = ctx.params
-    if params["state"] == "absent":
-        return ctx.result(training.absent(ctx, groups.namespace_of(ctx), params["name"]))
-    # Bad input is told before anybody asks the cluster.
-    from_params({**params, "namespace": params["namespace"] or "default"})
-    job = from_params({**params, "namespace": groups.namespace_of(ctx)})
-    report, status, world = training.present(ctx, job)
-    return ctx.result(report, **status.result(), world=world.result())
+    return trainings.execute(ctx, KIND, desired)
 
 
 def main() -> None:

@@ -101,6 +101,8 @@ problems:
 
 import typing as t
 
+from ansible.module_utils.urls import open_url
+
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import hosts
@@ -122,7 +124,7 @@ def _known(clients: hosts.Clients) -> list[dict[str, t.Any]]:
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Ask, and wait where that is wanted."""
-    clients = hosts.Clients(ctx.params)
+    clients = hosts.Clients(ctx.params, open_url)
     if ctx.params["wait"] and not ctx.check:
         hosts.wait(clients, ctx.params["wait_timeout"], ctx.progress)
     views, wrong = hosts.look(clients)

@@ -62,6 +62,8 @@ actions:
 
 import typing as t
 
+from ansible.module_utils.urls import open_url
+
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import hosts
 
@@ -79,7 +81,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Compare with who is there, then remove, then add."""
-    params, clients = ctx.params, hosts.Clients(ctx.params)
+    params, clients = ctx.params, hosts.Clients(ctx.params, open_url)
     state, peer_url = params["state"], params["peer_url"]
     known = clients.members()
     mine = [row for row in known if row["name"] == params["name"] or peer_url in row["peer_urls"]]

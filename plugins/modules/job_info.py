@@ -18,19 +18,7 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes
   - muster.ml.attributes.kube_info
-options:
-  name:
-    description: Name of the training or group.
-    type: str
-    required: true
-  namespace:
-    description: Its namespace. Without it that of the kubeconfig's context.
-    type: str
-  kind:
-    description: The module that made it.
-    type: str
-    choices: [elastic_job, persia_job, training_statefulset]
-    default: persia_job
+  - muster.ml.training
 """
 
 EXAMPLES = r"""
@@ -103,6 +91,17 @@ world:
       description: Reason why the pods have not completed a rendezvous, as one of them reports it.
       type: str
       returned: for elastic jobs
+summary:
+  description: The same in a few values, as M(muster.ml.persia_job) and M(muster.ml.elastic_job) return them.
+  returned: success
+  type: dict
+  sample: {ok: true, state: Running, job: ml/adult, pods: 4, backend: native}
+table:
+  description: The same as lines for people.
+  returned: success
+  type: list
+  elements: str
+  sample: ["trainer: 1", "data-compose: 1"]
 groups:
   description: Groups of the training.
   returned: success
@@ -199,26 +198,18 @@ groups:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge import trainings
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import training
-from ansible_collections.muster.ml.plugins.module_utils._training import observe
+from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
 
-ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
-    "kind": {"type": "str", "choices": ["elastic_job", "persia_job", "training_statefulset"], "default": "persia_job"},
-}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = WHICH
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read the state."""
-    params = ctx.params
-    status = observe.read(ctx.cluster, groups.namespace_of(ctx), params["name"], params["kind"])
-    told = training.heard(ctx.cluster, status).result() if params["kind"] == "elastic_job" else {}
-    return {"changed": False, "exists": status.exists, **status.result(), "world": told}
+    return trainings.info(ctx, KINDS[ctx.params["kind"]])
 
 
 def main() -> None:

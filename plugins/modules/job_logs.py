@@ -18,19 +18,8 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes
   - muster.ml.attributes.kube_info
+  - muster.ml.training
 options:
-  name:
-    description: Name of the training or group.
-    type: str
-    required: true
-  namespace:
-    description: Its namespace. Without it that of the kubeconfig's context.
-    type: str
-  kind:
-    description: The module that made it.
-    type: str
-    choices: [elastic_job, persia_job, training_statefulset]
-    default: persia_job
   training:
     description:
       - Result of M(muster.ml.persia_job), M(muster.ml.elastic_job) or M(muster.ml.job_info) for this training, which saves looking up
@@ -122,14 +111,14 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import suggest
-from ansible_collections.muster.ml.plugins.module_utils._training import observe
+from ansible_collections.muster.ml.plugins.module_utils._training.logs import logs
+from ansible_collections.muster.ml.plugins.module_utils._training.read import read
 from ansible_collections.muster.ml.plugins.module_utils._training.status import JobStatus, Rank
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
-    "name": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
-    "kind": {"type": "str", "choices": ["elastic_job", "persia_job", "training_statefulset"], "default": "persia_job"},
+    **WHICH,
     "training": {"type": "dict"},
     "groups": {"type": "list", "elements": "str", "default": []},
     "tail_lines": {"type": "int", "default": 100},
@@ -145,25 +134,23 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     pattern = _pattern(params["search"])
     namespace, tail = groups.namespace_of(ctx), params["tail_lines"]
-    status = _seen(ctx, namespace) or observe.read(ctx.cluster, namespace, params["name"], params["kind"])
+    status = _seen(ctx, namespace) or read(ctx.cluster, KINDS[params["kind"]], namespace, params["name"]).status
     if not status.exists:
         raise NotFound(f"There is no training {namespace}/{params['name']}.", hint="Check name, namespace and kind.")
-    read = observe.logs(
-        ctx.cluster,
-        namespace,
-        _chosen(status, params["groups"], previous=params["previous"]),
-        tail_lines=None if pattern or not tail else tail,
-        previous=params["previous"],
-    )
+    chosen = _chosen(status, params["groups"], previous=params["previous"])
+    ranks = [rank for _group, rank in chosen]
+    lines_of_each = None if pattern or not tail else tail
+    texts = logs(ctx.cluster, namespace, ranks, tail_lines=lines_of_each, previous=params["previous"])
+    found = [(group, rank, text) for (group, rank), text in zip(chosen, texts, strict=True)]
     result: dict[str, t.Any] = {"changed": False, "lines": [], "ranks": []}
-    for group, rank, text in read:
+    for group, rank, text in found:
         lines = text.splitlines()[-tail:] if tail else text.splitlines()
         result["lines"] += [f"[{group}-{rank.rank}] {line}" for line in lines]
         result["ranks"].append({"group": group, "rank": rank.rank, "pod": rank.pod, "text": "\n".join(lines)})
     if pattern:
         result["found"] = [
             {"group": group, "rank": rank.rank, **match.groupdict()}
-            for group, rank, text in read
+            for group, rank, text in found
             for match in pattern.finditer(text)
         ]
     return result

@@ -128,6 +128,7 @@ import itertools
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS
 from ansible_collections.muster.ml.plugins.module_utils._kube import managed
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -148,7 +149,8 @@ def _owners(found: list[managed.Managed]) -> t.Iterator[dict[str, t.Any]]:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Read everything with our label, and what lives beside it where that is wanted."""
     namespace = ctx.params["namespace"]
-    found = managed.managed(ctx.cluster, namespace=namespace)
+    labels = {kind.label: name for name, kind in KINDS.items() if kind.label}
+    found = managed.managed(ctx.cluster, namespace=namespace, trainings=labels)
     result: dict[str, t.Any] = {
         "changed": False,
         "managed": [item.result() for item in found],

@@ -184,8 +184,8 @@ from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
@@ -240,9 +240,6 @@ def wanted(params: dict[str, t.Any], namespace: str) -> NatsCluster:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Make the servers, or remove them."""
     params = ctx.params
-    if params["state"] == "present":
-        # Bad input is told before anybody asks the cluster.
-        manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("nats_cluster", namespace, params["name"])
     if params["state"] == "absent":
@@ -250,10 +247,12 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return ctx.result(
             delete_objects(ctx.cluster, None, owner, namespace=namespace, on_progress=ctx.progress, **options)
         )
-    return _present(ctx, wanted(params, namespace), owner)
+    cluster = wanted(params, namespace)
+    objects = manifests(cluster)
+    return _present(ctx, cluster, objects, owner)
 
 
-def _present(ctx: Context, cluster: NatsCluster, owner: str) -> dict[str, t.Any]:
+def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner: str) -> dict[str, t.Any]:
     params = ctx.params
     operator = cluster.backend == "operator"
     if operator and not ctx.check and ctx.cluster.resource("nats.io/v1alpha2", "NatsCluster") is None:
@@ -264,7 +263,7 @@ def _present(ctx: Context, cluster: NatsCluster, owner: str) -> dict[str, t.Any]
     deadline = time.monotonic() + params["wait_timeout"]
     report = apply_objects(
         ctx.cluster,
-        manifests(cluster),
+        objects,
         owner=owner,
         check=ctx.check,
         adopt=params["adopt"],
@@ -275,10 +274,9 @@ def _present(ctx: Context, cluster: NatsCluster, owner: str) -> dict[str, t.Any]
         wait_timeout=params["wait_timeout"],
         on_progress=ctx.progress,
     )
-    if not operator and (cluster.size == 1 or not cluster.pod_disruption_budget):
-        report.merge(
-            groups.drop(ctx, [Ref("policy/v1", "PodDisruptionBudget", cluster.name, cluster.namespace)], owner)
-        )
+    budget = Ref("policy/v1", "PodDisruptionBudget", cluster.name, cluster.namespace)
+    wants_none = not operator and (cluster.size == 1 or not cluster.pod_disruption_budget)
+    report.merge(delete_unwanted(ctx.cluster, [budget] if wants_none else [], owner, check=ctx.check))
     report.merge(groups.drop_policy(ctx, cluster.name, cluster.namespace, owner))
     servers = []
     if params["wait"] and not ctx.check:

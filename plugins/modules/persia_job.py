@@ -24,6 +24,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.network_policy
+  - muster.ml.storage
 options:
   name:
     description: Name of the training, and prefix of its objects' names. Name and group together have at most 52 characters.
@@ -251,29 +252,6 @@ options:
       resources:
         description: C(requests) and C(limits) of the push gateway.
         type: dict
-  storage:
-    description: A volume that all groups mount at the same path, for data and checkpoints.
-    type: dict
-    suboptions:
-      claim_name:
-        description: Name of the PersistentVolumeClaim.
-        type: str
-        required: true
-      mount_path:
-        description: Where it is mounted.
-        type: str
-        default: /workspace/shared
-      size:
-        description: With it the claim is made, without it the claim must exist.
-        type: str
-      storage_class_name:
-        description: StorageClass of a claim that is made. Without it the cluster's default.
-        type: str
-      access_modes:
-        description: Access modes of a claim that is made.
-        type: list
-        elements: str
-        default: [ReadWriteMany]
   completion:
     description:
       - Run data loaders and trainers as Jobs, which end. V(false) runs them as StatefulSets, which restart whenever they end.
@@ -304,6 +282,12 @@ options:
     description: Train again, whatever the state of the training. The storage stays, so the trainers can resume from their checkpoint.
     type: bool
     default: false
+  results_pattern:
+    description:
+      - Regular expression with named groups, looked for in the logs of the trainers once the training has ended well, such as
+        V(epoch=(?P<epoch>\d+\) loss=(?P<loss>[0-9.]+\)). What it finds is in RV(found), RV(summary) and RV(table).
+      - The group C(epoch), where there is one, tells lines of epochs from the one of the final result.
+    type: str
   wait:
     description:
       - State to wait for. V(completed) is the successful end, V(running) means that all pods run, V(none) does not wait.
@@ -389,6 +373,30 @@ reason:
   description: Reason for the state. Empty when nothing is wrong.
   returned: when O(state=present)
   type: str
+found:
+  description: The named groups of each match of O(results_pattern).
+  returned: when O(results_pattern) is given and the training has ended well
+  type: list
+  elements: dict
+  sample: [{"epoch": "1", "loss": "0.5510", "auc": "0.7282"}]
+summary:
+  description:
+    - The same in a few values; once the training has ended well also the last ones that O(results_pattern) found.
+    - RV(summary.ok) is V(true) while all is well, after the end only where results were found, if they were looked for.
+  returned: when O(state=present)
+  type: dict
+  sample: {ok: true, state: Succeeded, job: ml/adult, pods: 0, backend: native, loss: 0.551, auc: 0.7282, epochs: 1}
+  contains:
+    ok:
+      description: Whether all is well.
+      type: bool
+      returned: always
+table:
+  description: The same as lines for people, one for each epoch, or, while it trains, one for each group with how many of its pods run.
+  returned: when O(state=present)
+  type: list
+  elements: str
+  sample: ["     epoch      loss       auc", "         1    0.5510    0.7282"]
 groups:
   description: Groups and their ranks, as in M(muster.ml.job_info).
   returned: when O(state=present)
@@ -398,11 +406,16 @@ groups:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups, trainings
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia import training
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import from_params
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import (
+    LOG_LEVELS,
+    Group,
+    Metrics,
+    PersiaJob,
+)
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND, desired
 
 _GROUP: dict[str, dict[str, t.Any]] = {
     "replicas": {"type": "int", "required": True},
@@ -415,18 +428,10 @@ _GROUP: dict[str, dict[str, t.Any]] = {
     "overrides": {"type": "dict"},
 }
 _ENTRY: dict[str, dict[str, t.Any]] = {"entry": {"type": "str", "required": True}}
-_TRAINER: dict[str, dict[str, t.Any]] = {"nproc_per_node": {"type": "int", "default": 1}, **_ENTRY, **_GROUP}
+_TRAINER: dict[str, dict[str, t.Any]] = {**with_defaults(Group, nproc_per_node="int"), **_ENTRY, **_GROUP}
 _METRICS: dict[str, dict[str, t.Any]] = {
-    "enabled": {"type": "bool", "default": True},
-    "image": {"type": "str", "default": "prom/pushgateway:v1.11.1"},
+    **with_defaults(Metrics, enabled="bool", image="str"),
     "resources": {"type": "dict"},
-}
-_STORAGE: dict[str, dict[str, t.Any]] = {
-    "claim_name": {"type": "str", "required": True},
-    "mount_path": {"type": "str", "default": "/workspace/shared"},
-    "size": {"type": "str"},
-    "storage_class_name": {"type": "str"},
-    "access_modes": {"type": "list", "elements": "str", "default": ["ReadWriteMany"]},
 }
 # Those of a group's placement that make sense for all groups alike.
 _COMMON = ("node_selector", "tolerations", "priority_class_name", "service_account_name")
@@ -435,7 +440,7 @@ _SECURITY = ("pod_security_context", "security_context")
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
-    "backend": {"type": "str", "choices": ["native", "operator"], "default": "native"},
+    "backend": {"type": "str", "choices": ["native", "operator"], "default": PersiaJob.backend},
     **groups.IMAGE,
     "nn_worker": {"type": "dict", "options": _TRAINER},
     "dataloader": {"type": "dict", "options": {**_ENTRY, **_GROUP}},
@@ -446,28 +451,21 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "embedding_config": {"type": "dict"},
     "embedding_config_path": {"type": "str"},
     "files": {"type": "dict", "default": {}},
-    "files_path": {"type": "str", "default": "/workspace/scripts"},
-    "nats_url": {"type": "str", "default": "nats://persia-nats-service:4222"},
-    "log_level": {"type": "str", "choices": ["trace", "debug", "info", "warn", "error"], "default": "info"},
+    **with_defaults(PersiaJob, files_path="str", nats_url="str"),
+    "log_level": {"type": "str", "choices": list(LOG_LEVELS), "default": PersiaJob.log_level},
     "env": {"type": "list", "elements": "dict", "options": groups.ENV},
     "volumes": {"type": "list", "elements": "dict"},
     "volume_mounts": {"type": "list", "elements": "dict"},
     **{name: groups.PLACEMENT[name] for name in (*_COMMON, *_SECURITY)},
     "metrics": {"type": "dict", "options": _METRICS},
-    "storage": {"type": "dict", "options": _STORAGE},
+    **groups.STORAGE,
     **groups.NETWORK,
-    "completion": {"type": "bool", "default": True},
-    "backoff_limit": {"type": "int", "default": 6},
+    **with_defaults(PersiaJob, completion="bool", backoff_limit="int", peer_timeout_seconds="int"),
     "active_deadline_seconds": {"type": "int"},
-    "peer_timeout_seconds": {"type": "int", "default": 600},
     "clean_pod_policy": {"type": "str", "choices": ["Running", "None"], "default": "Running"},
-    "restart": {"type": "bool", "default": False},
-    "wait": {"type": "str", "choices": ["completed", "running", "none"], "default": "running"},
-    "wait_timeout": {"type": "int", "default": 600},
-    "delete_data": {"type": "bool", "default": False},
+    "results_pattern": {"type": "str"},
     "remove_finalizer": {"type": "bool", "default": False},
-    **STATE,
-    **APPLY,
+    **trainings.LIFE,
 }
 
 CONSTRAINTS: dict[str, t.Any] = {
@@ -481,14 +479,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Train, or remove the training."""
-    params = ctx.params
-    if params["state"] == "absent":
-        return ctx.result(training.absent(ctx, groups.namespace_of(ctx), params["name"]))
-    # Bad input is told before anybody asks the cluster.
-    from_params({**params, "namespace": params["namespace"] or "default"})
-    job = from_params({**params, "namespace": groups.namespace_of(ctx)})
-    report, status = training.present(ctx, job)
-    return ctx.result(report, **status.result())
+    return trainings.execute(ctx, KIND, desired)
 
 
 def main() -> None:

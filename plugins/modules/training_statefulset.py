@@ -213,8 +213,8 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import APP
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import (
@@ -269,20 +269,20 @@ def wanted(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Make the group, or remove it."""
     params = ctx.params
-    if params["state"] == "present":
-        # Bad input is told before anybody asks the cluster.
-        manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("training_statefulset", namespace, params["name"])
-    return _absent(ctx, namespace, owner) if params["state"] == "absent" else _present(ctx, namespace, owner)
-
-
-def _present(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
-    params = ctx.params
+    if params["state"] == "absent":
+        return _absent(ctx, namespace, owner)
     group = wanted(params, namespace)
+    objects = manifests(group)
+    return _present(ctx, group, objects, owner)
+
+
+def _present(ctx: Context, group: TrainingStatefulSet, objects: list[Manifest], owner: str) -> dict[str, t.Any]:
+    params = ctx.params
     report = apply_objects(
         ctx.cluster,
-        manifests(group),
+        objects,
         owner=owner,
         check=ctx.check,
         adopt=params["adopt"],
@@ -292,8 +292,9 @@ def _present(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
         wait_timeout=params["wait_timeout"],
         on_progress=ctx.progress,
     )
-    if group.pod_disruption_budget is None:
-        report.merge(groups.drop(ctx, [Ref("policy/v1", "PodDisruptionBudget", group.name, namespace)], owner))
+    budget = Ref("policy/v1", "PodDisruptionBudget", group.name, group.namespace)
+    unwanted = [budget] if group.pod_disruption_budget is None else []
+    report.merge(delete_unwanted(ctx.cluster, unwanted, owner, check=ctx.check))
     return ctx.result(report, world_size=group.world_size, master_addr=group.master_addr)
 
 

@@ -160,6 +160,8 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("apply", "_edge.options", ["STATE", "APPLY"]),
         ("pod", "_edge.groups", ["POD"]),
         ("network_policy", "_edge.groups", ["NETWORK"]),
+        ("storage", "_edge.groups", ["STORAGE"]),
+        ("training", "_edge.systems", ["WHICH"]),
         ("etcd", "_systems.etcd.hosts", ["CONNECTION"]),
     ],
 )
