@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import json
 import typing as t
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.muster.ml.plugins.module_utils._local.simulation import CAPACITY_ANNOTATION, TAINTS_ANNOTATION
+from ansible_collections.muster.ml.plugins.module_utils._local.simulated_nodes import simulated_nodes as build
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
 
 DOCUMENTATION = r"""
 name: simulated_nodes
@@ -49,48 +49,12 @@ _value:
   elements: dict
 """
 
-TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
-CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-ALLOWED = {"name_prefix", "count", "labels", "capacity", "taints"}
-
 
 def simulated_nodes(groups: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
-    prefixes = [group.get("name_prefix") for group in groups]
-    if len(set(prefixes)) < len(prefixes):
-        raise AnsibleFilterError(f"Groups of simulated nodes need different name_prefix values; got {prefixes}.")
-    return [_node(group, number) for group in groups for number in range(_count(group))]
-
-
-def _count(group: dict[str, t.Any]) -> int:
-    unknown = sorted(set(group) - ALLOWED)
-    if unknown or not group.get("name_prefix"):
-        raise AnsibleFilterError(
-            f"A group of simulated nodes needs name_prefix and count, and may have labels, capacity and taints; got {sorted(group)}."
-        )
-    count = int(group.get("count", -1))
-    if count < 0:
-        raise AnsibleFilterError(
-            f"Simulated nodes {group['name_prefix']!r} need a count of 0 or more, not {group.get('count')}."
-        )
-    return count
-
-
-def _node(group: dict[str, t.Any], number: int) -> dict[str, t.Any]:
-    name = f"{group['name_prefix']}-{number}"
-    capacity = {key: str(value) for key, value in {**CAPACITY, **group.get("capacity", {})}.items()}
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {**labels, **group.get("labels", {}), "type": "kwok"},
-            "annotations": {
-                CAPACITY_ANNOTATION: json.dumps(capacity, sort_keys=True),
-                TAINTS_ANNOTATION: json.dumps([TAINT, *group.get("taints", [])], sort_keys=True),
-            },
-        },
-    }
+    try:
+        return build(groups)
+    except InvalidSpec as error:
+        raise AnsibleFilterError(str(error)) from error
 
 
 class FilterModule:

@@ -232,7 +232,7 @@ _PLAIN = (
 def wanted(params: dict[str, t.Any], namespace: str) -> Dataset:
     """The data set that the options describe."""
     given = {key: params[key] for key in _PLAIN}
-    return Dataset(namespace=namespace, pod=PodSettings.from_params(params), script=fetching.program(), **given)
+    return Dataset(namespace=namespace, pod=PodSettings.from_params(params), **given)
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
@@ -240,8 +240,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     if params["state"] == "present":
         # Bad input is told before anybody asks the cluster.
-        with groups.understood():
-            manifests(wanted(params, params["namespace"] or "default"))
+        manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("dataset", namespace, params["name"])
     if params["state"] == "absent":

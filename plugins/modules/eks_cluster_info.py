@@ -55,6 +55,15 @@ cluster:
   description: The cluster as EKS describes it, in snake_case; empty where it does not exist.
   returned: success
   type: dict
+owned:
+  description: Whether the cluster carries the tag C(muster.ml/owner) with its own name, that is, whether Muster created it.
+  returned: success
+  type: bool
+oidc_provider:
+  description: Issuer of the tokens of its service accounts, without C(https://); empty where the cluster does not exist.
+  returned: success
+  type: str
+  sample: oidc.eks.us-west-2.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF
 nodegroups:
   description: Its node groups, likewise.
   returned: success
@@ -66,7 +75,7 @@ addons:
   type: list
   elements: dict
 roles:
-  description: Those of the roles asked for that exist, each with its name, ARN and tags.
+  description: Those of the roles asked for that exist, each with its name, ARN, tags and C(owned) (created by Muster for this cluster).
   returned: success
   type: list
   elements: dict

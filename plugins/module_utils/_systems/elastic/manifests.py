@@ -15,6 +15,7 @@ import posixpath
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from ..._core.errors import InvalidInput
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
     ANNOTATION_CONFIG_HASH,
@@ -22,7 +23,6 @@ from ..._manifests.meta import (
     LABEL_ELASTIC_JOB,
     LABEL_GROUP,
     LABEL_ROLE,
-    InvalidSpec,
     Manifest,
     check_count,
     check_files,
@@ -34,8 +34,10 @@ from ..._manifests.meta import (
 )
 from ..._manifests.network_policy import Flow, labelled, network_policy
 from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, field_env, merge_env, pod_template
+from ..._manifests.programs import program
 from ..._manifests.storage import Storage, storage_claim
-from .launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, FETCH_SCRIPT, LAUNCHER
+from ..._pod_programs import elastic_fetch, elastic_launch
+from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, EXIT_STOPPED
 
 CONFIG_PATH = "/etc/muster/elastic"
 FETCHED_PATH = "/run/muster/script"
@@ -155,7 +157,7 @@ def check(job: ElasticJob) -> None:
     check_name(job.name, "name", limit=NAME_MAX, service=True)
     check_count(job.min_replicas, "min_replicas", minimum=1)
     if not job.min_replicas <= job.replicas <= job.max_replicas:
-        raise InvalidSpec(
+        raise InvalidInput(
             f"replicas: {job.replicas} is not between min_replicas {job.min_replicas} and max_replicas {job.max_replicas}.",
             "The pods would wait for each other in vain, or be turned away.",
         )
@@ -167,7 +169,7 @@ def check(job: ElasticJob) -> None:
         if getattr(job, name) is not None:
             check_count(getattr(job, name), name)
     if not (job.nproc_per_node in ("auto", "cpu", "gpu") or (job.nproc_per_node.isdigit() and int(job.nproc_per_node))):
-        raise InvalidSpec(f"nproc_per_node: '{job.nproc_per_node}' is neither a number nor auto, cpu or gpu.")
+        raise InvalidInput(f"nproc_per_node: '{job.nproc_per_node}' is neither a number nor auto, cpu or gpu.")
     _check_endpoint(job)
     _check_script(job)
     _check_backend(job)
@@ -178,11 +180,11 @@ def check(job: ElasticJob) -> None:
 def _check_endpoint(job: ElasticJob) -> None:
     if job.rdzv_backend == "c10d":
         if job.rdzv_endpoint:
-            raise InvalidSpec("rdzv_endpoint: with c10d the pods meet at pod 0.", "Leave it out.")
+            raise InvalidInput("rdzv_endpoint: with c10d the pods meet at pod 0.", "Leave it out.")
         return
     host, _colon, port = (job.rdzv_endpoint or "").rpartition(":")
     if not host or not port.isdigit():
-        raise InvalidSpec(
+        raise InvalidInput(
             f"rdzv_endpoint: '{job.rdzv_endpoint or ''}' is not HOST:PORT, which etcd-v2 needs.", "Example: etcd:2379"
         )
     check_port(int(port), "rdzv_endpoint")
@@ -195,7 +197,7 @@ def _check_backend(job: ElasticJob) -> None:
     # Each of its pods has a Service of its own name.
     check_name(f"{job.name}-worker-{job.max_replicas - 1}", "name of the last pod", service=True)
     if job.backoff_limit != BACKOFF_LIMIT:
-        raise InvalidSpec(
+        raise InvalidInput(
             "backoff_limit: with backend pytorchjob, pods that are lost are made again and not counted.",
             "Leave it out.",
         )
@@ -204,10 +206,10 @@ def _check_backend(job: ElasticJob) -> None:
 def _check_script(job: ElasticJob) -> None:
     if job.script.startswith(REMOTE):
         if not job.script.partition("://")[2].partition("/")[2]:
-            raise InvalidSpec(f"script: '{job.script}' names no object in its bucket.")
+            raise InvalidInput(f"script: '{job.script}' names no object in its bucket.")
     elif not job.script.startswith("/") and job.script not in job.files:
         known = ", ".join(sorted(job.files)) or "none"
-        raise InvalidSpec(
+        raise InvalidInput(
             f"script: '{job.script}' is not among files ({known}).", "Or give a path in the pods, s3://... or gs://..."
         )
     check_files(job.files)
@@ -233,7 +235,7 @@ def metadata(job: ElasticJob, name: str) -> Manifest:
 
 
 def _launcher() -> dict[str, str]:
-    return {"launch.py": LAUNCHER, "fetch.sh": FETCH_SCRIPT}
+    return {"launch.py": program(elastic_launch), "fetch.py": program(elastic_fetch)}
 
 
 def _config_map(job: ElasticJob, name: str, data: Mapping[str, str]) -> Manifest:
@@ -346,7 +348,7 @@ def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
             "name": "fetch-script",
             "image": job.pod.image,
             "imagePullPolicy": job.pod.image_pull_policy,
-            "command": ["sh", f"{CONFIG_PATH}/fetch.sh", job.script, job.script_path],
+            "command": ["python3", f"{CONFIG_PATH}/fetch.py", job.script, job.script_path],
             "env": merge_env(job.pod.env),
             "volumeMounts": list(mounts),
             "securityContext": security,
@@ -361,7 +363,7 @@ def _job(job: ElasticJob) -> Manifest:
     rules = [
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         # Asked to end, by a scale-down or by whoever deleted the pod.
-        _on_exit("Ignore", 143),
+        _on_exit("Ignore", EXIT_STOPPED),
         _on_exit("FailJob", EXIT_SCRIPT_FAILED),
         _on_exit("FailJob", EXIT_MISCONFIGURED),
     ]

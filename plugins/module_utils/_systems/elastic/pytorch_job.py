@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import Manifest, compact
 from ..._manifests.pods import field_env
-from .launch import EXIT_AGAIN
+from ..._pod_programs.elastic_launch import EXIT_AGAIN
 from .manifests import C10D_PORT, ElasticJob, around, launcher_env, metadata, rendezvous_conf, template
 
 API_VERSION = "kubeflow.org/v1"

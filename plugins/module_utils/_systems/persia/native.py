@@ -16,10 +16,12 @@ import typing as t
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, fingerprint
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, resources
+from ..._manifests.programs import program
 from ..._manifests.storage import storage_claim
 from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
 from ..._manifests.training_statefulset import manifests as statefulset_manifests
-from .launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED, LAUNCH_SCRIPT, SUCCESS_DIR, SUCCESS_FILE
+from ..._pod_programs import persia_launch
+from ..._pod_programs.persia_launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED
 from .spec import (
     CONFIG_PATH,
     LAUNCHER_WORDS,
@@ -35,6 +37,8 @@ from .spec import (
     shared_volumes,
 )
 
+SUCCESS_DIR = "/run/muster"
+SUCCESS_FILE = f"{SUCCESS_DIR}/success"
 GATEWAY_PORT = 9091
 GATEWAY_GROUP = "metrics-gateway"
 JOB_INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -57,7 +61,7 @@ def ends(job: PersiaJob, role: Role) -> bool:
 def manifests(job: PersiaJob, *, finished: bool = False) -> list[Manifest]:
     """All objects of JOB; once the training has FINISHED, its servers are scaled away and loaders are stopped."""
     check(job)
-    config = config_map(job, {"launch.sh": LAUNCH_SCRIPT})
+    config = config_map(job, {"launch.py": program(persia_launch)})
     files = files_map(job)
     config_hash = fingerprint([item["data"] for item in (config, *files)])
     objects = [config, *files, *storage_claim(job), *ingress(job, {LABEL_JOB: job.name})]
@@ -92,7 +96,7 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulS
     port = _PORTS.get(group.role)
     pod = dataclasses.replace(
         group.pod,
-        command=("sh", f"{CONFIG_PATH}/launch.sh", LAUNCHER_WORDS[group.role]),
+        command=("python3", "-u", f"{CONFIG_PATH}/launch.py", LAUNCHER_WORDS[group.role]),
         env=(*persia_env(job, group), *group.pod.env),
         volumes=(*group.pod.volumes, *volumes),
         volume_mounts=(*group.pod.volume_mounts, *mounts),
@@ -119,7 +123,7 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulS
 
 
 def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
-    """The environment of today's persia-launcher, and that of launch.sh."""
+    """The environment of today's persia-launcher, and that of launch.py."""
     global_path, embedding_path = config_paths(job)
     peers = " ".join(
         f"{job.object_name(peer)}:{peer.replicas}" for role in _PEERS[group.role] if (peer := job.groups.get(role))

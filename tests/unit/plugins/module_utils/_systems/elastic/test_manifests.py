@@ -7,15 +7,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import typing as t
-from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.launch import LAUNCHER, LOG_PREFIX
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._pod_programs.elastic_launch import LOG_PREFIX
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.manifests import (
     ElasticJob,
     from_params,
@@ -92,34 +89,8 @@ def test_a_script_in_a_bucket_is_fetched_first() -> None:
     ],
 )
 def test_what_cannot_work_is_refused(wrong: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidSpec, match=said):
+    with pytest.raises(InvalidInput, match=said):
         manifests(job(**wrong))
-
-
-def test_the_launcher_is_python() -> None:
-    compile(LAUNCHER, "launch.py", "exec")
-
-
-def test_a_process_that_stands_by_becomes_the_script(tmp_path: Path) -> None:
-    (tmp_path / "launch.py").write_text(LAUNCHER)
-    (tmp_path / "torch" / "distributed").mkdir(parents=True)
-    (tmp_path / "torch" / "__init__.py").touch()
-    (tmp_path / "torch" / "distributed" / "__init__.py").touch()
-    script = tmp_path / "train.py"
-    script.write_text(
-        "import os, sys\nif __name__ == '__main__':\n    print(sys.argv[1:], os.environ['RANK'])\n    sys.exit(3)\n"
-    )
-    own = {"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": "a:1", "PYTHONPATH": str(tmp_path)}
-    order = json.dumps({"argv": [str(script), "--epochs"], "env": {**own, "RANK": "1"}})
-    command = [sys.executable, "-u", str(tmp_path / "launch.py"), "--standby"]
-
-    def ends(text: str) -> tuple[int, str]:
-        done = subprocess.run(command, input=text, env=own, capture_output=True, text=True, check=False, timeout=20)
-        return done.returncode, done.stdout
-
-    assert ends(order + "\n") == (3, "['--epochs'] 1\n")
-    # Nobody needed it.
-    assert ends("") == (0, "")
 
 
 def line(event: str, when: float, **fields: t.Any) -> str:

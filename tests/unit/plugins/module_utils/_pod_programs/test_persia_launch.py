@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""launch.sh, run by a real shell with a persia-launcher and a getent of our own in front of it."""
+"""persia_launch.py, run as pods run it, with a persia-launcher and a name service of our own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia.launch import LAUNCH_SCRIPT
+from ansible_collections.muster.ml.plugins.module_utils._manifests.programs import program
+from ansible_collections.muster.ml.plugins.module_utils._pod_programs import persia_launch
 
 # Says how it was called; what it does next stands in a file, one shell line per start.
 LAUNCHER = """#!/bin/sh
@@ -23,31 +25,41 @@ n=$(grep -c . "$HERE/calls")
 eval "$(sed -n "${n}p" "$HERE/plan")"
 """
 # Addresses of a Service: a file of its name.
-GETENT = """#!/bin/sh
-[ "$1" = ahosts ] && cat "$HERE/dns/$2" 2>/dev/null
+NAME_SERVICE = """
+import os, pathlib, socket
+
+def getaddrinfo(host, port):
+    try:
+        lines = pathlib.Path(os.environ["HERE"], "dns", host).read_text().split()
+    except FileNotFoundError:
+        raise socket.gaierror(host) from None
+    return [(0, 0, 0, "", (line, 0)) for line in lines]
+
+socket.getaddrinfo = getaddrinfo
 """
 
 
 class Pod:
-    """A place that looks to launch.sh like a pod."""
+    """A place that looks to the program like a pod."""
 
     def __init__(self, here: Path) -> None:
         self.here = here
         (here / "bin").mkdir()
         (here / "dns").mkdir()
-        for name, text in (("persia-launcher", LAUNCHER), ("getent", GETENT)):
-            path = here / "bin" / name
-            path.write_text(text)
-            path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        # The only change: a pod's own place for its last words.
-        script = LAUNCH_SCRIPT.replace("/dev/termination-log", str(here / "termination-log"))
-        (here / "launch.sh").write_text(script)
+        launcher = here / "bin" / "persia-launcher"
+        launcher.write_text(LAUNCHER)
+        launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+        (here / "sitecustomize.py").write_text(NAME_SERVICE)
+        # The only changes: a pod's own place for its last words, and less time to end.
+        text = program(persia_launch).replace(persia_launch.TERMINATION_LOG, str(here / "termination-log"))
+        text = text.replace("END_SECONDS = 10", "END_SECONDS = 1")
+        (here / "launch.py").write_text(text)
         for name in ("entry.py", "global.yml", "embedding.yml"):
             (here / name).write_text("")
 
     def dns(self, service: str, *addresses: str) -> None:
         temporary = self.here / "new"
-        temporary.write_text("".join(f"{a}  STREAM x\n{a}  DGRAM\n" for a in addresses))
+        temporary.write_text("".join(f"{a}\n{a}\n" for a in addresses))
         temporary.rename(self.here / "dns" / service)
 
     def start(self, role: str, plan: str = "true", **env: str) -> subprocess.Popen[str]:
@@ -56,6 +68,7 @@ class Pod:
         full = {
             "PATH": f"{self.here / 'bin'}:{os.environ['PATH']}",
             "HERE": str(self.here),
+            "PYTHONPATH": str(self.here),
             "HOSTNAME": "adult-trainer-1",
             "REPLICA_SIZE": "2",
             "PERSIA_NN_WORKER_ENTRY": str(self.here / "entry.py"),
@@ -63,10 +76,11 @@ class Pod:
             "PERSIA_GLOBAL_CONFIG": str(self.here / "global.yml"),
             "PERSIA_EMBEDDING_CONFIG": str(self.here / "embedding.yml"),
             "MUSTER_SUCCESS_FILE": str(self.here / "success"),
-            "MUSTER_WATCH_INTERVAL": "1",
+            "MUSTER_WATCH_INTERVAL": "0.2",
             **env,
         }
-        return subprocess.Popen(["sh", str(self.here / "launch.sh"), role], env=full, stderr=subprocess.PIPE, text=True)
+        command = [sys.executable, "-u", str(self.here / "launch.py"), role]
+        return subprocess.Popen(command, env=full, stderr=subprocess.PIPE, text=True)
 
     def run(self, role: str, plan: str = "true", **env: str) -> tuple[int, str]:
         process = self.start(role, plan, **env)
@@ -161,7 +175,7 @@ def test_it_waits_for_every_pod_it_will_meet(pod: Pod) -> None:
 
 def test_a_replaced_server_ends_the_trainer_so_that_it_begins_again(pod: Pod) -> None:
     pod.dns("ps", "10.0.0.1")
-    plan = 'printf "10.0.0.9  STREAM x\\n" >"$HERE/dns/ps"; sleep 60'
+    plan = 'printf "10.0.0.9\\n" >"$HERE/dns/ps"; sleep 60'
     status, _said = pod.run("nn-worker", plan, MUSTER_PEERS="ps:1")
     assert status == 75
     assert "was replaced" in pod.last_words
@@ -169,22 +183,22 @@ def test_a_replaced_server_ends_the_trainer_so_that_it_begins_again(pod: Pod) ->
 
 def test_a_missing_server_alone_ends_nothing(pod: Pod) -> None:
     pod.dns("ps", "10.0.0.1", "10.0.0.2")
-    plan = 'printf "10.0.0.1  STREAM x\\n" >"$HERE/dns/ps"; sleep 2; exit 0'
+    plan = 'printf "10.0.0.1\\n" >"$HERE/dns/ps"; sleep 1; exit 0'
     assert pod.run("nn-worker", plan, MUSTER_PEERS="ps:2")[0] == 0
 
 
 def test_a_worker_begins_again_in_place(pod: Pod) -> None:
     pod.dns("ps", "10.0.0.1")
-    plan = 'printf "10.0.0.9  STREAM x\\n" >"$HERE/dns/ps"; sleep 60\nexit 5'
+    plan = 'printf "10.0.0.9\\n" >"$HERE/dns/ps"; sleep 60\nexit 5'
     assert pod.run("embedding-worker", plan, MUSTER_PEERS="ps:1")[0] == 5
     assert len(pod.calls) == 2
 
 
 def test_a_loader_sends_again_when_the_trainers_begin_again(pod: Pod) -> None:
     pod.dns("trainer", "10.0.0.1")
-    change = '(sleep 1; printf "10.0.0.2  STREAM x\\n" >"$HERE/dns/trainer") & true'
-    gone = '(sleep 1; rm "$HERE/dns/trainer") & true'
-    status, said = pod.run("data-loader", f"{change}\n{gone}", MUSTER_PEERS="trainer:1", MUSTER_LINGER_SECONDS="2")
+    change = '(sleep 0.5; printf "10.0.0.2\\n" >"$HERE/dns/trainer") & true'
+    gone = '(sleep 0.5; rm "$HERE/dns/trainer") & true'
+    status, said = pod.run("data-loader", f"{change}\n{gone}", MUSTER_PEERS="trainer:1", MUSTER_LINGER_SECONDS="1")
     assert status == 0
     assert len(pod.calls) == 2
     assert "waiting for the trainers to end" in said
@@ -203,6 +217,41 @@ def test_a_stop_reaches_every_process(pod: Pod, role: str) -> None:
         os.kill(int(started.read_text()), 0)
 
 
-def test_the_script_is_plain_sh() -> None:
-    checked = subprocess.run(["sh", "-n"], input=LAUNCH_SCRIPT, text=True, capture_output=True, check=False)
-    assert (checked.returncode, checked.stderr) == (0, "")
+def test_an_image_without_the_launcher_is_a_wrong_configuration(pod: Pod) -> None:
+    (pod.here / "bin" / "persia-launcher").unlink()
+    assert pod.run("nn-worker")[0] == 78
+    assert "persia-launcher cannot be started in this image" in pod.last_words
+
+
+def until_it_says(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"ended with {process.wait()} before it said {text}")
+
+
+def test_a_process_that_does_not_end_is_killed(pod: Pod) -> None:
+    process = pod.start("nn-worker", 'trap "" TERM; echo started >&2; while :; do sleep 60 || true; done')
+    until_it_says(process, "started")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=8)
+    assert process.returncode == 143
+
+
+def test_a_stop_while_it_waits_for_others(pod: Pod) -> None:
+    pod.dns("ps", "10.0.0.1")
+    process = pod.start("nn-worker", MUSTER_PEERS="ps:2")
+    until_it_says(process, "waiting for every pod of ps")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=8)
+    assert process.returncode == 143
+
+
+def test_a_loader_that_has_sent_everything_may_be_stopped(pod: Pod) -> None:
+    pod.dns("trainer", "10.0.0.1")
+    process = pod.start("data-loader", MUSTER_PEERS="trainer:1")
+    until_it_says(process, "waiting for the trainers to end")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=8)
+    assert process.returncode == 0
