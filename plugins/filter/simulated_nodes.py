@@ -10,8 +10,8 @@ import typing as t
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._local.simulated_nodes import simulated_nodes as build
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
 
 DOCUMENTATION = r"""
 name: simulated_nodes
@@ -53,7 +53,7 @@ _value:
 def simulated_nodes(groups: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
     try:
         return build(groups)
-    except InvalidSpec as error:
+    except InvalidInput as error:
         raise AnsibleFilterError(str(error)) from error
 
 

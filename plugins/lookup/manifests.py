@@ -16,8 +16,8 @@ import yaml
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
 
 DOCUMENTATION = r"""
 name: manifests
@@ -198,7 +198,7 @@ def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
         raise AnsibleError(f"{name} needs the option {', '.join(missing)}.")
     try:
         return t.cast("list[dict[str, t.Any]]", plain(builder.manifests(options_of(builder)(**wanted))))
-    except InvalidSpec as error:
+    except InvalidInput as error:
         raise AnsibleError(f"{name}: {error}") from error
 
 

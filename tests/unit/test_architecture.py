@@ -210,17 +210,6 @@ def test_no_path_of_one_machine_is_committed() -> None:
     assert not found
 
 
-def test_links_between_pages_lead_somewhere() -> None:
-    dead = [
-        f"{name_of(page)}: {link}"
-        for page in tracked_files()
-        if page.suffix == ".md"
-        for link in re.findall(r"\]\((?!https?:|mailto:|#)([^)#]+)", page.read_text(encoding="utf-8"))
-        if not (page.parent / link).exists()
-    ]
-    assert not dead
-
-
 def exceptions_of(path: Path) -> dict[str, list[str]]:
     """The exception classes of a file and their bases, by name."""
     classes = [node for node in ast.walk(parse(path)) if isinstance(node, ast.ClassDef)]

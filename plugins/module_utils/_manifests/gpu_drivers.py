@@ -13,8 +13,9 @@ import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from .._core.errors import InvalidInput
 from .access import metadata
-from .meta import InvalidSpec, Manifest, compact
+from .meta import Manifest, compact
 from .pods import READ_ONLY_CONTAINER, RESTRICTED_CONTAINER
 
 NAMESPACE = "kube-system"
@@ -176,7 +177,7 @@ def _env(variables: Mapping[str, t.Any]) -> list[Manifest]:
 def _image(drivers: GpuDrivers, option: str) -> str:
     image = str(getattr(drivers, option))
     if not image:
-        raise InvalidSpec(f"flavour {drivers.flavour}: {option} is missing.", "Name the image.")
+        raise InvalidInput(f"flavour {drivers.flavour}: {option} is missing.", hint="Name the image.")
     return image
 
 

@@ -10,8 +10,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.gpu_drivers import GpuDrivers, manifests
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
 
 Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
 IMAGES = {
@@ -51,5 +51,5 @@ def test_somebody_else_brings_the_driver(flavour: str) -> None:
     ],
 )
 def test_a_missing_image_is_named(flavour: str, image: str) -> None:
-    with pytest.raises(InvalidSpec, match=f"flavour {flavour}: {image} is missing"):
+    with pytest.raises(InvalidInput, match=f"flavour {flavour}: {image} is missing"):
         manifests(GpuDrivers(flavour=flavour, **{**IMAGES, image: ""}))
