@@ -92,7 +92,9 @@ def documented(path: Path) -> set[str]:
     parts = [own]
     for name in own["extends_documentation_fragment"]:
         namespace, collection, fragment, *section = name.split(".")
-        module = importlib.import_module(f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}")
+        module = importlib.import_module(
+            f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}"
+        )
         parts.append(yaml.safe_load(getattr(module.ModuleDocFragment(), "".join(section).upper() or "DOCUMENTATION")))
     return {str(line).split()[0].rstrip(",") for part in parts for line in part.get("requirements") or []}
 
