@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import spec
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.attachments import attach
 
 JOB: dict[str, t.Any] = {
@@ -84,8 +84,8 @@ def test_a_folder_of_the_users_choice_wins() -> None:
 
 def test_the_pods_have_it_all() -> None:
     """Attached things are part of the job like what is spelled out: a running one of an earlier version is the same job."""
-    attached = manifests.from_params({**JOB, "etcd": {"name": "meet", "tls": True}, "dataset": DATASET})
-    spelled = manifests.from_params(
+    attached = spec.from_params({**JOB, "etcd": {"name": "meet", "tls": True}, "dataset": DATASET})
+    spelled = spec.from_params(
         {
             **JOB,
             "rdzv_endpoint": "meet:2379",
