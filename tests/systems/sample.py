@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+NAME = "sample"
 LIST = "playbooks/vars/systems.yml"
 ENTRY = """\
   - name: sample
@@ -114,6 +115,6 @@ __sample_namespace: "{{ muster_namespace | default('ml') }}"
   vars:
     muster_only: [sample]
 """,
-    "docs/systems/sample.md": "# The sample\n",
+    f"docs/systems/{NAME}.md": "# The sample\n",
     "tests/acceptance/sample/claims.yml": "deploys: [sample]\nsystem_vars: {}\nclaims: []\n",
 }

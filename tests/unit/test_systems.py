@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from systems.sample import ENTRY, FILES
+from systems.sample import ENTRY, FILES, NAME
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "playbooks" / "vars" / "systems.yml"
@@ -55,6 +55,7 @@ def test_a_system_has_all_of_its_parts(system: dict[str, Any]) -> None:
         f"plugins/module_utils/_systems/{name}",
         f"playbooks/{name}.yml",
         f"docs/systems/{name}.md",
+        f"tests/acceptance/{name}/claims.yml",
         *(f"roles/{name}/tasks/{entry}.yml" for entry in ENTRY_POINTS),
         *(f"roles/{role}/tasks/{entry}.yml" for role in roles_of(system) for entry in ("main", "remove")),
     ]
@@ -63,7 +64,7 @@ def test_a_system_has_all_of_its_parts(system: dict[str, Any]) -> None:
 
 def test_the_sample_has_the_parts_of_a_system() -> None:
     parts = {re.sub(r"(?<!/tasks)/[^/]+\.py$", "", name) for name in FILES}
-    assert {"plugins/module_utils/_systems/sample", "playbooks/sample.yml", "docs/systems/sample.md"} <= parts
+    assert {"plugins/module_utils/_systems/sample", "playbooks/sample.yml", f"docs/systems/{NAME}.md"} <= parts
     assert {f"roles/sample/tasks/{entry}.yml" for entry in ENTRY_POINTS} <= parts
 
 
