@@ -92,14 +92,16 @@ def documented(path: Path) -> set[str]:
     parts = [own]
     for name in own["extends_documentation_fragment"]:
         namespace, collection, fragment, *section = name.split(".")
-        module = importlib.import_module(f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}")
+        module = importlib.import_module(
+            f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}"
+        )
         parts.append(yaml.safe_load(getattr(module.ModuleDocFragment(), "".join(section).upper() or "DOCUMENTATION")))
     return {str(line).split()[0].rstrip(",") for part in parts for line in part.get("requirements") or []}
 
 
 def collections_in_tasks() -> set[str]:
     texts = "\n".join(path.read_text(encoding="utf-8") for path in TASKS)
-    return {found for found in re.findall(r"^\s+(?:- )?(\w+\.\w+)\.\w+:", texts, re.MULTILINE)}
+    return set(re.findall(r"^\s+(?:- )?(\w+\.\w+)\.\w+:", texts, re.MULTILINE))
 
 
 def is_aws(path: Path) -> bool:
