@@ -20,10 +20,20 @@ extends_documentation_fragment:
   - muster.ml.attributes.host
 options:
   programs:
-    description: Programs that the cluster needs, as in the role's C(vars/main.yml).
+    description:
+      - Programs that the cluster needs, as in the role's C(vars/main.yml). A row with C(needed_for) counts only where that is on,
+        C(storage) or C(simulated_nodes).
     type: list
     elements: dict
     default: []
+  storage:
+    description: Whether the cluster has a default StorageClass, and so needs the programs for C(storage).
+    type: bool
+    default: true
+  install_packages:
+    description: Whether somebody installs RV(packages_missing) afterwards. If not, they are among RV(problems).
+    type: bool
+    default: true
   module_root:
     description: Folder with a folder for every Go module that a row of O(programs) names as C(module).
     type: path
@@ -84,11 +94,20 @@ packages_missing:
   returned: success
   type: list
   elements: str
-programs:
-  description: Programs, each with C(path), C(way) and C(missing).
+to_fetch:
+  description: Programs that are missing and come as released files, with the options of M(muster.ml.release_binary).
   returned: success
   type: list
   elements: dict
+to_build:
+  description: Programs that are missing and come from Go modules, with the options of M(muster.ml.go_binary).
+  returned: success
+  type: list
+  elements: dict
+programs_ahead:
+  description: How many programs have to be fetched or built, and about how long that takes; empty where none is missing.
+  returned: success
+  type: str
 paths:
   description: Paths of all programs, by name.
   returned: success
@@ -156,6 +175,8 @@ from ansible_collections.muster.ml.plugins.module_utils._local.survey import Sur
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "programs": {"type": "list", "elements": "dict", "default": []},
+    "storage": {"type": "bool", "default": True},
+    "install_packages": {"type": "bool", "default": True},
     "module_root": {"type": "path", "required": True},
     "release": {"type": "dict", "default": {}},
     "source": {"type": "str", "choices": ["auto", "release", "go"], "default": "auto"},
@@ -198,11 +219,15 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     preflight.refuse_strangers(cluster)
     # The wait comes first: what is told of nodes and processes is how they are after it.
     gap = wait_for_api(cluster, cluster.admin_kubeconfig, params)
+    purposes = {"storage": params["storage"], "simulated_nodes": cluster.options["simulated_nodes"]}
     table = [
         {**row, "module_dir": f"{params['module_root']}/{row['module']}", "release": params["release"].get(row["name"])}
         for row in params["programs"]
+        if purposes.get(row.get("needed_for"), True)
     ]
-    survey = Survey.make(cluster, table, Path(params["cache_dir"]), params["source"])
+    survey = Survey.make(
+        cluster, table, Path(params["cache_dir"]), params["source"], install_packages=params["install_packages"]
+    )
     current = survey.kubeconfig_current(params["kubeconfig"])
     return {"changed": False, **survey.result(gap or "", kubeconfig_current=current)}
 

@@ -36,6 +36,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+summary:
+  description: How many things were removed (in check mode, would be) and what kinds were looked for.
+  returned: success
+  type: str
 found:
   description: Resources of the cluster on the host before the removal.
   returned: success
@@ -93,9 +97,10 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
                 hint="Run the removal again; if it stays, something outside of the cluster holds it.",
                 details={"left": left, "kept": kept},
             )
+    removed = f"{'Would remove' if ctx.check else 'Removed'} {len(found)} things of cluster {asked.spec.name}"
     return {
-        "changed": planned.changes, "found": found, "left": left, "kept": kept, "differs": planned.differs,
-        "checked": list(KINDS),
+        "changed": planned.changes, "summary": f"{removed}; looked for {', '.join(KINDS)}.",
+        "found": found, "left": left, "kept": kept, "differs": planned.differs, "checked": list(KINDS),
     }  # fmt: skip
 
 

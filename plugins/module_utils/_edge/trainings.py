@@ -37,17 +37,15 @@ _REQUEST = (*(name for name in LIFE if name != "state"), "world_timeout", "remov
 def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]], Desired]) -> Result:
     """Train, scale, or remove. PARSE makes of options a training that works, or says why not."""
     params, namespace = ctx.params, namespace_of(ctx)
-    if params["state"] == "absent":
-        return ctx.result(lifecycle.absent(_request(ctx), kind, namespace, params["name"]))
-    desired = parse({**params, "namespace": namespace})
-    report, observed = lifecycle.present(_request(ctx), desired)
+    # Bad options are told before anybody looks for a cluster.
+    desired = parse({**params, "namespace": namespace}) if params["state"] == "present" else None
+    given = {name: params[name] for name in _REQUEST if name in params}
+    request = Request(cluster=ctx.cluster, check=ctx.check, warn=ctx.warn, progress=ctx.progress, **given)
+    if desired is None:
+        return ctx.result(lifecycle.absent(request, kind, namespace, params["name"]))
+    report, observed = lifecycle.present(request, desired)
     told = results(ctx.cluster, kind, observed, desired.results_pattern)
     return ctx.result(report, **observed.status.result(), **told)
-
-
-def _request(ctx: Context) -> Request:
-    given = {name: ctx.params[name] for name in _REQUEST if name in ctx.params}
-    return Request(cluster=ctx.cluster, check=ctx.check, warn=ctx.warn, progress=ctx.progress, **given)
 
 
 def info(ctx: Context, kind: Kind) -> Result:

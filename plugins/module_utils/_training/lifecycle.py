@@ -22,14 +22,14 @@ from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from . import wait
 from .continued import with_live_programs
-from .kind import Desired, Kind, Observed, Request
+from .kind import Backend, Desired, Kind, Observed, Request
 from .logs import failed
 from .read import observe
 
 
 def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     """Make the cluster run the training, or leave alone what has been trained already."""
-    _require_kind(request, desired)
+    _require_kind(request, desired.backend)
     before = observe(request.cluster, desired.kind, desired.namespace, desired.name)
     config = request.cluster.get(Ref("v1", "ConfigMap", desired.config, desired.namespace)) if before.exists else None
     changed = _changed_options(desired, config)
@@ -57,9 +57,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     return _settle(request, desired, report)
 
 
-def _require_kind(request: Request, desired: Desired) -> None:
+def _require_kind(request: Request, backend: Backend) -> None:
     """In check mode the same run may be about to make the definition."""
-    backend = desired.backend
     if not backend.installed_by or request.check:
         return
     served = backend.workloads[0]

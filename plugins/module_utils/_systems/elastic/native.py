@@ -10,6 +10,7 @@ Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import typing as t
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from ..._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_PARTS, Ma
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, field_env, merge_env, pod_template
 from ..._manifests.programs import program
-from ..._manifests.shared import config_map, mounted
+from ..._manifests.shared import config_map, metadata, mounted
 from ..._manifests.storage import storage_claim
 from ..._pod_programs import elastic_fetch, elastic_launch
 from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, EXIT_STOPPED
@@ -38,26 +39,26 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 
 def around(job: ElasticJob) -> list[Manifest]:
     """What the pods need of either backend: the launcher, the user's files, storage, the name that finds them all, and who may connect."""
-    config = config_map(metadata(job, job.objects_name), _launcher())
+    of = functools.partial(metadata, job.namespace, job.labels)
+    config = config_map(of(job.objects_name), _launcher())
     # Here, and not on the workload: it must outlive that.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
-    files = [config_map(metadata(job, job.files_name), job.files)] if job.files else []
+    files = [config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
     claim = storage_claim(job.storage, job.namespace, job.labels)
-    policy = own_pods(metadata(job, job.objects_name), job.selector, job.network_policy_from)
-    service = _service(metadata(job, job.name), job.selector)
+    policy = own_pods(of(job.objects_name), job.selector, job.network_policy_from)
+    service = _service(of(job.name), job.selector)
     return [config, *files, *claim, service, *([policy] if job.network_policy else [])]
 
 
-def metadata(job: ElasticJob, name: str) -> Manifest:
-    """Of an object of the job."""
-    return {"name": name, "namespace": job.namespace, "labels": dict(job.labels)}
+def _files_name(objects_name: str) -> str:
+    return f"{objects_name}-files"
 
 
 def _launcher() -> dict[str, str]:
     return {"launch.py": program(elastic_launch), "fetch.py": program(elastic_fetch)}
 
 
-def _service(metadata: Manifest, selector: Mapping[str, str]) -> Manifest:
+def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
     """Gives every pod its DNS name; not-ready ones too, because pods meet while they start."""
     spec: Manifest = {
         "clusterIP": "None",
@@ -65,7 +66,7 @@ def _service(metadata: Manifest, selector: Mapping[str, str]) -> Manifest:
         "selector": dict(selector),
         "ports": [{"name": "c10d", "port": C10D_PORT, "targetPort": C10D_PORT, "protocol": "TCP"}],
     }
-    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": its, "spec": spec}
 
 
 def launcher_env(job: ElasticJob) -> dict[str, str]:
@@ -116,7 +117,7 @@ def _pod(job: ElasticJob, port: str) -> PodSettings:
     """What the user chose, with what torchrun needs around it."""
     maps = {"config": (job.objects_name, CONFIG_PATH)}
     if job.files:
-        maps["files"] = (job.files_name, job.files_path)
+        maps["files"] = (_files_name(job.objects_name), job.files_path)
     volumes, mounts = mounted("muster", maps, job.storage)
     first: list[Mapping[str, t.Any]] = []
     if job.script.startswith(REMOTE):
@@ -177,7 +178,12 @@ def _job(job: ElasticJob) -> Manifest:
             "template": pods,
         }
     )
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job, job.name), "spec": spec}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata(job.namespace, job.labels, job.name),
+        "spec": spec,
+    }
 
 
 def _on_exit(action: str, code: int) -> Manifest:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import Manifest, compact
 from ..._manifests.pods import field_env
+from ..._manifests.shared import metadata
 from ..._pod_programs.elastic_launch import EXIT_AGAIN
-from .native import C10D_PORT, around, launcher_env, metadata, template
+from .native import C10D_PORT, around, launcher_env, template
 from .spec import ElasticJob
 
 API_VERSION = "kubeflow.org/v1"
@@ -60,7 +61,12 @@ def _pytorch_job(job: ElasticJob, run_id: str) -> Manifest:
         "nprocPerNode": job.nproc_per_node,
         "pytorchReplicaSpecs": {"Worker": worker},
     }
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(job, job.name), "spec": spec}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata(job.namespace, job.labels, job.name),
+        "spec": spec,
+    }
 
 
 def _elastic_policy(job: ElasticJob, run_id: str) -> Manifest:

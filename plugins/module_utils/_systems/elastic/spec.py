@@ -103,13 +103,8 @@ class ElasticJob:
 
     @functools.cached_property
     def objects_name(self) -> str:
-        """ConfigMap of the launcher, and NetworkPolicy of the pods."""
+        """ConfigMap of the launcher, and NetworkPolicy of the pods; that of the user's files begins so."""
         return f"{self.name}-elastic"
-
-    @functools.cached_property
-    def files_name(self) -> str:
-        """ConfigMap of the user's files."""
-        return f"{self.name}-elastic-files"
 
     @functools.cached_property
     def script_path(self) -> str:

@@ -21,7 +21,7 @@ from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.logs import logs
 from ..._training.status import JOB, JobStatus, Rank, Workload
 from . import native, pytorch_job, results
-from .spec import ElasticJob, from_params
+from .spec import from_params
 from .world import World, world
 
 # Lines of a log: more than anybody says between two repetitions of the round, see the launcher.
@@ -32,25 +32,20 @@ _UNCHANGEABLE = "only replicas can change while it runs"
 def desired(params: Mapping[str, t.Any]) -> Desired:
     """The training that module options describe."""
     job = from_params(params)
+    # A run that begins anew must not meet, at an etcd, what an old one has left there.
+    run_id = f"{job.name}-{uuid.uuid4().hex[:12]}"
     policy = Ref(network_policy.API_VERSION, network_policy.KIND, job.objects_name, job.namespace)
     return Desired(
         kind=KIND,
         backend=KIND.backend(job.backend),
         name=job.name,
         namespace=job.namespace,
-        objects=_objects(job),
+        objects=native.manifests(job) if job.backend == "native" else pytorch_job.manifests(job, run_id),
         config=job.objects_name,
         parts=job.parts,
         unwanted=() if job.network_policy else (policy,),
         size=job.replicas,
     )
-
-
-def _objects(job: ElasticJob) -> list[Manifest]:
-    if job.backend == "native":
-        return native.manifests(job)
-    # A run that begins anew must not meet, at an etcd, what an old one has left there.
-    return pytorch_job.manifests(job, f"{job.name}-{uuid.uuid4().hex[:12]}")
 
 
 def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> list[Manifest]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from ..._core.errors import InvalidInput
 from ..._manifests.meta import Manifest, compact
 from ..._manifests.pods import merge_env, resources, volumes_and_mounts
+from ..._manifests.shared import metadata
 from ..._training.status import GroupStatus, judge_bare, ranks_of
 from .spec import (
     DEFAULT_GROUP_NAMES,
@@ -129,11 +130,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": {
-            "name": job.name,
-            "namespace": job.namespace,
-            "labels": job.labels,
-        },
+        "metadata": metadata(job.namespace, job.labels, job.name),
         "spec": spec,
     }
 

@@ -26,7 +26,7 @@ from ..._manifests.meta import (
 )
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import PodSettings
-from ..._manifests.shared import config_map, mounted
+from ..._manifests.shared import config_map, metadata, mounted
 from ..._manifests.storage import Storage, storage_claim
 from ..._manifests.yaml_text import to_yaml
 from .config import check_embedding_config, check_global_config
@@ -139,10 +139,6 @@ class PersiaJob:
             "app.kubernetes.io/instance": self.name,
             LABEL_JOB: self.name,
         }
-
-    def metadata(self, name: str) -> Manifest:
-        """Of an object of the job."""
-        return {"name": name, "namespace": self.namespace, "labels": dict(self.labels)}
 
     def selector(self, group_name: str) -> dict[str, str]:
         """What tells one group's pods from all others."""
@@ -282,17 +278,17 @@ def _global_config(job: PersiaJob) -> Manifest:
 
 def around(job: PersiaJob, selector: Mapping[str, str], programs: Mapping[str, str]) -> list[Manifest]:
     """What the pods of either backend need: configuration with PROGRAMS, the user's files, storage, and who may connect to SELECTOR."""
-    data = dict(programs)
+    of, data = functools.partial(metadata, job.namespace, job.labels), dict(programs)
     if job.global_config is not None:
         data["global_config.yml"] = to_yaml(_global_config(job))
     if job.embedding_config is not None:
         data["embedding_config.yml"] = to_yaml(job.embedding_config)
-    config = config_map(job.metadata(job.config_name), data)
+    config = config_map(of(job.config_name), data)
     # Here, and not on the workloads: it must outlive each of them.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
-    files = [config_map(job.metadata(job.files_name), job.files)] if job.files else []
+    files = [config_map(of(job.files_name), job.files)] if job.files else []
     claim = storage_claim(job.storage, job.namespace, job.labels)
-    policy = own_pods(job.metadata(job.policy_name), selector, job.network_policy_from)
+    policy = own_pods(of(job.policy_name), selector, job.network_policy_from)
     return [config, *files, *claim, *([policy] if job.network_policy else [])]
 
 
