@@ -32,7 +32,7 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     _require_kind(request, desired.backend)
     before = observe(request.cluster, desired.kind, desired.namespace, desired.name)
     config = request.cluster.get(Ref("v1", "ConfigMap", desired.config, desired.namespace)) if before.exists else None
-    changed = _changed_options(desired, config)
+    changed = _changed_options(desired, config) if before.exists else []
     if before.exists and before.status.backend != desired.backend.name and not changed:
         changed = ["backend"]
     if changed and not (request.recreate or request.restart):
