@@ -17,13 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_YET = (
     "playbooks",
     "roles/elastic",
-    "roles/gpu_drivers",
-    "roles/local_cluster",
-    "roles/nats_operator",
     "roles/persia",
-    "roles/persia_operator",
     "roles/prove",
-    "roles/training_operator",
     "site.yml",
     "tests/acceptance",
 )
