@@ -19,7 +19,7 @@ from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, made_for, re
 from ..._kube.ready import stateful_set
 from ..._kube.removal import delete_objects
 from ..._kube.report import Report
-from ..._training import observe
+from ..._training import wait as waiting
 from ..._training.status import rank_of
 from .certificates import Leaf, secrets
 from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, together
@@ -121,7 +121,7 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
         return views, "; ".join(_complaints(cluster, etcd, views)) or None
 
     goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
-    return observe.follow(ctx.cluster, etcd.namespace, labels, look, goal=goal, timeout=timeout, progress=ctx.progress)
+    return waiting.follow(ctx.cluster, etcd.namespace, labels, look, goal=goal, timeout=timeout, progress=ctx.progress)
 
 
 def _complaints(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:

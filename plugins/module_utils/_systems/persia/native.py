@@ -10,14 +10,15 @@ a headless Service that exists, and a stable rank from the index of its pods.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import typing as t
+from collections.abc import Sequence
 
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, fingerprint
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, resources
 from ..._manifests.programs import program
-from ..._manifests.storage import storage_claim
 from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
 from ..._manifests.training_statefulset import manifests as statefulset_manifests
 from ..._pod_programs import persia_launch
@@ -29,11 +30,8 @@ from .spec import (
     Group,
     PersiaJob,
     Role,
-    check,
-    config_map,
+    around,
     config_paths,
-    files_map,
-    ingress,
     shared_volumes,
 )
 
@@ -58,34 +56,33 @@ def ends(job: PersiaJob, role: Role) -> bool:
     return job.completion and role in ("nn_worker", "dataloader")
 
 
-def manifests(job: PersiaJob, *, finished: bool = False) -> list[Manifest]:
-    """All objects of JOB; once the training has FINISHED, its servers are scaled away and loaders are stopped."""
-    check(job)
-    config = config_map(job, {"launch.py": program(persia_launch)})
-    files = files_map(job)
-    config_hash = fingerprint([item["data"] for item in (config, *files)])
-    objects = [config, *files, *storage_claim(job), *ingress(job, {LABEL_JOB: job.name})]
+def manifests(job: PersiaJob) -> list[Manifest]:
+    """All objects of JOB."""
+    objects = around(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch)})
+    config_hash = fingerprint([item["data"] for item in objects if item["kind"] == "ConfigMap"])
     if job.metrics.enabled:
-        objects += metrics_gateway(job, replicas=0 if finished else 1)
+        objects += metrics_gateway(job)
     for role in ROLES:
         group = job.groups.get(role)
         if group is not None and group.replicas:
-            objects += _group_objects(job, group, config_hash, finished)
+            objects += _group_objects(job, group, config_hash)
     return objects
 
 
-def _group_objects(job: PersiaJob, group: Group, config_hash: str, finished: bool) -> list[Manifest]:
+def at_rest(objects: Sequence[Manifest]) -> list[Manifest]:
+    """The objects of a training that is over, without its Jobs: its servers have no pods."""
+    others = [copy.deepcopy(item) for item in objects if item["kind"] != "Job"]
+    for item in others:
+        if item["kind"] in ("StatefulSet", "Deployment"):
+            item["spec"]["replicas"] = 0
+    return others
+
+
+def _group_objects(job: PersiaJob, group: Group, config_hash: str) -> list[Manifest]:
     ranked = _ranked(job, group, config_hash)
-    if ends(job, group.role):
-        stop = finished and group.role != "nn_worker"
-        workload = apply_overrides(indexed_job(job, group, ranked, suspend=stop), group.overrides)
-        return [headless_service(ranked), workload]
-    objects = statefulset_manifests(ranked)
-    if finished:
-        for item in objects:
-            if item["kind"] == "StatefulSet":
-                item["spec"]["replicas"] = 0
-    return objects
+    if not ends(job, group.role):
+        return statefulset_manifests(ranked)
+    return [headless_service(ranked), apply_overrides(indexed_job(job, group, ranked), group.overrides)]
 
 
 def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulSet:
@@ -152,7 +149,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
     return env
 
 
-def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet, *, suspend: bool = False) -> Manifest:
+def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet) -> Manifest:
     """REPLICAS pods that each must end well once; pod <name>-<i> has index i, also after it was replaced."""
     template = stateful_set(ranked)["spec"]["template"]
     template["spec"] |= {"restartPolicy": "Never", "subdomain": ranked.name}
@@ -170,7 +167,7 @@ def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet, *, su
             "backoffLimit": job.backoff_limit,
             "activeDeadlineSeconds": job.active_deadline_seconds,
             "podFailurePolicy": {"rules": rules},
-            "suspend": suspend,
+            "suspend": False,
             "template": template,
         }
     )
@@ -187,7 +184,7 @@ def _on_exit(action: str, container: str | None, code: int) -> Manifest:
     return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}
 
 
-def metrics_gateway(job: PersiaJob, *, replicas: int) -> list[Manifest]:
+def metrics_gateway(job: PersiaJob) -> list[Manifest]:
     """A push gateway of the job's own, where PERSIA's processes leave their metrics for Prometheus."""
     selector = job.selector(GATEWAY_GROUP)
     labels = {**job.labels, **selector, "app.kubernetes.io/component": GATEWAY_GROUP}
@@ -212,7 +209,7 @@ def metrics_gateway(job: PersiaJob, *, replicas: int) -> list[Manifest]:
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": job.gateway, "namespace": job.namespace, "labels": labels},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": selector}, "template": template},
+        "spec": {"replicas": 1, "selector": {"matchLabels": selector}, "template": template},
     }
     port: dict[str, t.Any] = {"name": "http", "port": GATEWAY_PORT, "targetPort": GATEWAY_PORT, "protocol": "TCP"}
     service: Manifest = {

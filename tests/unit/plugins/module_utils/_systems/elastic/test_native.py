@@ -13,11 +13,8 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs.elastic_launch import LOG_PREFIX
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.manifests import (
-    ElasticJob,
-    from_params,
-    manifests,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.native import manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob, from_params
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.world import world
 
 JOB: dict[str, t.Any] = {
@@ -51,7 +48,7 @@ def test_only_the_size_changes_when_it_is_scaled() -> None:
     assert (three["spec"].pop("completions"), three["spec"].pop("parallelism")) == (3, 3)
     assert (two["spec"].pop("completions"), two["spec"].pop("parallelism")) == (2, 2)
     assert two == three
-    assert job().spec_parts == job(replicas=3).spec_parts != job(max_restarts=9).spec_parts
+    assert job().parts == job(replicas=3).parts != job(max_restarts=9).parts
 
 
 def test_pods_meet_at_the_stable_name_of_pod_0() -> None:
