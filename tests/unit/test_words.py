@@ -25,12 +25,6 @@ NOT_YET = (
     "playbooks/teardown.yml",
     "roles/elastic",
     "roles/persia",
-<<<<<<< HEAD
-    "roles/prove",
-=======
-    "roles/persia_operator",
-    "roles/training_operator",
->>>>>>> main
     "site.yml",
 )
 PLACES = ("roles", "playbooks", "site.yml", "extensions/molecule", "tests/acceptance", "examples")
