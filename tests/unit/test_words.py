@@ -24,12 +24,7 @@ NOT_YET = (
     "playbooks/tasks",
     "playbooks/teardown.yml",
     "roles/elastic",
-    "roles/gpu_drivers",
-    "roles/local_cluster",
-    "roles/nats_operator",
     "roles/persia",
-    "roles/persia_operator",
-    "roles/training_operator",
     "site.yml",
 )
 PLACES = ("roles", "playbooks", "site.yml", "extensions/molecule", "tests/acceptance", "examples")
