@@ -265,18 +265,18 @@ reason:
   returned: when O(state=present)
   type: str
 world:
-  description: Progress in the logs of the pods, with C(nodes), C(round) and C(world_size) of the rendezvous, C(epoch), C(step), C(accuracy).
+  description: Progress in the pods' logs, with C(nodes), C(round) and C(world_size) of the rendezvous, C(epoch), C(step), C(accuracy).
   returned: when O(state=present)
   type: dict
   sample: {nodes: 3, world_size: 3, round: 2, epoch: 7, step: 181, accuracy: 0.95, reason: ""}
 summary:
-  description: The same in a few values. C(backend) is that of the rendezvous, C(rounds) how often the pods have met.
+  description: Key figures of state and progress. C(backend) is that of the rendezvous, C(rounds) the number of rendezvous.
   returned: when O(state=present)
   type: dict
   sample: {ok: true, state: Succeeded, job: ml/digits, pods: 0, backend: c10d, nodes: 3, world_size: 3, rounds: 2, epochs: 8,
            steps: 192, accuracy: 0.95}
 table:
-  description: The same as lines for people.
+  description: State and progress as lines of text.
   returned: when O(state=present)
   type: list
   elements: str
