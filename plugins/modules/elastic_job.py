@@ -335,9 +335,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     if params["state"] == "absent":
         return ctx.result(training.absent(ctx, groups.namespace_of(ctx), params["name"]))
-    with groups.understood():
-        # Bad input is told before anybody asks the cluster.
-        from_params({**params, "namespace": params["namespace"] or "default"})
+    # Bad input is told before anybody asks the cluster.
+    from_params({**params, "namespace": params["namespace"] or "default"})
     job = from_params({**params, "namespace": groups.namespace_of(ctx)})
     report, status, world = training.present(ctx, job)
     return ctx.result(report, **status.result(), world=world.result())

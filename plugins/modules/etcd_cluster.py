@@ -213,8 +213,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     if params["state"] == "present":
         # Bad input is told before anybody asks the cluster.
-        with groups.understood():
-            manifests(wanted(params, params["namespace"] or "default"))
+        manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("etcd_cluster", namespace, params["name"])
     if params["state"] == "absent":
@@ -242,8 +241,7 @@ def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: s
                 f"etcd {cluster.namespace}/{cluster.name} was made without TLS for its clients and stays so. client_tls: true "
                 "encrypts what they say, and they then need the certificate; client_tls: false leaves it without this warning."
             )
-        with groups.understood():
-            check_live(cluster, live)
+        check_live(cluster, live)
     elif not ctx.check:
         members.check_storage(ctx.cluster, cluster)
     report = apply_objects(

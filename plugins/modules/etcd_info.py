@@ -101,6 +101,7 @@ problems:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Unreachable
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import hosts
 
@@ -115,7 +116,7 @@ CONSTRAINTS: dict[str, t.Any] = {"required_together": [("client_cert", "client_k
 def _known(clients: hosts.Clients) -> list[dict[str, t.Any]]:
     try:
         return clients.members()
-    except hosts.Unanswered:
+    except Unreachable:
         return []
 
 

@@ -66,10 +66,10 @@ checked:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
-from ansible_collections.muster.ml.plugins.module_utils._local.errors import HostError
 from ansible_collections.muster.ml.plugins.module_utils._local.leftovers import KINDS
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -87,7 +87,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         left, more = removal.remove(planned, ctx.progress)
         kept = [*kept, *more]
         if left:
-            raise HostError(
+            raise Failed(
                 f"Of the cluster {asked.spec.name} this is left: {', '.join(left)}.",
                 hint="Run the removal again; if it stays, something outside of the cluster holds it.",
                 details={"left": left, "kept": kept},

@@ -240,8 +240,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     if params["state"] == "present":
         # Bad input is told before anybody asks the cluster.
-        with groups.understood():
-            manifests(wanted(params, params["namespace"] or "default"))
+        manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("nats_cluster", namespace, params["name"])
     if params["state"] == "absent":

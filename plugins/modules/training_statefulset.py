@@ -271,8 +271,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     if params["state"] == "present":
         # Bad input is told before anybody asks the cluster.
-        with groups.understood():
-            manifests(wanted(params, params["namespace"] or "default"))
+        manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("training_statefulset", namespace, params["name"])
     return _absent(ctx, namespace, owner) if params["state"] == "absent" else _present(ctx, namespace, owner)

@@ -12,8 +12,9 @@ import typing as t
 
 from ansible.utils.display import Display
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import EXPECTED, Context, connector, failure
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 

@@ -12,7 +12,8 @@ import typing as t
 
 from ansible.utils.display import Display
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.host import EXPECTED, HostContext, failure
+from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 
 display = Display()

@@ -219,3 +219,22 @@ def test_links_between_pages_lead_somewhere() -> None:
         if not (page.parent / link).exists()
     ]
     assert not dead
+
+
+def exceptions_of(path: Path) -> dict[str, list[str]]:
+    """The exception classes of a file and their bases, by name."""
+    classes = [node for node in ast.walk(parse(path)) if isinstance(node, ast.ClassDef)]
+    bases = {node.name: [base.id for base in node.bases if isinstance(base, ast.Name)] for node in classes}
+    return {name: of for name, of in bases.items() if {"Exception", "OSError", "ValueError"} & set(of)}
+
+
+def test_errors_have_one_root() -> None:
+    """An exception of its own is for one file; what another file is to catch is a MusterError."""
+    utils = [p for p in ALL_CODE if "module_utils" in p.parts and "_pod_programs" not in p.parts]
+    roots = {name: path for path in utils for name in exceptions_of(path)}
+    assert roots.pop("MusterError").name == "errors.py"
+    layers = {
+        name: {p.parent.name for p in utils if p != path and re.search(rf"\b{name}\b", p.read_text(encoding="utf-8"))}
+        for name, path in roots.items()
+    }
+    assert not {name: used for name, used in layers.items() if used - {roots[name].parent.name}}

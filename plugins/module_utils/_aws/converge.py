@@ -13,8 +13,9 @@ import dataclasses
 import typing as t
 
 from .._core.deletion import Candidate, why_kept
+from .._core.errors import Failed, InvalidInput, WaitTimeout
 from .api import Api, pauses
-from .errors import CallRefused, Failed, InvalidInput, WaitTimeout
+from .errors import CallRefused
 from .plan import Body, Plan, State, Step, in_words, live_tags
 from .resource import Resource
 
@@ -210,7 +211,7 @@ def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: floa
     if step.wait in ("settled", "update"):
         state = resource.state(_until_settled(resource, api, deadline))
         if state.failure:
-            raise Failed(f"{resource.label}: {step.says} failed: {state.failure}", seen=state.seen)
+            raise Failed(f"{resource.label}: {step.says} failed: {state.failure}", details={"seen": state.seen})
     if step.wait == "gone":
         _until_settled(resource, api, deadline, leaving=before)
 
@@ -223,14 +224,15 @@ def _until_settled(resource: Resource, api: Api, deadline: float, *, leaving: Bo
         if leaving and (live is None or resource.identity(live) != resource.identity(leaving)):
             return None
         if leaving and state.failure:
-            raise Failed(f"{resource.label}: delete failed: {state.failure}", seen=state.seen)
+            raise Failed(f"{resource.label}: delete failed: {state.failure}", details={"seen": state.seen})
         if state.settled and not leaving:
             return live
         if api.clock.now() + pause > deadline:
             raise WaitTimeout(
                 f"{resource.label} is not ready in time; it was last seen {state.seen}",
                 hint="AWS goes on working on it: run again, or with a longer wait_timeout",
-                seen=state.seen,
+                last_seen=[state.seen],
+                details={"seen": state.seen},
             )
         api.clock.sleep(pause)
     raise AssertionError("pauses never end")
@@ -244,7 +246,9 @@ def _until_updated(resource: Resource, api: Api, step: Step, update: str, deadli
             return
         if record.get("status") in ("Failed", "Cancelled"):
             reasons = "; ".join(reason(issue) for issue in record.get("errors", [])) or "AWS gave no reason"
-            raise Failed(f"{resource.label}: {step.says} ended as {record['status']}: {reasons}", update=update)
+            raise Failed(
+                f"{resource.label}: {step.says} ended as {record['status']}: {reasons}", details={"update": update}
+            )
         if api.clock.now() + pause > deadline:
             raise WaitTimeout(
                 f"{resource.label}: {step.says} is not over in time; update {update} is {record.get('status')}",

@@ -13,9 +13,10 @@ import dataclasses
 import hashlib
 import typing as t
 
+from .._core.errors import InvalidInput, MusterError
 from .api import Api
 from .converge import status_state
-from .errors import AwsError, CallRefused, InvalidInput
+from .errors import CallRefused
 from .plan import (
     GONE,
     Body,
@@ -123,7 +124,7 @@ class EfsFileSystem(Resource):
         size = live.get("SizeInBytes", {}).get("Value", 0)
         return f"holds files, {size} bytes when EFS last measured"
 
-    def explain(self, refused: CallRefused) -> AwsError:
+    def explain(self, refused: CallRefused) -> MusterError:
         if refused.code == "FileSystemInUse":
             return CallRefused(
                 str(refused), code=refused.code, hint="Somebody else has mount targets on it; remove those first"

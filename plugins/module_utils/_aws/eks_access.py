@@ -12,8 +12,9 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._core.errors import InvalidInput, MusterError
 from .api import Api
-from .errors import AwsError, CallRefused, InvalidInput
+from .errors import CallRefused
 from .plan import Body, Comparison, Plan, Step, creation, deletion, eks_tag_steps, tag_change, without_none
 from .resource import Immediate
 
@@ -48,7 +49,7 @@ class EksAccessEntry(Immediate):
         rows = api.pages(self.label, "eks", "list_associated_access_policies", key, **self._named)
         return {**found["accessEntry"], "policies": [policy_view(row) for row in rows]}
 
-    def explain(self, refused: CallRefused) -> AwsError:
+    def explain(self, refused: CallRefused) -> MusterError:
         if "authentication mode" in str(refused):
             hint = "Set the cluster's authentication_mode to API_AND_CONFIG_MAP or API (module eks_cluster)"
             return CallRefused(str(refused), code=refused.code, hint=hint)

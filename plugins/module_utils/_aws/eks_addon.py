@@ -13,9 +13,9 @@ import dataclasses
 import json
 import typing as t
 
+from .._core.errors import InvalidInput
 from .api import Api
 from .converge import status_state
-from .errors import InvalidInput
 from .plan import Body, Comparison, Plan, State, Step, creation, deletion, eks_tag_steps, tag_change, without_none
 from .resource import Resource
 

@@ -13,9 +13,10 @@ import dataclasses
 import re
 import typing as t
 
+from .._core.errors import InvalidInput, MusterError
 from .api import Api
 from .converge import status_state
-from .errors import AwsError, CallRefused, InvalidInput
+from .errors import CallRefused
 from .plan import (
     Body,
     Comparison,
@@ -125,7 +126,7 @@ class EksCluster(Resource):
             unlock = [Step("update_cluster_config", request, "deletion protection off", wait="update")]
         return deletion(live, *unlock, Step("delete_cluster", {"name": self.name}, "delete", wait="gone"))
 
-    def explain(self, refused: CallRefused) -> AwsError:
+    def explain(self, refused: CallRefused) -> MusterError:
         if refused.code == "ResourceInUseException" and "attached" in str(refused):
             return CallRefused(
                 str(refused), code=refused.code, hint="Delete its node groups and Fargate profiles first"

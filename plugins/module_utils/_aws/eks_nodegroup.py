@@ -12,10 +12,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._core.errors import InvalidInput
 from .api import Api
 from .converge import status_state
 from .eks_cluster import minor
-from .errors import InvalidInput
 from .plan import (
     Body,
     Comparison,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What can go wrong with AWS, by meaning. The edge turns these into a module's failure.
+"""What AWS says when it refuses, without the secrets that may stand in it.
 
 Private to the collection.
 """
@@ -10,7 +10,8 @@ Private to the collection.
 from __future__ import annotations
 
 import re
-import typing as t
+
+from .._core.errors import Rejected
 
 # What may stand in an error and must not be printed. A refused signature is answered with the request that was signed, and with it the
 # session token; addresses of proxies may have a password.
@@ -31,29 +32,12 @@ def without_secrets(text: str) -> str:
     return text
 
 
-class AwsError(Exception):
-    """Something expected went wrong. ``details`` become keys of the module's result."""
+class CallRefused(Rejected):
+    """AWS refused a request, or could not be asked. ``code`` is its word for the reason, by which callers decide what it means.
 
-    def __init__(self, message: str, *, hint: str = "", **details: t.Any) -> None:
-        super().__init__(f"{message}. {hint}" if hint else message)
-        self.details = details
+    The user reads the reason and the hint: most often a permission that is missing, or a limit of the account.
+    """
 
-
-class InvalidInput(AwsError):
-    """What is asked for cannot be; nothing was changed."""
-
-
-class CallRefused(AwsError):
-    """AWS said no. ``code`` is its word for the reason."""
-
-    def __init__(self, message: str, *, code: str, hint: str = "", **details: t.Any) -> None:
-        super().__init__(message, hint=hint, code=code, **details)
+    def __init__(self, message: str, hint: str | None = None, *, code: str) -> None:
+        super().__init__(message, hint, details={"code": code})
         self.code = code
-
-
-class Failed(AwsError):
-    """AWS accepted and then did not manage; the message has its reasons."""
-
-
-class WaitTimeout(AwsError):
-    """Not there in time; the message says what was seen last."""

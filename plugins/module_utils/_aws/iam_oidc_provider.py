@@ -13,8 +13,8 @@ import dataclasses
 import re
 import typing as t
 
+from .._core.errors import InvalidInput
 from .api import Api
-from .errors import InvalidInput
 from .plan import (
     Body,
     Comparison,

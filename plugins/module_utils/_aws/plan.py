@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .errors import InvalidInput
+from .._core.errors import InvalidInput
 
 Body = dict[str, t.Any]
 Wait = t.Literal["none", "settled", "update", "gone"]

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import typing as t
 
+from .._core.errors import MusterError
 from .api import Api
-from .errors import AwsError, CallRefused
+from .errors import CallRefused
 from .plan import GONE, Body, Plan, State, Step
 
 
@@ -61,7 +62,7 @@ class Resource:
         """Who else it belongs to, as a clause; empty for nobody."""
         return ""
 
-    def explain(self, refused: CallRefused) -> AwsError:
+    def explain(self, refused: CallRefused) -> MusterError:
         """A refusal in better words, where this kind knows some."""
         return refused
 

@@ -13,8 +13,9 @@ import dataclasses
 import json
 import typing as t
 
+from .._core.errors import Failed, InvalidInput, MusterError
 from .api import DENIED, Api
-from .errors import AwsError, CallRefused, Failed, InvalidInput
+from .errors import CallRefused
 from .plan import Body, Comparison, Plan, Step, deletion, tag_change, tag_dict, tag_list, visible
 from .resource import Immediate
 
@@ -126,10 +127,10 @@ class S3Bucket(Immediate):
             hint="Run again when an object lock has run out and the caller has s3:DeleteObjectVersion; locks are never bypassed"
             if locked
             else "Run again",
-            code=first.get("Code", ""),
+            details={"code": first.get("Code", "")},
         )
 
-    def explain(self, refused: CallRefused) -> AwsError:
+    def explain(self, refused: CallRefused) -> MusterError:
         hints = {
             "BucketAlreadyExists": "The name belongs to another account; names of buckets are unique in all of AWS",
             "BucketNotEmpty": "Something was put into it just now"

@@ -2,24 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Expected failures, by meaning. Only the edge (_edge/run.py) turns them into a failed task.
+"""Expected failures, by meaning: one hierarchy for Kubernetes, AWS and this machine.
 
-    MusterError
-     + InvalidInput        what was asked for makes no sense; nothing was sent
-     + NotFound            an object that must exist does not
-     + MissingKind         the cluster does not serve a kind
-     + Terminating         the namespace (or object) is being deleted
-     + Conflict            another field manager, or another owner, has the field or the object
-     + Immutable           the field cannot be changed in place
-     + Rejected            the API server, a quota or a webhook refused the object
-     + Unauthorized        the credentials are not accepted
-     + Forbidden           the credentials do not allow the verb
-     + Unreachable         no answer from the API server
-     + ServerError         the API server failed, also after retries
-     + Gone                a watch must start again from a new list
-     + Failed              the object itself says that it will not get ready
-     + WaitTimeout         the deadline passed; carries what was last seen
-     + ApplyFailed         several of the above at once
+Code that calls something raises the class that says what the failure means, whoever reported it, so that the code above can decide by
+class (ask again, leave alone, give up) and never by the text of a message. Only the edge (_edge/failure.py) turns an error into a failed
+task. Any other exception is a bug, and is shown with its traceback.
 
 Private to the collection.
 """
@@ -30,6 +17,7 @@ import typing as t
 
 __all__ = (
     "ApplyFailed",
+    "CommandFailed",
     "Conflict",
     "Failed",
     "Forbidden",
@@ -47,107 +35,188 @@ __all__ = (
     "WaitTimeout",
 )
 
+_ENDS_A_SENTENCE = (".", "!", "?", ":", "\n")
+
+Details = t.Mapping[str, t.Any]
+
 
 class MusterError(Exception):
-    """A failure that the user can understand: message, next step, object, and values for the result."""
+    """A failure that a user can understand and act on.
+
+    ``message`` says what failed and on which object; ``hint`` says what to do next; ``ref`` is the object (the result's key ``object``);
+    ``details`` become keys of the module's result, for playbooks that decide by them. Messages are sentences that stand alone: in the log
+    of a nightly run nothing else may be left of the task.
+    """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        hint: str | None = None,
-        ref: t.Any = None,
-        details: dict[str, t.Any] | None = None,
+        self, message: str, hint: str | None = None, *, ref: t.Any = None, details: Details | None = None
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint or None
         self.ref = ref
-        self.details = details or {}
+        self.details: dict[str, t.Any] = dict(details or {})
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}" if self.hint else self.message
+        if not self.hint:
+            return self.message
+        stop = "" if self.message.endswith(_ENDS_A_SENTENCE) or self.hint.startswith("\n") else "."
+        return f"{self.message}{stop} {self.hint}"
+
+
+# What the user asked for
 
 
 class InvalidInput(MusterError):
-    """What was asked for makes no sense; found before anything was sent."""
+    """What was asked for cannot be done: options that contradict each other, a name that Kubernetes refuses, data that would be lost.
+
+    It is found before anything is sent or changed, so that a plan (check mode) reports it too. The user corrects the option that the
+    message names, and runs again. Builders of manifests, AWS resources and the local cluster all raise this one class.
+    """
 
 
-class NotFound(MusterError):
-    """An object that must exist does not."""
+class Immutable(MusterError):
+    """The object exists, and the field that differs cannot be changed in place.
 
-
-class MissingKind(MusterError):
-    """The cluster does not serve this apiVersion and kind."""
-
-
-class Terminating(MusterError):
-    """The namespace or the object is being deleted."""
+    It has a class of its own because there is a way out that other refusals lack: the user may allow the object to be deleted and made
+    again (``recreate``), or choose another name.
+    """
 
 
 class Conflict(MusterError):
-    """Another field manager has fields that we want, or another owner has the object."""
+    """Somebody else has what we want: another field manager the field, another owner the object, another run the Lease.
+
+    Nothing is wrong with the request; two sides disagree. The user decides who is right: leaves the fields out, or takes them over by
+    the word that the hint names. ``managers`` and ``fields`` are for playbooks that want to decide themselves.
+    """
 
     def __init__(
         self,
         message: str,
+        hint: str | None = None,
         *,
         managers: t.Sequence[str] = (),
         fields: t.Sequence[str] = (),
-        hint: str | None = None,
         ref: t.Any = None,
     ) -> None:
         details = {"manager": ", ".join(managers), "fields": list(fields)}
-        super().__init__(message, hint=hint, ref=ref, details=details)
+        super().__init__(message, hint, ref=ref, details=details)
         self.managers = list(managers)
         self.fields = list(fields)
 
 
-class Immutable(MusterError):
-    """The field cannot be changed in place."""
+# What the other side refused
+
+
+class NotFound(MusterError):
+    """An object that must exist does not, or the address of a kind answers 404.
+
+    Where absence is a normal answer, functions return None instead. The user creates what is missing first, or corrects its name.
+    """
+
+
+class MissingKind(MusterError):
+    """The cluster serves no such apiVersion and kind.
+
+    Unlike NotFound it concerns all objects of the kind: an operator or a definition is not installed, or the cluster is too old or too new
+    for this version of the API. The user installs what serves the kind.
+    """
+
+
+class Terminating(MusterError):
+    """The namespace or the object is on its way out, so nothing can be created in it or changed on it.
+
+    It passes by itself unless a finalizer waits for a controller that is gone. The user waits, or looks at the finalizers in the message.
+    """
 
 
 class Rejected(MusterError):
-    """The API server, a quota or an admission webhook refused the object."""
+    """The server understood the request and refused it for what it says: validation, a quota, an admission webhook, a rule of AWS.
+
+    Trying again does not help. The message has the server's reason; the user corrects the object or the policy.
+    """
 
 
 class Unauthorized(MusterError):
-    """The credentials are not accepted."""
+    """The credentials themselves are not accepted: expired, revoked, or of another cluster.
+
+    The client has renewed them once before this is raised. The user logs in again, or points at another kubeconfig.
+    """
 
 
 class Forbidden(MusterError):
-    """The credentials do not allow the verb."""
+    """The credentials are accepted and do not allow this.
+
+    Reads that only improve a message go on without what they may not see; everything else stops. The user asks for the right that the
+    message names.
+    """
+
+
+# What did not answer
 
 
 class Unreachable(MusterError):
-    """No answer from the API server."""
+    """The other side gave no usable answer: connection refused, time ran out, TLS failed, an answer cut short.
+
+    Retries are over when this is raised, except inside of a wait, where the server may be restarting and the deadline bounds the patience.
+    The user checks the address, the network and the proxy settings that the message names.
+    """
 
 
 class ServerError(MusterError):
-    """The API server failed, also after retries."""
+    """The server answered that it failed (status 5xx), also after retries.
+
+    Inside of a wait it is treated as Unreachable. Otherwise the user looks at the server's own log; the request was in order.
+    """
 
 
 class Gone(MusterError):
-    """A watch must start again from a new list."""
+    """The history from which a watch was to go on is no longer on the server (410).
+
+    etcd is compacted every few minutes, so this is an ordinary event in a long wait: list again and watch from there. Users never see it.
+    """
+
+
+# What ended badly
 
 
 class Failed(MusterError):
-    """The object itself says that it will not get ready (a Job that used up its retries)."""
+    """What was asked for was begun and ended badly, and waiting longer is of no use: a Job that used up its retries, a node of the
+    local cluster that ended, a node group that AWS reports as CREATE_FAILED.
+
+    The message has the reason that the object itself gives. The user removes the cause and runs again.
+    """
+
+
+class CommandFailed(MusterError):
+    """A program on this machine is not installed, did not end in time, or exited with an error; the message has its last words."""
 
 
 class WaitTimeout(MusterError):
-    """The deadline passed. ``last_seen`` says, per object, why it was not ready."""
+    """The deadline of a wait passed. ``last_seen`` says, for each thing that was waited for, why it was not there yet.
+
+    What was begun goes on: the user may run again, raise the timeout, or remove what last_seen names as the cause.
+    """
 
     def __init__(
-        self, message: str, *, last_seen: t.Sequence[str] = (), hint: str | None = None, ref: t.Any = None
+        self,
+        message: str,
+        hint: str | None = None,
+        *,
+        last_seen: t.Sequence[str] = (),
+        ref: t.Any = None,
+        details: Details | None = None,
     ) -> None:
-        super().__init__(message, hint=hint, ref=ref, details={"last_seen": list(last_seen)})
+        super().__init__(message, hint, ref=ref, details={"last_seen": list(last_seen), **(details or {})})
         self.last_seen = list(last_seen)
 
 
 class ApplyFailed(MusterError):
-    """Several objects failed; ``errors`` has each."""
+    """Several objects failed in one run; ``errors`` has each, and the message all of them.
 
-    def __init__(self, message: str, *, errors: t.Sequence[MusterError], details: dict[str, t.Any] | None = None):
+    One error per run would make the user correct and run again as often as there are mistakes.
+    """
+
+    def __init__(self, message: str, *, errors: t.Sequence[MusterError], details: Details | None = None) -> None:
         super().__init__(message, details=details)
         self.errors = list(errors)

@@ -22,9 +22,9 @@ from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleA
 
 from .._aws.api import Api
 from .._aws.converge import Outcome, Patience, Wish, converge
-from .._aws.errors import AwsError
 from .._aws.plan import with_mark
 from .._aws.resource import Resource
+from .failure import EXPECTED, failure
 
 Spec = dict[str, dict[str, t.Any]]
 # Keys that are a user's own words: left as they are written.
@@ -94,8 +94,8 @@ def aws_main(
         if check and not wish.absent:
             check(api, params)
         outcome = converge(make(params), api, wish, patience)
-    except AwsError as error:
-        module.fail_json(msg=str(error), **error.details)
+    except EXPECTED as exc:
+        module.fail_json(**failure(exc))
     if outcome.kept:
         warn(outcome.kept)  # not module.warn: amazon.aws passes that on in a way that Ansible warns about
     module.exit_json(**result_of(outcome, key, diff=module._diff))
@@ -106,6 +106,6 @@ def info_main(argument_spec: Spec, survey: Survey) -> None:
     module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True)
     try:
         found = survey(Api(module.client), module.params)
-    except AwsError as error:
-        module.fail_json(msg=str(error), **error.details)
+    except EXPECTED as exc:
+        module.fail_json(**failure(exc))
     module.exit_json(changed=False, **shown(found))

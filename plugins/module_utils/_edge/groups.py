@@ -9,16 +9,14 @@ Private to the collection.
 
 from __future__ import annotations
 
-import contextlib
 import typing as t
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from .._core.errors import InvalidInput
 from .._kube.objects import LABEL_OWNER, Ref, labels_of
 from .._kube.removal import delete_objects
 from .._kube.report import Report
 from .._manifests import network_policy
-from .._manifests.meta import InvalidSpec, owner
+from .._manifests.meta import owner
 
 if t.TYPE_CHECKING:
     from .options import Spec
@@ -63,15 +61,6 @@ NETWORK: Spec = {
     "network_policy": {"type": "bool", "default": True},
     "network_policy_from": {"type": "list", "elements": "dict", "default": []},
 }
-
-
-@contextlib.contextmanager
-def understood() -> Iterator[None]:
-    """Builders know no errors of ours: what they refuse is the user's input."""
-    try:
-        yield
-    except InvalidSpec as exc:
-        raise InvalidInput(exc.message, hint=exc.hint) from exc
 
 
 def namespace_of(ctx: Context) -> str:

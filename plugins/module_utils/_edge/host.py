@@ -17,10 +17,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._core.errors import MusterError
-from .._local.errors import HostError
-
-Result = dict[str, t.Any]
+from .failure import EXPECTED, Result, failure
 
 
 def _silent(_message: str) -> None:
@@ -38,12 +35,6 @@ class HostContext:
 
 
 Execute = t.Callable[[HostContext], Result]
-EXPECTED = (HostError, MusterError)
-
-
-def failure(exc: HostError | MusterError) -> Result:
-    """The arguments of ``fail_json``."""
-    return {"msg": str(exc), **exc.details}
 
 
 def host_main(argument_spec: dict[str, t.Any], execute: Execute, **constraints: t.Any) -> None:

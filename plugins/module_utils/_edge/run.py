@@ -14,23 +14,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import traceback
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.basic import AnsibleModule
 
-from .._core.errors import MusterError
 from .._core.sensitive import printable
 from .._kube.objects import plain
-from .._manifests.meta import InvalidSpec
+from .failure import EXPECTED, Result, failure
 from .options import full_spec
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
     from .._kube.report import Report
     from .options import Spec
-
-Result = dict[str, t.Any]
 
 
 def _silent(_message: str) -> None:
@@ -76,27 +72,6 @@ def connector(params: dict[str, t.Any]) -> t.Callable[[], Cluster]:
         return connect_http(params)
 
     return connect
-
-
-LIBRARIES = {"yaml": "PyYAML", "cryptography": "cryptography"}
-"""What the engine imports that is not part of Python, and where it comes from."""
-
-EXPECTED = (MusterError, InvalidSpec, ImportError)
-"""What ``failure`` can tell; anything else is a bug, and its traceback is wanted."""
-
-
-def failure(exc: BaseException) -> Result:
-    """The arguments of ``fail_json`` for anything that went wrong."""
-    if isinstance(exc, MusterError):
-        result: Result = {"msg": str(exc), **printable(exc.details)}
-        if exc.ref:
-            result["object"] = dataclasses.asdict(exc.ref)
-        return result
-    if isinstance(exc, InvalidSpec):
-        return {"msg": str(exc)}
-    if isinstance(exc, ImportError) and exc.name in LIBRARIES:
-        return {"msg": missing_required_lib(LIBRARIES[exc.name]), "exception": traceback.format_exc()}
-    raise exc
 
 
 class _Module(AnsibleModule):

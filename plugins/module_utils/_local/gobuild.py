@@ -17,7 +17,7 @@ import re
 import typing as t
 from pathlib import Path
 
-from .errors import CommandFailed, InvalidOption
+from .._core.errors import CommandFailed, InvalidInput
 from .host import run
 
 PIN_FILES = ("go.mod", "go.sum")
@@ -39,7 +39,7 @@ class GoBuild:
         """What decides the result: the pins, and Go files beside them where we have some of our own."""
         for pin in PIN_FILES:
             if not (self.module_dir / pin).is_file():
-                raise InvalidOption(
+                raise InvalidInput(
                     f"{self.name}: {self.module_dir} has no {pin}.",
                     hint="Give a folder with a go.mod and the go.sum that pins it.",
                 )

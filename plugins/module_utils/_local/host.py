@@ -19,7 +19,7 @@ import typing as t
 from pathlib import Path
 
 from .._core.deletion import Candidate, why_kept
-from .errors import CommandFailed, NotReady
+from .._core.errors import CommandFailed, WaitTimeout
 from .node_files import HostTraits
 
 CAP_SYS_RESOURCE = 24
@@ -71,7 +71,7 @@ def wait_for(
     deadline = clock() + timeout
     while (missing := condition()) is not None:
         if clock() >= deadline:
-            raise NotReady(f"{what}: not ready after {timeout:.0f} s; last seen: {missing}.")
+            raise WaitTimeout(f"{what}: not ready after {timeout:.0f} s; last seen: {missing}.")
         pause(interval)
 
 

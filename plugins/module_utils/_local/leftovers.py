@@ -12,8 +12,8 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
+from .._core.errors import CommandFailed
 from . import host, network
-from .errors import CommandFailed
 from .spec import ClusterSpec
 
 KINDS = ("network namespaces", "interfaces", "nftables tables", "processes", "cgroups", "mounts", "folders")

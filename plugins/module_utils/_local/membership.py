@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .._core.errors import CommandFailed, Failed
 from . import kubeadm, record
 from .cluster import LocalCluster, inside
-from .errors import CommandFailed, HostError
 from .node import init_process, write_if_changed
 from .node_files import kubeadm_documents
 from .spec import NodeSpec
@@ -63,7 +63,7 @@ def _kubeadm(node: NodeSpec, arguments: list[str], timeout: float) -> None:
 def _pid(node: NodeSpec) -> int:
     found = init_process(node)
     if found is None:
-        raise HostError(f"Node {node.name} does not run.", hint=f"See {node.state_dir}/log and run again.")
+        raise Failed(f"Node {node.name} does not run.", hint=f"See {node.state_dir}/log and run again.")
     return found.pid
 
 

@@ -17,7 +17,7 @@ import subprocess
 from pathlib import Path
 
 from .._core.deletion import Candidate
-from .errors import HostError
+from .._core.errors import Failed
 from .host import Process, cgroup_folders, kill, pids_in_cgroup, processes_in, processes_in_cgroup, run, wait_for
 from .network import NETNS_DIR
 from .node_files import OWN_FOLDERS, HostTraits
@@ -173,7 +173,7 @@ def start(node: NodeSpec) -> Process:
 
     def missing() -> str | None:
         if child.poll() is not None:
-            raise HostError(
+            raise Failed(
                 f"Node {node.name} did not start: {log.read_text(encoding='utf-8', errors='replace').strip()[-500:]}",
                 hint=f"See {log} and {node.state_dir}/log.",
             )
@@ -182,7 +182,7 @@ def start(node: NodeSpec) -> Process:
     wait_for(missing, timeout=60, what=f"node {node.name}")
     found = init_process(node)
     if found is None:
-        raise HostError(f"Node {node.name} ended right after its start.", hint=f"See {node.state_dir}/log.")
+        raise Failed(f"Node {node.name} ended right after its start.", hint=f"See {node.state_dir}/log.")
     # Documented: whoever wants to see the node die kills this process.
     write_if_changed(run_dir / "pid", f"{found.pid}\n", 0o644)
     return found

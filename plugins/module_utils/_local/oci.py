@@ -16,7 +16,7 @@ import re
 import typing as t
 from pathlib import Path
 
-from .errors import InvalidOption
+from .._core.errors import InvalidInput
 from .gobuild import GoBuild
 
 # Part of every key. Raise it when the same recipe gives another image because this code changed.
@@ -38,10 +38,10 @@ class OciImage:
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
-            raise InvalidOption(f"{self.name!r} is not a whole image name.", hint="Write it as host/name:tag.")
+            raise InvalidInput(f"{self.name!r} is not a whole image name.", hint="Write it as host/name:tag.")
         wanted = self.recipe["architectures"]
         if wanted and self.architecture not in wanted:
-            raise InvalidOption(
+            raise InvalidInput(
                 f"{self.name} can be built for {', '.join(wanted)} only, and this machine is {self.architecture}.",
                 hint="Use a published image for this processor, or leave the image out of local_images_names.",
             )

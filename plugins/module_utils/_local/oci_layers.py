@@ -20,8 +20,8 @@ import typing as t
 import zipfile
 from pathlib import Path, PurePosixPath
 
+from .._core.errors import CommandFailed, InvalidInput
 from . import gobuild
-from .errors import CommandFailed, HostError
 from .host import run
 from .oci import OciImage, debian_key, mirrors, source_lines
 
@@ -106,7 +106,7 @@ def python_with_pip() -> str:
         with contextlib.suppress(CommandFailed):
             run([candidate, "-m", "pip", "--version"])
             return candidate
-    raise HostError(
+    raise CommandFailed(
         "No Python with pip was found on this host.", hint="Install pip (Debian: python3-pip) and run again."
     )
 
@@ -154,7 +154,7 @@ def take_members(members: t.Mapping[str, str], folder: Path, root: Path) -> None
                     path.chmod(0o644)
                     break
         else:
-            raise HostError(
+            raise InvalidInput(
                 f"No wheel of the requirements has the file {member}.", hint="Correct the recipe's members."
             )
 

@@ -16,8 +16,8 @@ import tempfile
 import typing as t
 from pathlib import Path
 
+from .._core.errors import InvalidInput
 from . import gobuild
-from .errors import InvalidOption
 from .gobuild import GoBuild
 from .host import run
 from .oci import OciImage
@@ -106,7 +106,7 @@ def parse_digests(table: str) -> dict[str, str]:
 def nodes_of(cluster: str) -> list[Node]:
     found = sorted((RUN_ROOT / cluster).glob("*/containerd.sock"))
     if not found:
-        raise InvalidOption(
+        raise InvalidInput(
             f"No node of a local cluster '{cluster}' runs on this machine.",
             hint="Start it first (role local_cluster), correct the name, or leave cluster_name empty to build only.",
         )

@@ -18,8 +18,8 @@ import tempfile
 import typing as t
 from pathlib import Path
 
+from .._core.errors import CommandFailed, Forbidden
 from .cluster import LocalCluster, known_clusters
-from .errors import CommandFailed, HostError
 from .gobuild import required_version, version_problem
 from .host import CNI_BIN_DIRS, SYSTEM_PATH, cgroup_mounts, run
 from .kubeconfigs import foreign
@@ -80,7 +80,7 @@ class HostFacts:
 def refuse_strangers(cluster: LocalCluster) -> None:
     """A cluster that exists can be looked at by root only: keys are in its folders."""
     if os.geteuid() != 0 and Path(cluster.spec.state_dir).exists():
-        raise HostError(f"The local cluster {cluster.spec.name} belongs to root. {NOT_ROOT.what}", hint=NOT_ROOT.fix)
+        raise Forbidden(f"The local cluster {cluster.spec.name} belongs to root. {NOT_ROOT.what}", hint=NOT_ROOT.fix)
 
 
 def judge(cluster: LocalCluster, facts: HostFacts, others: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[Problem]:

@@ -20,7 +20,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from .errors import HostError
+from .._core.errors import InvalidInput, Rejected, Unreachable
 from .gobuild import GoBuild
 
 CHUNK = 1 << 20
@@ -41,7 +41,7 @@ class Release:
     def __post_init__(self) -> None:
         algorithm, _colon, digest = self.checksum.partition(":")
         if ALGORITHMS.get(algorithm) != len(digest):
-            raise HostError(
+            raise InvalidInput(
                 f"{self.name}: no checksum is pinned for {self.url}.",
                 hint="Give one as sha256:... or sha512:..., or build from Go modules (local_cluster_source: go).",
             )
@@ -100,12 +100,12 @@ def _download(wanted: Release, target: Path, timeout: float) -> None:
                 digest.update(chunk)
                 out.write(chunk)
     except (OSError, http.client.HTTPException) as exc:
-        raise HostError(
+        raise Unreachable(
             f"{wanted.name}: {wanted.url} could not be fetched: {exc}.",
             hint="Check the network or the proxy settings, or set local_cluster_source to go.",
         ) from exc
     if digest.hexdigest() != expected:
-        raise HostError(
+        raise Rejected(
             f"{wanted.name}: {wanted.url} has {algorithm} {digest.hexdigest()}, expected {expected}.",
             hint="The file is not the one that was pinned, so it was thrown away. Do not use it.",
         )
@@ -121,7 +121,7 @@ def _extract(wanted: Release, download: Path, draft: Path) -> None:
         except KeyError:
             source = None
         if source is None:
-            raise HostError(f"{wanted.name}: {wanted.url} has no file {wanted.member}.")
+            raise InvalidInput(f"{wanted.name}: {wanted.url} has no file {wanted.member}.")
         with source, draft.open("wb") as out:
             while chunk := source.read(CHUNK):
                 out.write(chunk)

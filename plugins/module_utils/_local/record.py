@@ -15,7 +15,7 @@ import json
 import typing as t
 from pathlib import Path
 
-from .errors import HostError
+from .._core.errors import Failed
 from .node import write_if_changed
 from .spec import DEFAULT_LOG_FOLDER, record_file
 
@@ -41,8 +41,8 @@ def read(name: str) -> Record | None:
     return found
 
 
-def _unreadable(name: str, path: Path, why: str) -> HostError:
-    return HostError(
+def _unreadable(name: str, path: Path, why: str) -> Failed:
+    return Failed(
         f"What the local cluster {name} was made with cannot be read from {path}: {why}.",
         hint="Nothing was changed. Restore the file; or remove it, run role local_cluster for this cluster again, which writes it anew "
         "from the variables, and then do what you wanted.",

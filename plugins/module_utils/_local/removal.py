@@ -19,9 +19,9 @@ import typing as t
 from pathlib import Path
 
 from .._core.deletion import Candidate, why_kept
+from .._core.errors import InvalidInput
 from . import host, kubeconfigs, network, node, preflight, record
 from .cluster import LocalCluster, known_clusters
-from .errors import HostError
 from .leftovers import leftovers, mounts
 from .node import draft_of
 from .spec import DEFAULT_LOG_FOLDER, MAX_NODES, RUN_ROOT, STATE_ROOT, ClusterSpec, NodeSpec, record_file
@@ -82,7 +82,7 @@ def plan(asked: LocalCluster, *, delete_data: bool) -> Plan:
 
 def _refuse(candidate: Candidate, hint: str, *, delete_data: bool = False) -> None:
     if why := why_kept(candidate, data_option=DATA_OPTION, delete_data=delete_data):
-        raise HostError(f"{candidate.name} stays as it is: it {why}.", hint=hint)
+        raise InvalidInput(f"{candidate.name} stays as it is: it {why}.", hint=hint)
 
 
 def refuse_unrecorded(spec: ClusterSpec, found: list[str]) -> None:

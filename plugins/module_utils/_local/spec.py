@@ -16,7 +16,7 @@ import typing as t
 import zlib
 from pathlib import Path
 
-from .errors import InvalidOption
+from .._core.errors import InvalidInput
 
 STATE_ROOT = "/var/lib/muster"
 RUN_ROOT = "/run/muster"
@@ -95,18 +95,18 @@ class ClusterSpec:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise InvalidOption(
+            raise InvalidInput(
                 f"local_cluster_name {self.name!r} cannot name network interfaces.",
                 hint="Use at most 9 of a-z, 0-9 and '-', beginning with a letter and not ending in '-' and a number.",
             )
         if not 1 <= self.nodes <= MAX_NODES:
-            raise InvalidOption(f"local_cluster_nodes is {self.nodes}.", hint=f"Ask for 1 to {MAX_NODES} nodes.")
+            raise InvalidInput(f"local_cluster_nodes is {self.nodes}.", hint=f"Ask for 1 to {MAX_NODES} nodes.")
         self._check_subnets()
 
     def _check_subnets(self) -> None:
         ranges = {key: _subnet(f"local_cluster_{key}", getattr(self, key)) for key in SUBNETS}
         if ranges["node_subnet"].num_addresses < self.nodes + 3:
-            raise InvalidOption(
+            raise InvalidInput(
                 f"local_cluster_node_subnet {self.node_subnet} has too few addresses for {self.nodes} nodes.",
                 hint="Give a larger range, such as a /24.",
             )
@@ -114,13 +114,13 @@ class ClusterSpec:
             ranges["pod_subnet"].prefixlen > POD_PREFIX
             or 2 ** (POD_PREFIX - ranges["pod_subnet"].prefixlen) < self.nodes
         ):
-            raise InvalidOption(
+            raise InvalidInput(
                 f"local_cluster_pod_subnet {self.pod_subnet} cannot give each of {self.nodes} nodes a /{POD_PREFIX}.",
                 hint="Give a larger range, such as a /16.",
             )
         for one, other in overlaps(ranges, ranges):
             if one < other:
-                raise InvalidOption(
+                raise InvalidInput(
                     f"local_cluster_{one} {ranges[one]} and local_cluster_{other} {ranges[other]} overlap.",
                     hint="Give each a range of its own.",
                 )
@@ -190,7 +190,7 @@ def _subnet(option: str, value: str) -> ipaddress.IPv4Network:
     try:
         return ipaddress.IPv4Network(value)
     except ValueError as exc:
-        raise InvalidOption(f"{option} {value!r} is no IPv4 range: {exc}.", hint="Write it like 10.89.0.0/24.") from exc
+        raise InvalidInput(f"{option} {value!r} is no IPv4 range: {exc}.", hint="Write it like 10.89.0.0/24.") from exc
 
 
 def overlaps(

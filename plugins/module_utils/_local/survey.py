@@ -13,9 +13,9 @@ import dataclasses
 import typing as t
 from pathlib import Path
 
+from .._core.errors import InvalidInput
 from . import host, network, node, preflight, programs, system_images
 from .cluster import LocalCluster, initialised, known_clusters
-from .errors import HostError
 from .gobuild import architecture
 from .leftovers import leftovers
 from .node_files import HostTraits
@@ -106,7 +106,7 @@ def resolve(table: list[Row], cache_dir: Path, source: str) -> list[Row]:
             return go_rows
     if not released and table:
         lacking = [row["name"] for row in table if not (row.get("release") or {}).get("checksum")]
-        raise HostError(
+        raise InvalidInput(
             f"No released file with a checksum is pinned for {', '.join(lacking)}.",
             hint="Set local_cluster_release for them, or local_cluster_source to go.",
         )

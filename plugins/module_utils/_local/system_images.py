@@ -16,9 +16,9 @@ import subprocess
 import typing as t
 from pathlib import Path
 
+from .._core.errors import CommandFailed
 from .archive import Image, ImageFile, library_files, write_image
 from .cluster import LocalCluster
-from .errors import CommandFailed
 from .host import SYSTEM_PATH, run
 from .node import write_if_changed
 from .spec import NodeSpec

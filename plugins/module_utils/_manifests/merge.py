@@ -10,7 +10,8 @@ import copy
 import typing as t
 from collections.abc import Mapping
 
-from .meta import InvalidSpec, Manifest
+from .._core.errors import InvalidInput
+from .meta import Manifest
 
 # Lists that Kubernetes merges item by item, and the key that tells items apart. All other lists are replaced whole.
 _MERGE_KEYS: dict[str, tuple[str, ...]] = {
@@ -39,7 +40,7 @@ def apply_overrides(manifest: Manifest, overrides: Mapping[str, t.Any] | None) -
     merged = strategic_merge(manifest, overrides)
     for path in (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"), ("spec", "selector")):
         if _dig(merged, path) != _dig(manifest, path):
-            raise InvalidSpec(
+            raise InvalidInput(
                 f"overrides: {'.'.join(path)} of {manifest['kind']} {manifest['metadata']['name']} cannot be overridden.",
                 "Use the module's own option for it.",
             )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every builder needs: names, labels, quantities, hashes, and one kind of error.
+"""What every builder needs: names, labels, quantities and hashes.
 
 Pure: only the standard library, no Ansible, no Kubernetes client.
 """
@@ -16,6 +16,8 @@ import re
 import typing as t
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+
+from .._core.errors import InvalidInput
 
 Manifest = dict[str, t.Any]
 
@@ -41,15 +43,6 @@ _SCALE = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "
 _ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
-class InvalidSpec(ValueError):
-    """The caller asked for something that cannot work: says what, and what to do next."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message if hint is None else f"{message} {hint}")
-        self.message = message
-        self.hint = hint
-
-
 def suggest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant, if one is near enough."""
     candidates = sorted(known)
@@ -67,28 +60,28 @@ def refuse_unknown_keys(value: Mapping[str, t.Any], known: Iterable[str], where:
         if key not in names:
             near = suggest(str(key), names)
             hint = f"Did you mean '{near}'?" if near else f"Known keys: {', '.join(sorted(names))}."
-            raise InvalidSpec(f"{where}: unknown key '{key}'.", hint)
+            raise InvalidInput(f"{where}: unknown key '{key}'.", hint)
 
 
 def check_name(name: str, what: str, *, limit: int = DNS_LABEL_MAX, service: bool = False) -> str:
     """Return NAME if Kubernetes takes it as the name of WHAT (and of its pods and DNS records)."""
     pattern, rule = (_DNS_1035, "start with a letter and ") if service else (_DNS_LABEL, "")
     if not pattern.fullmatch(name):
-        raise InvalidSpec(
+        raise InvalidInput(
             f"{what}: '{name}' is not a valid name.",
             f"It must {rule}hold only lower-case letters, digits and '-', and end with a letter or digit.",
         )
     if len(name) > limit:
-        raise InvalidSpec(f"{what}: '{name}' has {len(name)} characters, {limit} fit.", "Choose a shorter name.")
+        raise InvalidInput(f"{what}: '{name}' has {len(name)} characters, {limit} fit.", "Choose a shorter name.")
     return name
 
 
 def check_count(value: int, what: str, *, minimum: int = 0) -> int:
     """Return VALUE if it is a whole number of at least MINIMUM."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidSpec(f"{what}: {value!r} is not a whole number.")
+        raise InvalidInput(f"{what}: {value!r} is not a whole number.")
     if value < minimum:
-        raise InvalidSpec(f"{what}: {value} is too small.", f"It must be {minimum} or more.")
+        raise InvalidInput(f"{what}: {value} is too small.", f"It must be {minimum} or more.")
     return value
 
 
@@ -96,14 +89,14 @@ def check_port(value: int, what: str) -> int:
     """Return VALUE if it is a TCP or UDP port."""
     check_count(value, what, minimum=1)
     if value > 65535:
-        raise InvalidSpec(f"{what}: {value} is not a port.", "Ports end at 65535.")
+        raise InvalidInput(f"{what}: {value} is not a port.", "Ports end at 65535.")
     return value
 
 
 def check_env_name(name: str, where: str) -> str:
     """Return NAME if it can name an environment variable in a pod."""
     if not _ENV_NAME.fullmatch(name):
-        raise InvalidSpec(f"{where}: '{name}' cannot name an environment variable.")
+        raise InvalidInput(f"{where}: '{name}' cannot name an environment variable.")
     return name
 
 
@@ -119,14 +112,14 @@ def quantity(value: t.Any, what: str) -> str:
         hint = f"Write {number}{decimal} (powers of 1000) or {number}{unit.upper()}i (powers of 1024)."
     else:
         hint = "Examples: 500m, 2, 12Gi, 12G."
-    raise InvalidSpec(f"{what}: '{text}' is not a quantity.", hint)
+    raise InvalidInput(f"{what}: '{text}' is not a quantity.", hint)
 
 
 def quantity_value(text: str) -> Decimal:
     """The number a (valid) quantity stands for, so that 1 and 1000m compare equal."""
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise InvalidSpec(f"'{text}' is not a quantity.")
+        raise InvalidInput(f"'{text}' is not a quantity.")
     number, suffix = Decimal(match.group(1)), match.group(2) or ""
     if suffix.endswith("i"):
         return number * Decimal(1024) ** ("KMGTPE".index(suffix[0]) + 1)
@@ -158,9 +151,9 @@ def check_files(files: Mapping[str, t.Any]) -> None:
     """Text files for all pods: plain names, and together no larger than a ConfigMap may be."""
     for name, text in files.items():
         if not name or "/" in name:
-            raise InvalidSpec(f"files: '{name}' must be a plain file name.")
+            raise InvalidInput(f"files: '{name}' must be a plain file name.")
         if not isinstance(text, str):
-            raise InvalidSpec(f"files.{name}: not text.")
+            raise InvalidInput(f"files.{name}: not text.")
     size = sum(len(text.encode()) for text in files.values())
     if size > CONFIG_MAP_MAX:
-        raise InvalidSpec(f"files: {size} bytes, a ConfigMap holds 1 MiB.", "Put large files on the shared storage.")
+        raise InvalidInput(f"files: {size} bytes, a ConfigMap holds 1 MiB.", "Put large files on the shared storage.")

@@ -13,7 +13,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from .meta import InvalidSpec, Manifest, refuse_unknown_keys
+from .._core.errors import InvalidInput
+from .meta import Manifest, refuse_unknown_keys
 
 API_VERSION = "networking.k8s.io/v1"
 KIND = "NetworkPolicy"
@@ -54,7 +55,7 @@ def _rule(flow: Flow) -> Manifest:
         for peer in flow.peers:
             refuse_unknown_keys(peer, ("podSelector", "namespaceSelector", "ipBlock"), "network_policy_from")
             if not peer:
-                raise InvalidSpec(
+                raise InvalidInput(
                     "network_policy_from: an empty entry names nobody.",
                     "An empty namespaceSelector means every pod of all namespaces.",
                 )

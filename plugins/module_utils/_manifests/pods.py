@@ -10,8 +10,8 @@ import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from .._core.errors import InvalidInput
 from .meta import (
-    InvalidSpec,
     Manifest,
     check_count,
     check_env_name,
@@ -88,7 +88,7 @@ class PodSettings:
         given = {key: value for key, value in params.items() if key in names and value is not None}
         merged = {**defaults, **given}
         if not merged.get("image"):
-            raise InvalidSpec("image: missing.", "Name the container image that the pods run.")
+            raise InvalidInput("image: missing.", "Name the container image that the pods run.")
         return cls(**merged)
 
 
@@ -99,7 +99,7 @@ def env_var(entry: Mapping[str, t.Any], where: str) -> Manifest:
     source = entry.get("value_from") or entry.get("valueFrom")
     value = entry.get("value")
     if (value is None) == (source is None):
-        raise InvalidSpec(f"{where} {name}: give either value or value_from.")
+        raise InvalidInput(f"{where} {name}: give either value or value_from.")
     return {"name": name, "valueFrom": dict(source)} if source else {"name": name, "value": str(value)}
 
 
@@ -141,25 +141,25 @@ def resources(wanted: Mapping[str, t.Any] | None, where: str) -> Manifest:
 def _check_request_fits(name: str, sides: Mapping[str, Mapping[str, str]], where: str) -> None:
     request, limit = sides["requests"].get(name), sides["limits"].get(name)
     if request and limit and quantity_value(request) > quantity_value(limit):
-        raise InvalidSpec(f"{where}: {name} requests {request}, more than its limit {limit}.")
+        raise InvalidInput(f"{where}: {name} requests {request}, more than its limit {limit}.")
 
 
 def _settle_extended(name: str, sides: dict[str, dict[str, str]], where: str) -> None:
     """GPUs, TPUs and huge pages cannot be overcommitted: one number, on both sides."""
     if "/" not in name and not name.startswith("hugepages-"):
-        raise InvalidSpec(
+        raise InvalidInput(
             f"{where}: '{name}' is not a resource.",
             f"Native ones are {', '.join(_NATIVE_RESOURCES)}; devices look like nvidia.com/gpu.",
         )
     request, limit = sides["requests"].get(name), sides["limits"].get(name)
     if request and limit and quantity_value(request) != quantity_value(limit):
-        raise InvalidSpec(
+        raise InvalidInput(
             f"{where}: {name} requests {request} but is limited to {limit}.",
             "Extended resources need limits equal to requests; giving the limit alone is enough.",
         )
     value = t.cast(str, limit or request)
     if "/" in name and quantity_value(value) % 1:
-        raise InvalidSpec(f"{where}: {name} {value} is not a whole number.", "Devices are given out whole.")
+        raise InvalidInput(f"{where}: {name} {value} is not a whole number.", "Devices are given out whole.")
     sides["requests"][name] = sides["limits"][name] = value
 
 
@@ -172,7 +172,7 @@ def container_ports(ports: Sequence[Mapping[str, t.Any]], where: str) -> list[Ma
         protocol = entry.get("protocol") or "TCP"
         for mark in (entry["name"], (number, protocol)):
             if mark in seen:
-                raise InvalidSpec(f"{where}: {mark} is used twice.")
+                raise InvalidInput(f"{where}: {mark} is used twice.")
             seen.add(mark)
         result.append({"name": entry["name"], "containerPort": number, "protocol": protocol})
     return result
@@ -192,19 +192,19 @@ def volumes_and_mounts(
     names = [str(volume.get("name")) for volume in volumes]
     for name in names:
         if names.count(name) > 1:
-            raise InvalidSpec(f"volumes: '{name}' is there twice.")
+            raise InvalidInput(f"volumes: '{name}' is there twice.")
     paths: set[str] = set()
     for mount in mounts:
         refuse_unknown_keys(mount, _VOLUME_MOUNT_KEYS, where)
         path = str(mount.get("mountPath") or "")
         if not path.startswith("/"):
-            raise InvalidSpec(f"{where}: mountPath '{path}' of '{mount.get('name')}' must begin with '/'.")
+            raise InvalidInput(f"{where}: mountPath '{path}' of '{mount.get('name')}' must begin with '/'.")
         if path in paths:
-            raise InvalidSpec(f"{where}: '{path}' is mounted twice.")
+            raise InvalidInput(f"{where}: '{path}' is mounted twice.")
         paths.add(path)
         if mount.get("name") not in (*names, *claims):
             known = ", ".join((*names, *claims)) or "none"
-            raise InvalidSpec(f"{where}: no volume is called '{mount.get('name')}'.", f"Volumes: {known}.")
+            raise InvalidInput(f"{where}: no volume is called '{mount.get('name')}'.", f"Volumes: {known}.")
     return volumes, mounts
 
 
@@ -215,11 +215,11 @@ def spread_constraints(constraints: Sequence[Mapping[str, t.Any]], selector: Map
 
 def _check(settings: PodSettings) -> None:
     if settings.image_pull_policy not in _PULL_POLICIES:
-        raise InvalidSpec(
+        raise InvalidInput(
             f"image_pull_policy: '{settings.image_pull_policy}' is unknown.", f"One of {', '.join(_PULL_POLICIES)}."
         )
     if any(character.isspace() for character in settings.image):
-        raise InvalidSpec(f"image: '{settings.image}' holds white space.")
+        raise InvalidInput(f"image: '{settings.image}' holds white space.")
     if settings.termination_grace_period_seconds is not None:
         check_count(settings.termination_grace_period_seconds, "termination_grace_period_seconds")
 

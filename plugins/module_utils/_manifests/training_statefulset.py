@@ -10,17 +10,9 @@ import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from .._core.errors import InvalidInput
 from .merge import apply_overrides
-from .meta import (
-    LABEL_GROUP,
-    STATEFULSET_NAME_MAX,
-    InvalidSpec,
-    Manifest,
-    check_count,
-    check_name,
-    check_port,
-    compact,
-)
+from .meta import LABEL_GROUP, STATEFULSET_NAME_MAX, Manifest, check_count, check_name, check_port, compact
 from .pods import PodSettings, field_env, pod_template
 
 # Set by the StatefulSet controller on each pod since Kubernetes 1.28.
@@ -153,19 +145,19 @@ def stateful_set(group: TrainingStatefulSet) -> Manifest:
 
 def _claim_template(claim: Mapping[str, t.Any]) -> Manifest:
     if not (claim.get("metadata") or {}).get("name") or not claim.get("spec"):
-        raise InvalidSpec("volume_claim_templates: each needs metadata.name and spec.")
+        raise InvalidInput("volume_claim_templates: each needs metadata.name and spec.")
     return dict(claim)
 
 
 def _disruption_budget(group: TrainingStatefulSet, budget: Mapping[str, t.Any]) -> Manifest:
     given = {key: value for key, value in budget.items() if value is not None}
     if len(given) != 1:
-        raise InvalidSpec("pod_disruption_budget: give either min_available or max_unavailable.")
+        raise InvalidInput("pod_disruption_budget: give either min_available or max_unavailable.")
     ((key, value),) = given.items()
     field = {"min_available": "minAvailable", "max_unavailable": "maxUnavailable"}[key]
     number: t.Any = int(value) if str(value).isdigit() else str(value)
     if isinstance(number, str) and not number.rstrip("%").isdigit():
-        raise InvalidSpec(f"pod_disruption_budget.{key}: '{value}' is neither a number nor a percentage.")
+        raise InvalidInput(f"pod_disruption_budget.{key}: '{value}' is neither a number nor a percentage.")
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

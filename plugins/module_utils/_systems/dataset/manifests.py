@@ -11,8 +11,9 @@ import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from ..._core.errors import InvalidInput
 from ..._manifests import storage
-from ..._manifests.meta import InvalidSpec, Manifest, check_count, check_name, compact, fingerprint, quantity
+from ..._manifests.meta import Manifest, check_count, check_name, compact, fingerprint, quantity
 from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, pod_template
 
 EXIT_PERMANENT = 65
@@ -86,21 +87,23 @@ def check(dataset: Dataset) -> None:
     """Refuse what the pod would only refuse in its log."""
     check_name(dataset.name, "name", limit=_NAME_MAX)
     if not re.fullmatch(r"[0-9a-f]{64}", dataset.sha256):
-        raise InvalidSpec("sha256: not 64 hexadecimal digits in lower case.", "sha256sum FILE prints them.")
+        raise InvalidInput("sha256: not 64 hexadecimal digits in lower case.", "sha256sum FILE prints them.")
     parts = dataset.folder.split("/")
     if not dataset.folder or any(part in ("", ".", "..", ".muster") for part in parts):
-        raise InvalidSpec(f"path: '{dataset.folder}' is no folder below the claim.", "Such as imagenet or vision/tiny.")
+        raise InvalidInput(
+            f"path: '{dataset.folder}' is no folder below the claim.", "Such as imagenet or vision/tiny."
+        )
     if dataset.size is not None:
         check_count(dataset.size, "size", minimum=1)
     check_count(dataset.backoff_limit, "backoff_limit")
     if dataset.storage_size is not None:
         quantity(dataset.storage_size, "storage_size")
     if (dataset.url is None) == (dataset.url_secret is None):
-        raise InvalidSpec("Give either url or url_secret.")
+        raise InvalidInput("Give either url or url_secret.")
     if dataset.url is not None:
         _check_url(dataset.url)
     if dataset.endpoint_url is not None and not re.match(r"https?://[^/@]+", dataset.endpoint_url):
-        raise InvalidSpec(
+        raise InvalidInput(
             f"endpoint_url: '{dataset.endpoint_url}' is no server.", "Such as https://minio.example:9000."
         )
 
@@ -108,9 +111,9 @@ def check(dataset: Dataset) -> None:
 def _check_url(url: str) -> None:
     scheme, found, rest = url.partition("://")
     if not found or scheme not in _SCHEMES or not rest.strip("/"):
-        raise InvalidSpec(f"url: '{url}' is no address.", f"It begins with one of {', '.join(_SCHEMES)}, and ://.")
+        raise InvalidInput(f"url: '{url}' is no address.", f"It begins with one of {', '.join(_SCHEMES)}, and ://.")
     if _SIGNED.search(url) or "@" in rest.partition("/")[0]:
-        raise InvalidSpec(
+        raise InvalidInput(
             "url: it holds a signature or password, which everybody who may read the Job would see.",
             "Put it into a Secret and name that in url_secret.",
         )

@@ -15,6 +15,7 @@ import posixpath
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from ..._core.errors import InvalidInput
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
     ANNOTATION_CONFIG_HASH,
@@ -22,7 +23,6 @@ from ..._manifests.meta import (
     LABEL_ELASTIC_JOB,
     LABEL_GROUP,
     LABEL_ROLE,
-    InvalidSpec,
     Manifest,
     check_count,
     check_files,
@@ -155,7 +155,7 @@ def check(job: ElasticJob) -> None:
     check_name(job.name, "name", limit=NAME_MAX, service=True)
     check_count(job.min_replicas, "min_replicas", minimum=1)
     if not job.min_replicas <= job.replicas <= job.max_replicas:
-        raise InvalidSpec(
+        raise InvalidInput(
             f"replicas: {job.replicas} is not between min_replicas {job.min_replicas} and max_replicas {job.max_replicas}.",
             "The pods would wait for each other in vain, or be turned away.",
         )
@@ -167,7 +167,7 @@ def check(job: ElasticJob) -> None:
         if getattr(job, name) is not None:
             check_count(getattr(job, name), name)
     if not (job.nproc_per_node in ("auto", "cpu", "gpu") or (job.nproc_per_node.isdigit() and int(job.nproc_per_node))):
-        raise InvalidSpec(f"nproc_per_node: '{job.nproc_per_node}' is neither a number nor auto, cpu or gpu.")
+        raise InvalidInput(f"nproc_per_node: '{job.nproc_per_node}' is neither a number nor auto, cpu or gpu.")
     _check_endpoint(job)
     _check_script(job)
     _check_backend(job)
@@ -178,11 +178,11 @@ def check(job: ElasticJob) -> None:
 def _check_endpoint(job: ElasticJob) -> None:
     if job.rdzv_backend == "c10d":
         if job.rdzv_endpoint:
-            raise InvalidSpec("rdzv_endpoint: with c10d the pods meet at pod 0.", "Leave it out.")
+            raise InvalidInput("rdzv_endpoint: with c10d the pods meet at pod 0.", "Leave it out.")
         return
     host, _colon, port = (job.rdzv_endpoint or "").rpartition(":")
     if not host or not port.isdigit():
-        raise InvalidSpec(
+        raise InvalidInput(
             f"rdzv_endpoint: '{job.rdzv_endpoint or ''}' is not HOST:PORT, which etcd-v2 needs.", "Example: etcd:2379"
         )
     check_port(int(port), "rdzv_endpoint")
@@ -195,7 +195,7 @@ def _check_backend(job: ElasticJob) -> None:
     # Each of its pods has a Service of its own name.
     check_name(f"{job.name}-worker-{job.max_replicas - 1}", "name of the last pod", service=True)
     if job.backoff_limit != BACKOFF_LIMIT:
-        raise InvalidSpec(
+        raise InvalidInput(
             "backoff_limit: with backend pytorchjob, pods that are lost are made again and not counted.",
             "Leave it out.",
         )
@@ -204,10 +204,10 @@ def _check_backend(job: ElasticJob) -> None:
 def _check_script(job: ElasticJob) -> None:
     if job.script.startswith(REMOTE):
         if not job.script.partition("://")[2].partition("/")[2]:
-            raise InvalidSpec(f"script: '{job.script}' names no object in its bucket.")
+            raise InvalidInput(f"script: '{job.script}' names no object in its bucket.")
     elif not job.script.startswith("/") and job.script not in job.files:
         known = ", ".join(sorted(job.files)) or "none"
-        raise InvalidSpec(
+        raise InvalidInput(
             f"script: '{job.script}' is not among files ({known}).", "Or give a path in the pods, s3://... or gs://..."
         )
     check_files(job.files)

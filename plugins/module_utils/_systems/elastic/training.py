@@ -16,7 +16,7 @@ import typing as t
 import uuid
 
 from ..._core.errors import Conflict, Forbidden, Immutable, MissingKind, MusterError, WaitTimeout
-from ..._edge.groups import drop_policy, owner_of, understood
+from ..._edge.groups import drop_policy, owner_of
 from ..._kube.engine import apply_objects
 from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, ref_of
 from ..._kube.removal import delete_objects
@@ -104,8 +104,7 @@ def present(ctx: Context, job: ElasticJob) -> tuple[Report, JobStatus, World]:
             details={"changed_options": changes},
         )
     again = live is not None and bool(changes or ctx.params["restart"])
-    with understood():
-        objects = _wanted(job, None if again else live)
+    objects = _wanted(job, None if again else live)
     status, seen = look(ctx.cluster, job.namespace, job.name)
     if status.state in ("Succeeded", "Failed") and not again:
         return Report([Change(ref_of(item), "unchanged") for item in objects]), *_settled(ctx, job, status, seen)

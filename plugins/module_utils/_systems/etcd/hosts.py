@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 from ansible.module_utils.urls import open_url
 
+from ..._core.errors import Unreachable, WaitTimeout
 from ..._core.pool import PARALLEL, do_all
-from ..._local.errors import HostError, NotReady
 from .manifests import MemberView, member_view, problems, together
 
 CONNECTION: dict[str, t.Any] = {
@@ -31,10 +31,6 @@ CONNECTION: dict[str, t.Any] = {
 }
 _TIMEOUT = 5.0
 _PAUSE = 1.0
-
-
-class Unanswered(HostError):
-    """A member did not answer, or not with what was asked for."""
 
 
 class Clients:
@@ -61,9 +57,9 @@ class Clients:
                 return str(answer.read().decode())
         except HTTPError as exc:
             said = exc.read().decode(errors="replace").strip()[:200]
-            raise Unanswered(f"{path} answers {exc.code}: {said}") from exc
+            raise Unreachable(f"{path} answers {exc.code}: {said}") from exc
         except (OSError, ValueError) as exc:
-            raise Unanswered(f"no answer: {getattr(exc, 'reason', exc)}") from exc
+            raise Unreachable(f"no answer: {getattr(exc, 'reason', exc)}") from exc
 
     def view(self, endpoint: str, *, timeout: float = _TIMEOUT) -> MemberView:
         """What one member says about itself; TIMEOUT is for each of two answers."""
@@ -71,7 +67,7 @@ class Clients:
         try:
             healthy = '"true"' in self.ask(endpoint, "/health", timeout=timeout)
             return member_view(name, healthy, self.ask(endpoint, "/metrics", timeout=timeout))
-        except Unanswered as exc:
+        except Unreachable as exc:
             return MemberView(name, error=exc.message)
 
     def any(self, path: str, body: Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -80,9 +76,9 @@ class Clients:
         for endpoint in self.endpoints:
             try:
                 return dict(json.loads(self.ask(endpoint, path, body)))
-            except (Unanswered, ValueError) as exc:
+            except (Unreachable, ValueError) as exc:
                 said.append(f"{endpoint}: {exc}")
-        raise Unanswered(f"No member of etcd does {path}: {'; '.join(said)}", hint="Is a majority of them running?")
+        raise Unreachable(f"No member of etcd does {path}: {'; '.join(said)}", hint="Is a majority of them running?")
 
     def members(self) -> list[dict[str, t.Any]]:
         """Who belongs to the cluster, as it says itself."""
@@ -116,7 +112,7 @@ def wait(clients: Clients, timeout: float, progress: t.Callable[[str], None]) ->
         if not wrong:
             return views
         if time.monotonic() >= deadline:
-            raise NotReady(
+            raise WaitTimeout(
                 f"etcd is not healthy after {timeout:.0f} s: {'; '.join(wrong[:4])}.",
                 hint="Its unit's log on that host says why: journalctl -u etcd.",
             )

@@ -12,17 +12,10 @@ import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from ..._core.errors import InvalidInput
 from ..._manifests import storage
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import (
-    ANNOTATION_CONFIG_HASH,
-    STATEFULSET_NAME_MAX,
-    InvalidSpec,
-    Manifest,
-    check_name,
-    fingerprint,
-    quantity,
-)
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_name, fingerprint, quantity
 from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template
 
@@ -108,12 +101,12 @@ def check(cluster: EtcdCluster) -> None:
     """Refuse what a member would only refuse in its log, after the pods are made."""
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-client-tls"), service=True)
     if cluster.size not in (1, 3, 5):
-        raise InvalidSpec(
+        raise InvalidInput(
             f"size: {cluster.size} members make no good cluster.",
             "Choose 1, 3 or 5: a majority must be left after a loss.",
         )
     if cluster.storage_size is None and cluster.size > 1:
-        raise InvalidSpec(
+        raise InvalidInput(
             "storage_size: missing.", "A member that lost its data cannot come back to a cluster of more than one."
         )
     if cluster.storage_size is not None:
@@ -126,12 +119,12 @@ def _check_image(cluster: EtcdCluster) -> None:
     named, _at, digest = image.partition("@")
     tag = named.rpartition(":")[2] if ":" in named.rpartition("/")[2] else ""
     if not digest and tag in ("", "latest"):
-        raise InvalidSpec(
+        raise InvalidInput(
             f"image: '{image}' is not pinned.", "Give it a version, such as quay.io/coreos/etcd:v3.5.35, or a digest."
         )
     found = _VERSION.match(tag)
     if cluster.enable_v2 and found and (int(found[1]), int(found[2])) >= (3, 6):
-        raise InvalidSpec(
+        raise InvalidInput(
             f"enable_v2: etcd {tag} has no v2 API any more, 3.5 was the last that has.",
             "Use an image of 3.5 for torchrun's backends etcd and etcd-v2, or its backend c10d, which needs no etcd.",
         )
@@ -319,7 +312,7 @@ def check_live(cluster: EtcdCluster, live: Manifest) -> None:
     """etcd takes its members once: another number, or other addresses, is refused before anything is changed."""
     was, wanted = _argument(live, "--initial-cluster"), initial_cluster(cluster)
     if was is not None and was != wanted:
-        raise InvalidSpec(
+        raise InvalidInput(
             f"etcd {cluster.namespace}/{cluster.name} was made with the members {was} and cannot become {wanted}.",
             "Keep size and peer_tls as they were, or remove it with state: absent and delete_data: true and make it again.",
         )

@@ -13,11 +13,11 @@ import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from ..._core.errors import InvalidInput
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
     ANNOTATION_CONFIG_HASH,
     STATEFULSET_NAME_MAX,
-    InvalidSpec,
     Manifest,
     check_count,
     check_name,
@@ -95,7 +95,7 @@ def check(cluster: NatsCluster) -> None:
     check_count(cluster.size, "size", minimum=1)
     check_count(cluster.max_payload, "max_payload", minimum=1)
     if cluster.max_payload > MAX_PENDING:
-        raise InvalidSpec(
+        raise InvalidInput(
             f"max_payload: {cluster.max_payload} bytes is over {MAX_PENDING} (64 MiB), the server's max_pending.",
             "nats-server would not start: choose 67108864 or less.",
         )
@@ -122,12 +122,12 @@ def _check_operator_can_say(cluster: NatsCluster) -> None:
         if getattr(pod, name) not in (None, (), [], {})
     ]
     if unsayable:
-        raise InvalidSpec(
+        raise InvalidInput(
             f"backend operator: a NatsCluster has no place for {', '.join(unsayable)}.",
             "Use backend: statefulset, or give them by overrides at spec.template.",
         )
     if "@" in pod.image:
-        raise InvalidSpec(
+        raise InvalidInput(
             f"backend operator: image '{pod.image}' is pinned by digest, but the operator builds its image from name and tag.",
             "Use a tag here, or backend: statefulset.",
         )
@@ -137,7 +137,7 @@ def split_image(image: str) -> tuple[str, str]:
     """Repository and tag; the operator wants them apart."""
     repository, colon, tag = image.rpartition(":")
     if not colon or "/" in tag:
-        raise InvalidSpec(f"image: '{image}' has no tag.", "Pin one, for example nats:2.14.2.")
+        raise InvalidInput(f"image: '{image}' has no tag.", "Pin one, for example nats:2.14.2.")
     return repository, tag
 
 

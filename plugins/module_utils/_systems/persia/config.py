@@ -13,7 +13,8 @@ from __future__ import annotations
 import typing as t
 from collections.abc import Mapping
 
-from ..._manifests.meta import InvalidSpec, refuse_unknown_keys
+from ..._core.errors import InvalidInput
+from ..._manifests.meta import refuse_unknown_keys
 
 _Check = t.Callable[[t.Any, str], None]
 
@@ -24,7 +25,7 @@ def _is(kind: type, word: str) -> _Check:
     def check(value: t.Any, where: str) -> None:
         # A bool is an int to Python, but not to serde.
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise InvalidSpec(f"{where}: {value!r} is not {word}.")
+            raise InvalidInput(f"{where}: {value!r} is not {word}.")
 
     return check
 
@@ -35,7 +36,7 @@ def _number(minimum: int) -> _Check:
     def check(value: t.Any, where: str) -> None:
         whole(value, where)
         if value < minimum:
-            raise InvalidSpec(f"{where}: {value} is too small.", f"It must be {minimum} or more.")
+            raise InvalidInput(f"{where}: {value} is too small.", f"It must be {minimum} or more.")
 
     return check
 
@@ -43,14 +44,14 @@ def _number(minimum: int) -> _Check:
 def _choice(*words: str) -> _Check:
     def check(value: t.Any, where: str) -> None:
         if value not in words:
-            raise InvalidSpec(f"{where}: {value!r} is unknown.", f"One of {', '.join(words)}.")
+            raise InvalidInput(f"{where}: {value!r} is unknown.", f"One of {', '.join(words)}.")
 
     return check
 
 
 def _texts(value: t.Any, where: str) -> None:
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise InvalidSpec(f"{where}: {value!r} is not a list of strings.")
+        raise InvalidInput(f"{where}: {value!r} is not a list of strings.")
 
 
 _BOOL, _TEXT = _is(bool, "true or false"), _is(str, "a string")
@@ -91,7 +92,7 @@ _SLOT: dict[str, t.Any] = {
 
 def _check_tree(value: t.Any, known: Mapping[str, t.Any], where: str) -> None:
     if not isinstance(value, Mapping):
-        raise InvalidSpec(f"{where}: {value!r} is not a dictionary.")
+        raise InvalidInput(f"{where}: {value!r} is not a dictionary.")
     refuse_unknown_keys(value, known, where)
     for key, item in value.items():
         rule = known[key]
@@ -102,64 +103,64 @@ def _check_tree(value: t.Any, known: Mapping[str, t.Any], where: str) -> None:
 
 
 def check_global_config(config: Mapping[str, t.Any]) -> None:
-    """Raise InvalidSpec for the first thing in global_config.yml that PERSIA would ignore or stumble over."""
+    """Raise InvalidInput for the first thing in global_config.yml that PERSIA would ignore or stumble over."""
     _check_tree(config, _GLOBAL, "global_config")
     common = config.get("common_config") or {}
     if common.get("job_type") == "Infer" and not common.get("infer_config"):
-        raise InvalidSpec(
+        raise InvalidInput(
             "global_config.common_config: job_type Infer needs infer_config.", "Give servers and embedding_checkpoint."
         )
 
 
 def check_embedding_config(config: Mapping[str, t.Any]) -> None:
-    """Raise InvalidSpec for the first thing in embedding_config.yml that PERSIA would ignore or stumble over."""
+    """Raise InvalidInput for the first thing in embedding_config.yml that PERSIA would ignore or stumble over."""
     where = "embedding_config"
     if not isinstance(config, Mapping):
-        raise InvalidSpec(f"{where}: {config!r} is not a dictionary.")
+        raise InvalidInput(f"{where}: {config!r} is not a dictionary.")
     refuse_unknown_keys(config, ("feature_index_prefix_bit", "slots_config", "feature_groups"), where)
     prefix_bit = config.get("feature_index_prefix_bit", 8)
     _number(1)(prefix_bit, f"{where}.feature_index_prefix_bit")
     if prefix_bit > MAX_PREFIX_BIT:
-        raise InvalidSpec(
+        raise InvalidInput(
             f"{where}.feature_index_prefix_bit: {prefix_bit} leaves no bit of 64 for the ID itself.", "8 is usual."
         )
     slots = config.get("slots_config")
     if not isinstance(slots, Mapping) or not slots:
-        raise InvalidSpec(f"{where}.slots_config: missing.", "Name every ID feature there, with its dim.")
+        raise InvalidInput(f"{where}.slots_config: missing.", "Name every ID feature there, with its dim.")
     for name, slot in slots.items():
         _check_slot(slot, f"{where}.slots_config.{name}")
     groups = _check_groups(config.get("feature_groups") or {}, slots, where)
     # Every group, and every slot outside a group, needs an index prefix of its own.
     if groups >= 2**prefix_bit:
-        raise InvalidSpec(
+        raise InvalidInput(
             f"{where}.feature_index_prefix_bit: {prefix_bit} bits cannot tell {groups} features apart.", "Raise it."
         )
 
 
 def _check_slot(slot: t.Any, where: str) -> None:
     if not isinstance(slot, Mapping):
-        raise InvalidSpec(f"{where}: {slot!r} is not a dictionary.", "Give at least dim.")
+        raise InvalidInput(f"{where}: {slot!r} is not a dictionary.", "Give at least dim.")
     if "index_prefix" in slot:
-        raise InvalidSpec(f"{where}.index_prefix: PERSIA computes it and refuses a given one.", "Leave it out.")
+        raise InvalidInput(f"{where}.index_prefix: PERSIA computes it and refuses a given one.", "Leave it out.")
     if "dim" not in slot:
-        raise InvalidSpec(f"{where}: dim is missing.", "It is the width of the feature's embedding, for example 16.")
+        raise InvalidInput(f"{where}: dim is missing.", "It is the width of the feature's embedding, for example 16.")
     _check_tree(slot, _SLOT, where)
 
 
 def _check_groups(groups: t.Any, slots: Mapping[str, t.Any], where: str) -> int:
     """Check feature_groups; return how many index prefixes the features need."""
     if not isinstance(groups, Mapping):
-        raise InvalidSpec(f"{where}.feature_groups: {groups!r} is not a dictionary.")
+        raise InvalidInput(f"{where}.feature_groups: {groups!r} is not a dictionary.")
     grouped: dict[str, str] = {}
     for group, members in groups.items():
         here = f"{where}.feature_groups.{group}"
         if group in slots:
-            raise InvalidSpec(f"{here}: a group must not have the name of a slot.", "Rename the group.")
+            raise InvalidInput(f"{here}: a group must not have the name of a slot.", "Rename the group.")
         _texts(members, here)
         for member in members:
             if member not in slots:
-                raise InvalidSpec(f"{here}: '{member}' is not in slots_config.")
+                raise InvalidInput(f"{here}: '{member}' is not in slots_config.")
             if member in grouped:
-                raise InvalidSpec(f"{here}: '{member}' is in group '{grouped[member]}' already.")
+                raise InvalidInput(f"{here}: '{member}' is in group '{grouped[member]}' already.")
             grouped[member] = group
     return len(groups) + len(slots) - len(grouped)

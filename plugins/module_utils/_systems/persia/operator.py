@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from ..._manifests.meta import InvalidSpec, Manifest, compact
+from ..._core.errors import InvalidInput
+from ..._manifests.meta import Manifest, compact
 from ..._manifests.pods import merge_env, resources, volumes_and_mounts
 from ..._manifests.storage import storage_claim
 from .spec import Group, PersiaJob, Role, config_map, config_paths, files_map, ingress, shared_volumes
@@ -69,7 +70,7 @@ def refuse_unsayable(job: PersiaJob) -> None:
     if len({group.pod.image_pull_policy for group in job.groups.values()}) > 1:
         found.append("image_pull_policy per group")
     if found:
-        raise InvalidSpec(
+        raise InvalidInput(
             f"backend operator: a PersiaJob has no field for {', '.join(found)}.",
             "Leave it out, or use backend: native.",
         )

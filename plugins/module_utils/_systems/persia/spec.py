@@ -11,12 +11,12 @@ import json
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from ..._core.errors import InvalidInput
 from ..._manifests.meta import (
     ANNOTATION_SPEC_PARTS,
     LABEL_GROUP,
     LABEL_JOB,
     STATEFULSET_NAME_MAX,
-    InvalidSpec,
     Manifest,
     check_count,
     check_files,
@@ -222,18 +222,18 @@ def check(job: PersiaJob) -> None:
     check_name(job.name, "name", limit=STATEFULSET_NAME_MAX, service=True)
     for role in ("embedding_parameter_server", "embedding_worker", "nn_worker"):
         if role not in job.groups:
-            raise InvalidSpec(f"{role}: missing.", "A PERSIA training needs at least one replica of it.")
+            raise InvalidInput(f"{role}: missing.", "A PERSIA training needs at least one replica of it.")
     seen: dict[str, str] = {}
     for role, group in job.groups.items():
         _check_group(job, role, group)
         if group.group_name in seen:
-            raise InvalidSpec(f"{role}.group_name: '{group.group_name}' is {seen[group.group_name]}'s name too.")
+            raise InvalidInput(f"{role}.group_name: '{group.group_name}' is {seen[group.group_name]}'s name too.")
         seen[group.group_name] = role
     _check_config(job)
     if job.log_level not in LOG_LEVELS:
-        raise InvalidSpec(f"log_level: '{job.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
+        raise InvalidInput(f"log_level: '{job.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
     if not job.nats_url.startswith("nats://"):
-        raise InvalidSpec(
+        raise InvalidInput(
             f"nats_url: '{job.nats_url}' does not begin with nats://.", "Example: nats://persia-nats-service:4222"
         )
     check_count(job.backoff_limit, "backoff_limit")
@@ -250,23 +250,23 @@ def _check_group(job: PersiaJob, role: Role, group: Group) -> None:
     check_name(job.object_name(group), f"{role}: job and group name together", limit=STATEFULSET_NAME_MAX, service=True)
     if role in ("nn_worker", "dataloader"):
         if not group.entry:
-            raise InvalidSpec(f"{role}.entry: missing.", "Name the Python file to run, for example train.py.")
+            raise InvalidInput(f"{role}.entry: missing.", "Name the Python file to run, for example train.py.")
         prefix = f"{job.files_path}/"
         inside = group.entry.removeprefix(prefix) if group.entry.startswith(prefix) else None
         if inside and "/" not in inside and job.files and inside not in job.files:
             known = ", ".join(sorted(job.files))
-            raise InvalidSpec(f"{role}.entry: '{inside}' is not among files.", f"There: {known}.")
+            raise InvalidInput(f"{role}.entry: '{inside}' is not among files.", f"There: {known}.")
 
 
 def _check_config(job: PersiaJob) -> None:
     for name, checker in (("global_config", check_global_config), ("embedding_config", check_embedding_config)):
         value, path = getattr(job, name), getattr(job, f"{name}_path")
         if (value is None) == (path is None):
-            raise InvalidSpec(f"{name}: give either {name} or {name}_path.")
+            raise InvalidInput(f"{name}: give either {name} or {name}_path.")
         if value is not None:
             checker(value)
         elif not path.startswith("/"):
-            raise InvalidSpec(f"{name}_path: '{path}' must be a path inside the pods, beginning with '/'.")
+            raise InvalidInput(f"{name}_path: '{path}' must be a path inside the pods, beginning with '/'.")
     check_files(job.files)
 
 

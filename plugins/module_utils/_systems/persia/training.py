@@ -14,7 +14,7 @@ import typing as t
 from collections.abc import Sequence
 
 from ..._core.errors import Immutable, InvalidInput, MissingKind, WaitTimeout
-from ..._edge.groups import drop, drop_policy, owner_of, understood
+from ..._edge.groups import drop, drop_policy, owner_of
 from ..._kube.deletion import Mark
 from ..._kube.engine import apply_objects
 from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, ref_of
@@ -41,8 +41,7 @@ def owner(namespace: str, name: str) -> str:
 
 def present(ctx: Context, job: PersiaJob) -> tuple[Report, JobStatus]:
     """Make the cluster train JOB, or leave alone what has been trained already."""
-    with understood():
-        objects = _wanted(job)
+    objects = _wanted(job)
     _check_kind(ctx, job)
     live = observe.read(ctx.cluster, job.namespace, job.name)
     config = ctx.cluster.get(Ref("v1", "ConfigMap", job.config_name, job.namespace))

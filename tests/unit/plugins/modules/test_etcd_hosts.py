@@ -16,10 +16,9 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._local.errors import NotReady
-from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import certificates, hosts
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import certificates
 from ansible_collections.muster.ml.plugins.modules import etcd_certificates, etcd_info, etcd_member
 
 MEMBERS = {"etcd-a": "10.0.0.4", "etcd-b": "b.example"}
@@ -175,7 +174,7 @@ def test_what_is_wrong_is_told_by_member(members: list[Member]) -> None:
     found = run(etcd_info, endpoints=[members[0].url, members[1].url, "http://127.0.0.1:1"])
     assert "/health answers 503" in found["members"][1]["error"]
     assert "127.0.0.1:1: no answer" in found["problems"][2]
-    with pytest.raises(NotReady, match=r"not healthy after 0 s: .*503.*journalctl -u etcd"):
+    with pytest.raises(WaitTimeout, match=r"not healthy after 0 s: .*503.*journalctl -u etcd"):
         run(etcd_info, endpoints=endpoints(members), wait=True, wait_timeout=0)
 
 
@@ -203,5 +202,5 @@ def test_who_is_there_stays_and_who_is_not_needs_no_removal(members: list[Member
 
 
 def test_nobody_answers() -> None:
-    with pytest.raises(hosts.Unanswered, match="Is a majority of them running"):
+    with pytest.raises(Unreachable, match="Is a majority of them running"):
         run(etcd_member, endpoints=["http://127.0.0.1:1"], name="a", peer_url="http://127.0.0.1:2380")

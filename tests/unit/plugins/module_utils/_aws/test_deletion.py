@@ -17,10 +17,10 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAcces
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
-from ansible_collections.muster.ml.plugins.module_utils._aws.errors import AwsError, Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import with_mark
 from ansible_collections.muster.ml.plugins.module_utils._aws.resource import Resource
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MusterError
 from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Account, FakeClock
 
 OURS = {"muster.ml/owner": "m"}
@@ -133,7 +133,7 @@ def test_what_arrives_while_a_bucket_is_emptied_stays() -> None:
     account = account_with(BUCKET)
     account.things["bucket", "x"]["objects"] = [("a", "1")]
     account.before["delete_bucket"] = lambda: account.things["bucket", "x"]["objects"].append(("late", "1"))
-    with pytest.raises(AwsError, match="Something was put into it just now: run again"):
+    with pytest.raises(MusterError, match="Something was put into it just now: run again"):
         run(account, WITH_OBJECTS, absent=True)
     assert account.things["bucket", "x"]["objects"] == [("late", "1")]
 

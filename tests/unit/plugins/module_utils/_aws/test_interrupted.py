@@ -17,11 +17,11 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import E
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
-from ansible_collections.muster.ml.plugins.module_utils._aws.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._aws.iam_oidc_provider import IamOidcProvider
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Body
 from ansible_collections.muster.ml.plugins.module_utils._aws.resource import Resource
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Account, FakeClock, Killed
 
 OURS, THEIRS = {"muster.ml/owner": "m"}, {"muster.ml/owner": "other"}

@@ -15,13 +15,9 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileS
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, as_value, check_version
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
-from ansible_collections.muster.ml.plugins.module_utils._aws.errors import (
-    CallRefused,
-    Failed,
-    InvalidInput,
-    WaitTimeout,
-)
+from ansible_collections.muster.ml.plugins.module_utils._aws.errors import CallRefused
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Body, Step, same_members, tag_change
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, WaitTimeout
 from ansible_collections.muster.ml.tests.unit.fakes.aws import FakeClock, Refusal
 
 NODEGROUP: Body = {

@@ -61,7 +61,7 @@ def double(number: int) -> int:
 def test_one_failure_hides_no_other_result(parallel: int) -> None:
     results, failures = run_all(double, range(7), parallel=parallel)
     assert results == [0, 2, 4, 8, 12]
-    assert [str(failure) for failure in failures] == ["no 3 Take 4.", "no 5 Take 4."]
+    assert [str(failure) for failure in failures] == ["no 3. Take 4.", "no 5. Take 4."]
 
 
 def test_many_failures_become_one() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.muster.ml.plugins.filter.simulated_nodes import simulated_nodes
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import CommandFailed, Forbidden, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._local import (
     archive,
     health,
@@ -25,7 +26,6 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
     system_images,
 )
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
-from ansible_collections.muster.ml.plugins.module_utils._local.errors import CommandFailed, HostError, NotReady
 
 GIB = 1 << 30
 OPTIONS = {key: spec.get("default") for key, spec in CLUSTER_OPTION["options"].items()} | {
@@ -88,7 +88,7 @@ def test_only_root_looks_into_a_cluster(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr("ansible_collections.muster.ml.plugins.module_utils._local.spec.STATE_ROOT", str(tmp_path))
     preflight.refuse_strangers(CLUSTER)
     (tmp_path / "dev").mkdir()
-    with pytest.raises(HostError, match=r"dev belongs to root\. .*muster_become"):
+    with pytest.raises(Forbidden, match=r"dev belongs to root\. .*muster_become"):
         preflight.refuse_strangers(CLUSTER)
 
 
@@ -144,7 +144,7 @@ def test_waiting_ends_with_what_was_last_seen() -> None:
     def pause(seconds: float) -> None:
         now[0] += seconds
 
-    with pytest.raises(NotReady, match="the node: not ready after 1 s; last seen: no socket"):
+    with pytest.raises(WaitTimeout, match="the node: not ready after 1 s; last seen: no socket"):
         host.wait_for(lambda: "no socket", timeout=1, what="the node", clock=lambda: now[0], pause=pause)
     answers = ["not yet", None]
     host.wait_for(lambda: answers.pop(0), timeout=1, what="x", clock=lambda: now[0], pause=pause)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import CommandFailed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import oci_layers, oci_nodes
-from ansible_collections.muster.ml.plugins.module_utils._local.errors import CommandFailed, HostError, InvalidOption
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage, debian_key, mirrors, source_lines
 from ansible_collections.muster.ml.plugins.modules import local_image
@@ -56,12 +56,12 @@ def program(pins: Path) -> dict[str, t.Any]:
 
 @pytest.mark.parametrize("name", ["nats", "muster.local/nats", "muster.local/NATS:1", "muster.local/nats:", ""])
 def test_a_name_without_host_or_tag_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidOption, match="not a whole image name"):
+    with pytest.raises(InvalidInput, match="not a whole image name"):
         image(tmp_path, name)
 
 
 def test_a_processor_without_wheels_is_refused_before_anything_is_built(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match="amd64 only, and this machine is arm64"):
+    with pytest.raises(InvalidInput, match="amd64 only, and this machine is arm64"):
         OciImage(
             name="muster.local/x:1", recipe=recipe(architectures=["amd64"]), cache_dir=tmp_path, architecture="arm64"
         )
@@ -174,7 +174,7 @@ def test_a_member_of_a_wheel_is_taken_out(tmp_path: Path) -> None:
         wheel.writestr("stats/fair.csv", "a,b\n")
     oci_layers.take_members({"stats/fair.csv": "/opt/data/fair.csv"}, tmp_path, tmp_path / "root")
     assert (tmp_path / "root/opt/data/fair.csv").read_text() == "a,b\n"
-    with pytest.raises(HostError, match=r"gone\.csv"):
+    with pytest.raises(InvalidInput, match=r"gone\.csv"):
         oci_layers.take_members({"stats/gone.csv": "/x"}, tmp_path, tmp_path / "root")
 
 
@@ -285,7 +285,7 @@ def test_absent_removes_every_name_of_the_image(cluster: Path, pins: Path, monke
 
 def test_a_cluster_that_does_not_run_is_named(tmp_path: Path, pins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oci_nodes, "RUN_ROOT", tmp_path)
-    with pytest.raises(InvalidOption, match="No node of a local cluster 'c' runs"):
+    with pytest.raises(InvalidInput, match="No node of a local cluster 'c' runs"):
         local_image.execute(context(tmp_path, pins))
 
 

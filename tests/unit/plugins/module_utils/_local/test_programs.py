@@ -16,8 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    CommandFailed,
+    InvalidInput,
+    Rejected,
+    Unreachable,
+)
 from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, programs, survey
-from ansible_collections.muster.ml.plugins.module_utils._local.errors import CommandFailed, HostError, InvalidOption
 
 
 def archive(member: str, content: bytes) -> bytes:
@@ -95,25 +100,25 @@ def test_two_runs_that_fetch_the_same_do_not_share_a_draft(
 
 def test_another_file_than_the_pinned_one_is_thrown_away(site: str, tmp_path: Path) -> None:
     wanted = release(f"{site}/etcd", tmp_path, checksum="sha256:" + "0" * 64)
-    with pytest.raises(HostError, match="is not the one that was pinned"):
+    with pytest.raises(Rejected, match="is not the one that was pinned"):
         programs.fetch(wanted)
     assert list(wanted.path.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("checksum", ["", "sha256:", "sha256:12", "md5:" + "0" * 32])
 def test_nothing_goes_unverified(checksum: str, tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="no checksum is pinned"):
+    with pytest.raises(InvalidInput, match="no checksum is pinned"):
         programs.Release(name="etcd", url="https://x/etcd", checksum=checksum, member="", cache_dir=tmp_path)
 
 
 def test_a_missing_member_is_named(site: str, tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="has no file nowhere/etcd"):
+    with pytest.raises(InvalidInput, match="has no file nowhere/etcd"):
         programs.fetch(release(f"{site}/etcd.tgz", tmp_path, member="nowhere/etcd"))
 
 
 def test_a_file_of_the_host_is_no_release(tmp_path: Path) -> None:
     (tmp_path / "etcd").write_bytes(FILES["/etcd"])
-    with pytest.raises(HostError, match="could not be fetched"):
+    with pytest.raises(Unreachable, match="could not be fetched"):
         programs.fetch(release(f"file://{tmp_path}/etcd", tmp_path))
 
 
@@ -146,7 +151,7 @@ def test_released_files_come_first_where_they_can_be_reached(site: str, module: 
 
 def test_without_a_checksum_modules_are_built_or_the_release_is_refused(module: Path, tmp_path: Path) -> None:
     assert [row["way"] for row in survey.resolve(table(module), tmp_path, "auto")] == ["go"]
-    with pytest.raises(HostError, match="No released file with a checksum is pinned for etcd"):
+    with pytest.raises(InvalidInput, match="No released file with a checksum is pinned for etcd"):
         survey.resolve(table(module), tmp_path, "release")
 
 
@@ -199,7 +204,7 @@ def test_a_program_appears_whole_or_not_at_all(module: Path, tmp_path: Path) -> 
 
 def test_a_module_must_be_pinned(module: Path, tmp_path: Path) -> None:
     (module / "go.sum").unlink()
-    with pytest.raises(InvalidOption, match=r"has no go\.sum"):
+    with pytest.raises(InvalidInput, match=r"has no go\.sum"):
         build_of(module, tmp_path).key()
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.deletion import Candidate
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import (
     cluster as clusters,
@@ -32,7 +33,6 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
     spec,
 )
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
-from ansible_collections.muster.ml.plugins.module_utils._local.errors import HostError
 from ansible_collections.muster.ml.plugins.module_utils._local.node_files import HostTraits
 from ansible_collections.muster.ml.plugins.modules import local_cluster_removal, local_network, local_node
 
@@ -318,7 +318,7 @@ def test_a_record_that_cannot_be_read_keeps_everything(machine: Machine, text: s
     machine.make()
     spec.record_file("dev").write_text(text)
     before = machine.everything()
-    with pytest.raises(HostError, match=r"made with cannot be read from .*cluster.json: .*Nothing was changed"):
+    with pytest.raises(Failed, match=r"made with cannot be read from .*cluster.json: .*Nothing was changed"):
         remove(machine.options())
     assert machine.everything() == before
 
@@ -337,7 +337,7 @@ def test_without_a_record_nothing_says_that_it_is_ours(machine: Machine, what: s
         folder.mkdir(parents=True)
     before = machine.everything()
     with pytest.raises(
-        HostError, match=r"stays as it is: it carries our mark, but nothing says.*cluster.json is missing"
+        InvalidInput, match=r"stays as it is: it carries our mark, but nothing says.*cluster.json is missing"
     ):
         remove(machine.options(), delete_data=True)
     assert machine.everything() == before
@@ -349,12 +349,12 @@ def test_a_node_and_the_network_are_judged_alike(machine: Machine) -> None:
     spec.record_file("dev").unlink()
     before = machine.everything()
     for module, params in ((local_node, {"index": 2, "programs": {}}), (local_network, {})):
-        with pytest.raises(HostError, match="nothing says that we made it"):
+        with pytest.raises(InvalidInput, match="nothing says that we made it"):
             module.execute(HostContext({"cluster": machine.options(), "state": "absent", **params}, check=False))
     assert machine.everything() == before
     record.write(cluster)
     machine.mounts(f"40 1 0:9 / {cluster.spec.node(2).state_dir}/own/var rw - ext4 /dev/sdb rw\n")
-    with pytest.raises(HostError, match=r"The node dev-2 stays .* is mounted in its folders"):
+    with pytest.raises(InvalidInput, match=r"The node dev-2 stays .* is mounted in its folders"):
         local_node.execute(
             HostContext({"cluster": machine.options(), "state": "absent", "index": 2, "programs": {}}, check=False)
         )
@@ -387,7 +387,7 @@ def test_what_is_mounted_in_the_folders_is_not_reached_into(machine: Machine) ->
     cluster = machine.make()
     machine.mounts(f"40 1 0:9 / {cluster.volumes_dir}/shared rw - nfs server:/ rw\n")
     before = machine.everything()
-    with pytest.raises(HostError, match=r"cannot be judged: .*/volumes/shared is mounted .*Unmount it \(umount"):
+    with pytest.raises(InvalidInput, match=r"cannot be judged: .*/volumes/shared is mounted .*Unmount it \(umount"):
         remove(machine.options(), delete_data=True)
     assert machine.everything() == before
 
@@ -400,7 +400,7 @@ def test_data_goes_by_its_own_word_only(machine: Machine) -> None:
     (cluster.volumes_dir / "file").touch()
     before = machine.everything()
     told = r"has volumes with data: claim, file \(in .*\); local_cluster_remove_data: true \(delete_data\) deletes it"
-    with pytest.raises(HostError, match=told):
+    with pytest.raises(InvalidInput, match=told):
         remove(machine.options())
     assert machine.everything() == before
     assert remove(machine.options(), delete_data=True)["left"] == []

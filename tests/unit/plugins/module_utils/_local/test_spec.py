@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._local.errors import InvalidOption
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import ClusterSpec
 
 
@@ -56,6 +56,6 @@ def test_interfaces_fit_the_kernel(name: str) -> None:
     ],
 )
 def test_nonsense_is_refused(options: dict[str, object], says: str) -> None:
-    with pytest.raises(InvalidOption, match=says) as caught:
+    with pytest.raises(InvalidInput, match=says) as caught:
         ClusterSpec.make(**options)  # type: ignore[arg-type]
     assert caught.value.hint

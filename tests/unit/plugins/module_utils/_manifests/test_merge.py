@@ -10,8 +10,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.merge import apply_overrides, strategic_merge
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
 
 CONTAINER: dict[str, t.Any] = {
     "name": "main",
@@ -63,5 +63,5 @@ def test_the_base_stays_as_it_was() -> None:
 )
 def test_identity_cannot_be_overridden(overrides: dict[str, t.Any]) -> None:
     manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "w"}, "spec": {"selector": {}}}
-    with pytest.raises(InvalidSpec, match="cannot be overridden"):
+    with pytest.raises(InvalidInput, match="cannot be overridden"):
         apply_overrides(manifest, overrides)

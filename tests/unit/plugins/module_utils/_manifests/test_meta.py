@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests import meta
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
 
 
 @pytest.mark.parametrize("value", ["1", 1, 0.5, "500m", "12Gi", "12G", "1e3", "0.1", "100k"])
@@ -29,7 +29,7 @@ def test_quantities_that_kubernetes_takes(value: object) -> None:
     ],
 )
 def test_other_quantities_are_refused_with_the_right_spelling(value: object, said: str) -> None:
-    with pytest.raises(InvalidSpec) as error:
+    with pytest.raises(InvalidInput) as error:
         meta.quantity(value, "memory")
     assert str(error.value).startswith(said)
 
@@ -41,7 +41,7 @@ def test_quantities_compare_by_value(one: str, other: str) -> None:
 
 @pytest.mark.parametrize("name", ["Adult", "1job", "job-", "a_b", "", "a" * 53])
 def test_names_that_cannot_be_a_service(name: str) -> None:
-    with pytest.raises(InvalidSpec):
+    with pytest.raises(InvalidInput):
         meta.check_name(name, "name", limit=meta.STATEFULSET_NAME_MAX, service=True)
 
 
@@ -53,7 +53,7 @@ def test_an_owner_always_fits_into_a_label() -> None:
 
 
 def test_an_unknown_key_is_answered_with_the_near_one() -> None:
-    with pytest.raises(InvalidSpec, match=r"unknown key 'readonly'\. Did you mean 'readOnly'"):
+    with pytest.raises(InvalidInput, match=r"unknown key 'readonly'\. Did you mean 'readOnly'"):
         meta.refuse_unknown_keys({"readonly": True}, ["readOnly", "name"], "mount")
 
 
@@ -64,5 +64,5 @@ def test_the_fingerprint_does_not_depend_on_order() -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 70000, True, "80"])
 def test_what_is_no_port(value: object) -> None:
-    with pytest.raises(InvalidSpec):
+    with pytest.raises(InvalidInput):
         meta.check_port(value, "port")  # type: ignore[arg-type]

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec, Manifest
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import manifests as elastic
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import pytorch_job
@@ -141,7 +142,7 @@ def test_it_is_an_option_who_else(system: str) -> None:
 
 @pytest.mark.parametrize("wrong", [{"namespace_selector": {}}, {}])
 def test_nobody_is_let_in_by_a_mistake(wrong: dict[str, t.Any]) -> None:
-    with pytest.raises(InvalidSpec, match="network_policy_from"):
+    with pytest.raises(InvalidInput, match="network_policy_from"):
         made("native", network_policy_from=[wrong])
 
 

@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings, resources
 from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import (
     TrainingStatefulSet,
@@ -124,7 +124,7 @@ def test_resources(wanted: dict[str, t.Any] | None, result: dict[str, t.Any]) ->
     ],
 )
 def test_resources_that_cannot_be(wanted: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidSpec, match=said):
+    with pytest.raises(InvalidInput, match=said):
         resources(wanted, "resources")
 
 
@@ -151,10 +151,10 @@ def test_resources_that_cannot_be(wanted: dict[str, t.Any], said: str) -> None:
     ],
 )
 def test_bad_input_is_refused_by_name(pod: dict[str, t.Any], fields: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidSpec, match=said):
+    with pytest.raises(InvalidInput, match=said):
         manifests(group(pod, **fields))
 
 
 def test_an_image_is_needed() -> None:
-    with pytest.raises(InvalidSpec, match="image: missing"):
+    with pytest.raises(InvalidInput, match="image: missing"):
         PodSettings.from_params({})

@@ -27,7 +27,6 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import storage
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Event, Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._local.errors import NotReady
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_JOB
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.dataset import fetching
@@ -156,14 +155,14 @@ def test_members_of_etcd_on_hosts_are_asked_side_by_side_and_no_longer_than_the_
 ) -> None:
     def ask(_self: t.Any, _endpoint: str, path: str, _body: t.Any = None, *, timeout: float = 5) -> str:
         time.sleep(timeout)
-        raise hosts.Unanswered("no answer: timed out")
+        raise Unreachable("no answer: timed out")
 
     monkeypatch.setattr(hosts.Clients, "ask", ask)
     monkeypatch.setattr(hosts, "_PAUSE", 0.1)
     endpoints = [f"https://10.0.0.{number}:2379" for number in range(7)]
     clients = hosts.Clients({"endpoints": endpoints, "ca_cert": None, "client_cert": None, "client_key": None})
     began = time.monotonic()
-    with pytest.raises(NotReady, match=r"10\.0\.0\.0:2379: no answer"):
+    with pytest.raises(WaitTimeout, match=r"10\.0\.0\.0:2379: no answer"):
         hosts.wait(clients, 0.5, lambda _message: None)
     assert time.monotonic() - began < 2
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.launch import LAUNCHER, LOG_PREFIX
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.manifests import (
     ElasticJob,
@@ -92,7 +92,7 @@ def test_a_script_in_a_bucket_is_fetched_first() -> None:
     ],
 )
 def test_what_cannot_work_is_refused(wrong: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidSpec, match=said):
+    with pytest.raises(InvalidInput, match=said):
         manifests(job(**wrong))
 
 

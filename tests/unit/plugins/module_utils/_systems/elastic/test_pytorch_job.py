@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.manifests import ElasticJob, from_params
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.manifests import manifests as native
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.pytorch_job import manifests, run_id_of
@@ -81,7 +81,7 @@ def test_overrides_come_last() -> None:
         pytorch_job(overrides={"spec": {"runPolicy": {"cleanPodPolicy": "All"}}})["spec"]["runPolicy"]["cleanPodPolicy"]
         == "All"
     )
-    with pytest.raises(InvalidSpec, match="name of PyTorchJob"):
+    with pytest.raises(InvalidInput, match="name of PyTorchJob"):
         pytorch_job(overrides={"metadata": {"name": "other"}})
 
 
@@ -94,5 +94,5 @@ def test_overrides_come_last() -> None:
     ],
 )
 def test_what_it_cannot_do_is_refused(wrong: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidSpec, match=said):
+    with pytest.raises(InvalidInput, match=said):
         job(**wrong)

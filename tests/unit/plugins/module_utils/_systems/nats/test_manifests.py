@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
     MAX_PENDING,
@@ -76,7 +76,7 @@ def test_a_changed_payload_rolls_the_servers() -> None:
     ],
 )
 def test_bad_input(pod: dict[str, t.Any], fields: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidSpec, match=said):
+    with pytest.raises(InvalidInput, match=said):
         manifests(nats(pod, **fields))
 
 
@@ -92,7 +92,7 @@ def test_image_and_tag(image: str, parts: tuple[str, str]) -> None:
 
 
 def test_a_registry_port_is_no_tag() -> None:
-    with pytest.raises(InvalidSpec, match="no tag"):
+    with pytest.raises(InvalidInput, match="no tag"):
         split_image("h:5000/nats")
 
 

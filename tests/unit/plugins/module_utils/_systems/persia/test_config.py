@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.config import (
     check_embedding_config,
     check_global_config,
@@ -69,7 +69,7 @@ def test_a_whole_configuration_is_taken() -> None:
     ],
 )
 def test_global_config_that_persia_would_ignore_or_panic_at(config: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidSpec, match=said):
+    with pytest.raises(InvalidInput, match=said):
         check_global_config(config)
 
 
@@ -96,5 +96,5 @@ def test_global_config_that_persia_would_ignore_or_panic_at(config: dict[str, t.
     ],
 )
 def test_embedding_config_that_persia_would_panic_at(config: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidSpec, match=said):
+    with pytest.raises(InvalidInput, match=said):
         check_embedding_config(config)

@@ -12,7 +12,7 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import InvalidSpec
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.spec import (
     PersiaJob,
@@ -187,7 +187,7 @@ def test_operator_resource_has_no_field_of_its_own_invention() -> None:
     ],
 )
 def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidSpec, match=said):
+    with pytest.raises(InvalidInput, match=said):
         operator.manifests(job(backend="operator", **fields))
 
 
@@ -217,5 +217,5 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
     ],
 )
 def test_bad_input_is_refused_by_name(fields: dict[str, t.Any], said: str) -> None:
-    with pytest.raises(InvalidSpec, match=said):
+    with pytest.raises(InvalidInput, match=said):
         native.manifests(job(**fields))

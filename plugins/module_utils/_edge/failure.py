@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How every module fails: the one place where an error becomes the result of a failed task.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import traceback
+import typing as t
+
+from ansible.module_utils.basic import missing_required_lib
+
+from .._core.errors import MusterError
+from .._core.sensitive import printable
+
+Result = dict[str, t.Any]
+
+LIBRARIES = {"boto3": "boto3", "botocore": "boto3", "cryptography": "cryptography", "yaml": "PyYAML"}
+"""What the collection imports that is not part of Python: the top-level name of the import, and the package that brings it."""
+
+EXPECTED = (MusterError, ImportError)
+"""What ``failure`` can tell; anything else is a bug, and its traceback is wanted."""
+
+
+def failure(exc: BaseException) -> Result:
+    """The arguments of ``fail_json`` for what went wrong as expected."""
+    if isinstance(exc, MusterError):
+        result: Result = {"msg": str(exc), **printable(exc.details)}
+        if exc.ref:
+            result["object"] = dataclasses.asdict(exc.ref)
+        return result
+    library = isinstance(exc, ImportError) and LIBRARIES.get((exc.name or "").partition(".")[0])
+    if library:
+        return {"msg": missing_required_lib(library), "exception": traceback.format_exc()}
+    raise exc
