@@ -174,9 +174,9 @@ servers:
       returned: always
 """
 
-import time
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
@@ -259,7 +259,7 @@ def _present(ctx: Context, cluster: NatsCluster, owner: str) -> dict[str, t.Any]
             "backend operator: this cluster does not serve NatsCluster (nats.io/v1alpha2).",
             hint="Install nats-operator (role muster.ml.nats_operator), or use backend: statefulset.",
         )
-    deadline = time.monotonic() + params["wait_timeout"]
+    deadline = Deadline(params["wait_timeout"])
     report = apply_objects(
         ctx.cluster,
         manifests(cluster),
@@ -281,7 +281,7 @@ def _present(ctx: Context, cluster: NatsCluster, owner: str) -> dict[str, t.Any]
     servers = []
     if params["wait"] and not ctx.check:
         look = nats.renew if operator else nats.wait
-        servers = look(ctx, cluster, timeout=max(1.0, deadline - time.monotonic()))
+        servers = look(ctx, cluster, timeout=deadline.for_an_answer)
     return ctx.result(report, url=cluster.url, servers=[_server(view) for view in servers])
 
 

@@ -29,12 +29,12 @@ import urllib.parse
 
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import InvalidInput, MusterError, NotFound, Unreachable
+from .._core.pace import Limits, Patience, TokenBucket
 from .._core.sensitive import Sensitive
 from . import answers, headers, kinds, redact, tls
 from .credentials import Proof
 from .kubeconfig import Connection, Params, load
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
-from .pace import Limits, Patience, TokenBucket
 
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

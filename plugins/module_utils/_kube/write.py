@@ -15,7 +15,8 @@ import secrets
 
 from .._core.clock import Clock
 from .._core.deletion import why_kept
-from .._core.errors import Conflict, Forbidden, Immutable, InvalidInput, MusterError, NotFound, ServerError
+from .._core.errors import Conflict, Immutable, InvalidInput, MusterError, NotFound
+from .._core.pace import Patience, retried
 from .._core.sensitive import printable
 from . import fields
 from .cluster import Cluster
@@ -117,15 +118,13 @@ class Writer:
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
     def _sent(self, wanted: Manifest) -> Manifest:
-        deadline = self.clock.monotonic() + _WEBHOOK_PATIENCE
-        while True:
-            try:
-                return self.cluster.apply(wanted, dry_run=self.check, force_conflicts=self.force_conflicts,
-                                          manager=manager_of(self.owner))  # fmt: skip
-            except (ServerError, NotFound, Forbidden) as exc:
-                if not _may_come(exc) or self.clock.monotonic() >= deadline:
-                    raise
-            self.clock.sleep(0.5)
+        patience = Patience(self.clock, first=0.5, factor=1)
+
+        def send() -> Manifest:
+            return self.cluster.apply(wanted, dry_run=self.check, force_conflicts=self.force_conflicts,
+                                      manager=manager_of(self.owner))  # fmt: skip
+
+        return retried(send, lambda exc: _may_come(exc) and patience.again(limit=_WEBHOOK_PATIENCE))
 
     def _change(self, step: Step, stored: Manifest) -> Change:
         if step.live is None:

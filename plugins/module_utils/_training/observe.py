@@ -9,14 +9,14 @@ Private to the collection.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import typing as t
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from .._core.clock import SYSTEM_CLOCK, Clock
-from .._core.errors import Failed, Forbidden, Gone, MusterError, NotFound, ServerError, Unreachable, WaitTimeout
-from .._kube import reasons
+from .._core.errors import Failed, MusterError, NotFound
+from .._core.pool import OnProgress, do_all
+from .._kube import reasons, watching
 from .._kube.objects import Manifest, Ref
 from .._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP, LABEL_JOB
 from .._systems.elastic import pytorch_job
@@ -27,15 +27,10 @@ from .status import GroupStatus, JobStatus, Rank, group_status, job_status, last
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
 
-T = t.TypeVar("T")
 Kind = t.Literal["elastic_job", "persia_job", "training_statefulset"]
-Progress = Callable[[str], None]
 
-# Seconds between two looks where no pod says anything: conditions of Jobs change a moment after their pods.
-_SLICE = 2.0
-# What one look may take where no time is left, and the pause after trouble.
-_LEAST = 1.0
-_CHUNK = 8
+_READERS = 8
+"""Logs that are read at the same time."""
 
 
 def selector_of(kind: Kind, name: str, backend: str) -> str:
@@ -110,58 +105,6 @@ def _operator(cluster: Cluster, namespace: str, name: str, resource: Manifest) -
     return job_status(name, namespace, operator_groups(resource, pods, sections), backend="operator")
 
 
-def follow(
-    cluster: Cluster,
-    namespace: str,
-    selector: str,
-    look: Callable[[Cluster], tuple[T, str | None]],
-    *,
-    goal: str,
-    timeout: float,
-    progress: Progress,
-    hint: str | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> T:
-    """Call LOOK whenever a pod changes, until it has nothing to complain about; WaitTimeout says what it did last.
-
-    LOOK gets the cluster with as much time for its answers as is left, so however much it asks, it ends with the wait.
-    """
-    deadline = clock.monotonic() + timeout
-    said, trouble = None, ""
-    while True:
-        began = clock.monotonic()
-        try:
-            answer, complaint = look(cluster.within(max(_LEAST, deadline - began)))
-            if complaint is None:
-                return answer
-            if complaint != said:
-                progress(complaint)
-            said, trouble = complaint, ""
-            left = deadline - clock.monotonic()
-            if left > 0:
-                watch = cluster.watch("v1", "Pod", namespace, label_selector=selector, timeout=min(_SLICE, left))
-                _first_change(watch, clock, max(0.2, clock.monotonic() - began))
-        except Gone:
-            clock.sleep(_LEAST)
-        except (Forbidden, Unreachable, ServerError) as exc:
-            # It may be restarting, and begins with refusing what it allowed before; the deadline bounds our patience.
-            if isinstance(exc, Forbidden) and said is None:
-                raise
-            trouble = exc.message
-            clock.sleep(_LEAST)
-        if clock.monotonic() >= deadline:
-            last = ". ".join(part.rstrip(".") for part in (said, trouble) if part) or "was not seen yet"
-            raise WaitTimeout(f"{goal}: not after {timeout:g} s. {last}.", last_seen=[last], hint=hint)
-
-
-def _first_change(events: t.Iterator[t.Any], clock: Clock, pause: float) -> None:
-    """Return at the first event that is news: a watch begins by telling what there is. A costly look comes less often."""
-    began = clock.monotonic()
-    for event in events:
-        if event.type != "BOOKMARK" and clock.monotonic() - began > pause:
-            return
-
-
 def wait(
     cluster: Cluster,
     namespace: str,
@@ -171,7 +114,7 @@ def wait(
     kind: Kind = "persia_job",
     backend: str = "native",
     timeout: float,
-    progress: Progress,
+    progress: OnProgress,
     clock: Clock = SYSTEM_CLOCK,
 ) -> JobStatus:
     """Wait until the training runs or is over; Failed as soon as it has failed."""
@@ -187,7 +130,9 @@ def wait(
 
     selector = selector_of(kind, name, backend)
     said = f"{title} is not {goal}"
-    return follow(cluster, namespace, selector, look, goal=said, timeout=timeout, progress=progress, clock=clock)
+    return watching.follow(
+        cluster, namespace, selector, look, goal=said, timeout=timeout, progress=progress, clock=clock
+    )
 
 
 def _progress_line(status: JobStatus) -> str:
@@ -235,5 +180,4 @@ def logs(
                 return group, rank, ""
             raise
 
-    with concurrent.futures.ThreadPoolExecutor(_CHUNK) as pool:
-        return list(pool.map(one, ranks))
+    return do_all(one, ranks, parallel=_READERS)

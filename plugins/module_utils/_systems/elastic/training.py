@@ -9,14 +9,15 @@ Private to the collection.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import json
 import typing as t
 import uuid
 
 from ..._core.errors import Conflict, Forbidden, Immutable, MissingKind, MusterError, WaitTimeout
+from ..._core.pool import do_all
 from ..._edge.groups import drop_policy, owner_of
+from ..._kube import watching
 from ..._kube.engine import apply_objects
 from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, ref_of
 from ..._kube.removal import delete_objects
@@ -85,8 +86,7 @@ def _said(cluster: Cluster, namespace: str, ranks: list[Rank], **options: t.Any)
         except MusterError:
             return ""
 
-    with concurrent.futures.ThreadPoolExecutor(5) as pool:
-        return list(pool.map(one, ranks))
+    return do_all(one, ranks, parallel=len(ranks))
 
 
 def present(ctx: Context, job: ElasticJob) -> tuple[Report, JobStatus, World]:
@@ -235,7 +235,7 @@ def _follow(
 ) -> T:
     """Ask whenever the pods of the job change."""
     selector = observe.selector_of("elastic_job", job.name, job.backend)
-    return observe.follow(
+    return watching.follow(
         ctx.cluster, job.namespace, selector, ask, goal=goal, timeout=float(timeout), progress=ctx.progress
     )
 

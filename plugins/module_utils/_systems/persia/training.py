@@ -9,12 +9,13 @@ Private to the collection.
 
 from __future__ import annotations
 
-import time
 import typing as t
 from collections.abc import Sequence
 
+from ..._core.clock import Deadline
 from ..._core.errors import Immutable, InvalidInput, MissingKind, WaitTimeout
 from ..._edge.groups import drop, drop_policy, owner_of
+from ..._kube import watching
 from ..._kube.deletion import Mark
 from ..._kube.engine import apply_objects
 from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, ref_of
@@ -263,7 +264,7 @@ def _remove_operator(ctx: Context, namespace: str, name: str) -> Report:
     ref = Ref(API_VERSION, KIND, name, namespace)
     timeout = float(ctx.params["wait_timeout"])
     by_hand = bool(ctx.params["remove_finalizer"])
-    began = time.monotonic()
+    deadline = Deadline(timeout)
     try:
         report = delete_objects(
             ctx.cluster,
@@ -283,7 +284,7 @@ def _remove_operator(ctx: Context, namespace: str, name: str) -> Report:
             ) from exc
         report = _do_operators_work(ctx, ref)
     if not ctx.check:
-        _pods_gone(ctx, namespace, name, max(1.0, timeout - (time.monotonic() - began)))
+        _pods_gone(ctx, namespace, name, deadline.for_an_answer)
     return report
 
 
@@ -312,4 +313,4 @@ def _pods_gone(ctx: Context, namespace: str, name: str, timeout: float) -> None:
         return None, f"{len(left)} pods are still there" if left else None
 
     said = f"The pods of training {namespace}/{name} are not gone"
-    observe.follow(ctx.cluster, namespace, selector, look, goal=said, timeout=timeout, progress=ctx.progress)
+    watching.follow(ctx.cluster, namespace, selector, look, goal=said, timeout=timeout, progress=ctx.progress)
