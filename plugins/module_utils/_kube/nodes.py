@@ -13,6 +13,7 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
 from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.conditions import condition, holds
 from .._core.errors import InvalidInput
 from .objects import Manifest, labels_of
 from .watching import Changes, until
@@ -88,11 +89,11 @@ def _amount(node: Manifest, resource: str) -> str | None:
 def describe(node: Manifest) -> dict[str, t.Any]:
     """A node as the module returns it."""
     status = node.get("status", {})
-    ready: Manifest = next((entry for entry in status.get("conditions") or [] if entry.get("type") == "Ready"), {})
+    ready = condition(node, "Ready")
     return {
         "name": node["metadata"]["name"],
-        "ready": ready.get("status") == "True",
-        "reason": "" if ready.get("status") == "True" else ready.get("message") or ready.get("reason") or "no report",
+        "ready": holds(node, "Ready"),
+        "reason": "" if holds(node, "Ready") else ready.get("message") or ready.get("reason") or "no report",
         "schedulable": not node.get("spec", {}).get("unschedulable", False),
         "simulated": labels_of(node).get("type") == "kwok",
         "version": status.get("nodeInfo", {}).get("kubeletVersion", ""),

@@ -13,6 +13,7 @@ import typing as t
 from collections.abc import Sequence
 
 from ..._core.clock import Deadline
+from ..._core.conditions import holds
 from ..._core.errors import Immutable, InvalidInput, MissingKind, WaitTimeout
 from ..._edge.groups import drop, drop_policy, owner_of
 from ..._kube import watching
@@ -202,11 +203,7 @@ def _stop_job(ctx: Context, job: PersiaJob, wanted: Manifest) -> Report:
     live = ctx.cluster.get(ref)
     if live is None:
         return Report()
-    over = any(
-        condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True"
-        for condition in (live.get("status") or {}).get("conditions") or []
-    )
-    if over or not wanted["spec"]["suspend"] or live["spec"].get("suspend"):
+    if holds(live, "Complete", "Failed") or not wanted["spec"]["suspend"] or live["spec"].get("suspend"):
         return Report([Change(ref, "unchanged")])
     ctx.cluster.patch(ref, {"spec": {"suspend": True}}, dry_run=ctx.check)
     before, after = {"spec": {"suspend": False}}, {"spec": {"suspend": True}}
