@@ -18,7 +18,7 @@ import typing as t
 from .._core.clock import LEAST_FOR_AN_ANSWER, SYSTEM_CLOCK, Clock, Deadline
 from .._core.errors import Failed, Forbidden, MusterError, ServerError, Unreachable, WaitTimeout
 from .._core.pool import PARALLEL, OnProgress, Progress, do_all
-from .._core.waiting import wait_for
+from .._core.waiting import every, wait_for
 from . import reasons
 from .cluster import Cluster
 from .objects import Manifest, Ref
@@ -215,7 +215,7 @@ class _Follower:
     def watch(self, left: float) -> None:
         """Take note of changes for a while. Where a watch breaks off, nobody knows what was missed: all is read again."""
         version, self.version = self.version or "", None
-        first = self.group[0]
+        first, began = self.group[0], self.deadline.clock.monotonic()
         name, selector = (first.name, None) if len(self.group) == 1 else (None, self.selector)
         events = self.cluster.watch(
             first.api_version, first.kind, first.namespace, label_selector=selector, name=name,
@@ -233,6 +233,8 @@ class _Follower:
                 break
         else:
             self.tracker.look_closer(self.group)
+            # Something between us and the server may end every watch at once, which must not make us ask as fast as it does.
+            every(LEAST_FOR_AN_ANSWER - (self.deadline.clock.monotonic() - began), self.deadline.clock)(left)
         self.version = version
 
 

@@ -24,6 +24,8 @@ T = t.TypeVar("T")
 
 _TELLS_WHAT_IS = 0.2
 """Seconds in which a watch without a version tells what there is already, which is no change."""
+_QUIET = 1.0
+"""Seconds between two looks where nothing changed, at least."""
 
 
 @dataclasses.dataclass
@@ -93,5 +95,7 @@ def until(
                 # A costly look comes less often: what changes meanwhile is seen by the next one.
                 every(looked - began - passed, clock)(left)
                 return
+        # Something between us and the server may end every watch at once, which must not make us ask as fast as it does.
+        every(_QUIET - (clock.monotonic() - looked), clock)(left)
 
     return wait_for(bounded, goal=goal, deadline=deadline, pause=watch, progress=Progress(progress, clock), hint=hint)

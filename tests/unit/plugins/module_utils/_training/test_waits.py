@@ -75,7 +75,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status, answer = 503, {"message": "error trying to reach service: dial tcp 10.0.0.1:8222: i/o timeout"}
             if not self.server.at_once:
                 self.server.over.wait(60)
-        body = json.dumps(answer).encode()
+        body = b"" if "watch=true" in self.path else json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
