@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 INVENTORY ?= inventories/local
-# Comma-separated, for prove.
+# Folders of tests/acceptance, comma-separated, for prove.
 SYSTEMS ?= persia
 # Of the cluster that make run brings up, for bench.
 KUBECONFIG ?= $(HOME)/.kube/muster-muster.kubeconfig
@@ -28,8 +28,8 @@ run: ## the main job: a cluster on this machine, the systems on it, a model trai
 
 prove: ## check every claim, faults included, on a local cluster made for it: make prove SYSTEMS=persia
 	@case ",$(SYSTEMS)," in *,eks,*) scripts/setup test ;; esac # the simulated account
-	@scripts/play playbooks/prove.yml -i inventories/local \
-		-e '{prove_systems: [$(SYSTEMS)], prove_faults: true, prove_remove_cluster: true}' \
+	@scripts/play tests/acceptance/acceptance.yml -i inventories/local \
+		-e '{acceptance_systems: [$(SYSTEMS)], acceptance_faults: true, acceptance_remove_cluster: true}' \
 		-e local_cluster_name=prove -e local_cluster_audit_log=/var/log/muster/prove/audit.log $(ARGS)
 
 test: ## every check, from nothing: static, unit, sanity, molecule on a real cluster (ONLY='ruff unit' for a few)

@@ -8,25 +8,25 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: summary
 type: aggregate
-short_description: Write what a run did as one JSON file
+short_description: Write the results of a run to a JSON file
 version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - At the end of a run of one of the named playbooks, writes a JSON file with what each system reported, the number of
+  - At the end of a run of one of the O(playbooks), writes a JSON file with the results of each system, the number of
     changed and failed tasks, the write requests that reached the API server, the time the run took and the time each
     role took.
-  - Lists the objects of a cluster that modules of this collection created, changed or deleted, or would in a check run.
-  - Systems report through M(ansible.builtin.set_stats), as C(muster_systems), a dict of name and what there is to say.
-  - Write requests are counted in the audit log of the local cluster, those of Muster only (by user agent); dry runs are
-    counted apart. Where there is no audit log that can be read, both are V(null).
-  - A check run (C(--check)) prints its figures and leaves the default file alone; it writes a file that was asked for.
+  - Lists the objects of a cluster that modules of this collection created, updated or deleted, or would in check mode.
+  - Systems report results through M(ansible.builtin.set_stats), as C(muster_systems), a dictionary by name of the system.
+  - Write requests are counted in the audit log of the local cluster, those of Muster only (by user agent). Dry runs are
+    counted separately. Both are V(null) if there is no readable audit log.
+  - In check mode the figures are printed, and a file is written only if O(path) is set.
 requirements:
   - enabled in C(ansible.cfg), with C(callbacks_enabled = muster.ml.summary)
 options:
   path:
     description:
-      - File to write. A relative path starts at the current directory.
-      - Without it, C(build/run/summary.json).
+      - Path of the file to write, relative to the current directory.
+      - Defaults to C(build/run/summary.json).
     type: str
     env:
       - name: MUSTER_SUMMARY_PATH
@@ -34,7 +34,7 @@ options:
       - section: callback_summary
         key: path
   playbooks:
-    description: File names of the playbooks whose runs are worth a summary.
+    description: File names of the playbooks whose runs are summarised.
     type: list
     elements: str
     default: [site.yml, persia.yml, elastic.yml]
@@ -45,8 +45,8 @@ options:
         key: playbooks
   audit_log:
     description:
-      - Audit log of the API server, JSON lines.
-      - Without it, the one that the playbook reports through M(ansible.builtin.set_stats) as C(muster_audit_log), else
+      - Path of the API server's audit log, in JSON lines.
+      - Defaults to the path that the playbook reports through M(ansible.builtin.set_stats) as C(muster_audit_log), else
         C(/var/log/muster/audit.log).
     type: str
     env:

@@ -27,5 +27,5 @@ attributes:
     membership:
       - muster.ml.aws
 notes:
-  - Tested against a simulated account, see C(docs/playbooks/eks.md). Not run against AWS itself.
+  - Tested against a simulated account, see C(docs/platforms/eks.md). Not run against AWS itself.
 """

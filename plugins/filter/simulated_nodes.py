@@ -6,25 +6,25 @@
 
 from __future__ import annotations
 
-import json
 import typing as t
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.muster.ml.plugins.module_utils._local.simulation import CAPACITY_ANNOTATION, TAINTS_ANNOTATION
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._local.simulated_nodes import simulated_nodes as build
 
 DOCUMENTATION = r"""
 name: simulated_nodes
-short_description: Node objects that kwok plays the kubelet of
+short_description: Create Node objects that kwok simulates
 version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - Makes Node objects from groups. Each has the label C(type=kwok) and the taint C(kwok.x-k8s.io/node=fake:NoSchedule), so that no pod
-    lands on one by chance and everybody sees that it is simulated.
+  - Returns Node objects for groups of simulated nodes. Each has the label C(type=kwok) and the taint
+    C(kwok.x-k8s.io/node=fake:NoSchedule), so that only pods that tolerate it are scheduled there.
 positional: _input
 options:
   _input:
-    description: Groups, each with C(name_prefix), C(count) and optionally C(labels), C(capacity) and C(taints).
+    description: Groups of nodes, each with C(name_prefix), C(count) and optionally C(labels), C(capacity) and C(taints).
     type: list
     elements: dict
     required: true
@@ -49,48 +49,12 @@ _value:
   elements: dict
 """
 
-TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
-CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-ALLOWED = {"name_prefix", "count", "labels", "capacity", "taints"}
-
 
 def simulated_nodes(groups: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
-    prefixes = [group.get("name_prefix") for group in groups]
-    if len(set(prefixes)) < len(prefixes):
-        raise AnsibleFilterError(f"Groups of simulated nodes need different name_prefix values; got {prefixes}.")
-    return [_node(group, number) for group in groups for number in range(_count(group))]
-
-
-def _count(group: dict[str, t.Any]) -> int:
-    unknown = sorted(set(group) - ALLOWED)
-    if unknown or not group.get("name_prefix"):
-        raise AnsibleFilterError(
-            f"A group of simulated nodes needs name_prefix and count, and may have labels, capacity and taints; got {sorted(group)}."
-        )
-    count = int(group.get("count", -1))
-    if count < 0:
-        raise AnsibleFilterError(
-            f"Simulated nodes {group['name_prefix']!r} need a count of 0 or more, not {group.get('count')}."
-        )
-    return count
-
-
-def _node(group: dict[str, t.Any], number: int) -> dict[str, t.Any]:
-    name = f"{group['name_prefix']}-{number}"
-    capacity = {key: str(value) for key, value in {**CAPACITY, **group.get("capacity", {})}.items()}
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {**labels, **group.get("labels", {}), "type": "kwok"},
-            "annotations": {
-                CAPACITY_ANNOTATION: json.dumps(capacity, sort_keys=True),
-                TAINTS_ANNOTATION: json.dumps([TAINT, *group.get("taints", [])], sort_keys=True),
-            },
-        },
-    }
+    try:
+        return build(groups)
+    except InvalidInput as error:
+        raise AnsibleFilterError(str(error)) from error
 
 
 class FilterModule:

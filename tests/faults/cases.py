@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What can go wrong between muster.ml.apply and the API server, and what must come of it.
 
-The faults are injected by proxy.py; test_faults.py compares, and docs/architecture/faults.md shows the same rows.
+The faults are injected by proxy.py; test_faults.py compares, and docs/operating/faults.md shows the same rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write docs/architecture/faults.md from build/test/faults.json, which the check `faults` leaves."""
+"""Write docs/operating/faults.md from build/test/faults.json, which the check `faults` leaves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "test" / "faults.json"
-PAGE = ROOT / "docs" / "architecture" / "faults.md"
+PAGE = ROOT / "docs" / "operating" / "faults.md"
 BEGIN, END = "<!-- begin: tests/faults/table.py -->", "<!-- end -->"
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.launch import FETCH_SCRIPT
+from ansible_collections.muster.ml.plugins.module_utils._pod_programs import elastic_fetch
 
 SCRIPT = "print('from a bucket')\n"
 
@@ -25,7 +25,7 @@ def fetch(
         (image / name).write_text(f'#!/bin/sh\nexec {program} "$@"\n', encoding="utf-8")
         (image / name).chmod(0o755)
     done = subprocess.run(
-        ["/bin/sh", "-c", FETCH_SCRIPT, "fetch.sh", url, str(to)],
+        [sys.executable, elastic_fetch.__file__, url, str(to)],
         env={**environment, "PATH": os.fspath(image)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done, to

@@ -9,6 +9,7 @@ import ast
 import importlib
 import io
 import re
+import runpy
 import subprocess
 import tokenize
 from functools import cache
@@ -160,6 +161,8 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("apply", "_edge.options", ["STATE", "APPLY"]),
         ("pod", "_edge.groups", ["POD"]),
         ("network_policy", "_edge.groups", ["NETWORK"]),
+        ("storage", "_edge.groups", ["STORAGE"]),
+        ("training", "_edge.systems", ["WHICH"]),
         ("etcd", "_systems.etcd.hosts", ["CONNECTION"]),
     ],
 )
@@ -174,6 +177,12 @@ def test_fragments_and_options_are_twins(fragment: str, where: str, parts: list[
     assert {o: {k: v[k] for k in compared if k in v} for o, v in documented.items()} == {
         o: {k: v[k] for k in compared if k in v} for o, v in spec.items()
     }
+
+
+def test_the_kinds_of_trainings_are_those_of_the_folders() -> None:
+    written = runpy.run_path(str(ROOT / "scripts" / "systems"))["texts"](ROOT)
+    old = [name for name, text in written.items() if (ROOT / name).read_text(encoding="utf-8") != text]
+    assert not old, "run: .venv/bin/python scripts/systems"
 
 
 def test_the_action_group_holds_every_kubernetes_module() -> None:
@@ -199,6 +208,11 @@ def test_every_source_file_has_the_licence_header() -> None:
     assert not bare
 
 
+def test_no_half_done_merge_is_committed() -> None:
+    texts = {p: p.read_bytes() for p in tracked_files()}
+    assert not [name_of(p) for p, text in texts.items() if re.search(rb"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE)]
+
+
 def test_no_path_of_one_machine_is_committed() -> None:
     mark = "/work/"  # in two parts, or this file would be a finding
     texts = {".cfg", ".ini", ".j2", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml", ""}
@@ -208,17 +222,6 @@ def test_no_path_of_one_machine_is_committed() -> None:
         if p.suffix in texts and any(f"{mark}{w}" in p.read_text(encoding="utf-8") for w in ("main", "shared"))
     ]
     assert not found
-
-
-def test_links_between_pages_lead_somewhere() -> None:
-    dead = [
-        f"{name_of(page)}: {link}"
-        for page in tracked_files()
-        if page.suffix == ".md"
-        for link in re.findall(r"\]\((?!https?:|mailto:|#)([^)#]+)", page.read_text(encoding="utf-8"))
-        if not (page.parent / link).exists()
-    ]
-    assert not dead
 
 
 def exceptions_of(path: Path) -> dict[str, list[str]]:

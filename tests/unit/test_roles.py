@@ -14,8 +14,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
-# Those that put something on a cluster or a machine; `prove` only asks.
+# Those that put something on a cluster or a machine.
 DEPLOYING = [r for r in ROLES if any((r / "tasks" / f"{phase}.yml").exists() for phase in ("install", "configure"))]
+# Whose tasks obey the rules about errors, commands and waiting.
+TASK_FOLDERS = [role / "tasks" for role in ROLES] + [ROOT / "tests" / "acceptance"]
 PARTS = ("README.md", "defaults/main.yml", "meta/main.yml", "meta/argument_specs.yml", "tasks/main.yml")
 PHASES = {"preflight", "install", "configure", "verify"}
 # A program's own command line is never the way to Kubernetes: no check mode, no diff, no error that names its object.
@@ -25,6 +27,10 @@ COMMANDS = {"ansible.builtin.command", "ansible.builtin.shell", "ansible.builtin
 
 def role_name(path: Path) -> str:
     return path.name
+
+
+def folder_name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
 
 
 def load(path: Path) -> Any:
@@ -40,17 +46,18 @@ def entry_points(role: Path) -> dict[str, dict[str, Any]]:
     return {name: spec.get("options") or {} for name, spec in specs.items()}
 
 
-def tasks(role: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every task of a role with its place, those inside blocks too."""
-    for path in sorted((role / "tasks").rglob("*.yml")):
-        for task in flatten(load(path) or []):
-            yield f"{path.relative_to(role)}: {task.get('name')}", task
+def tasks(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every task below a folder with its place, those inside blocks and plays too."""
+    for path in sorted(folder.rglob("*.yml")):
+        page = load(path)
+        for task in flatten(page if isinstance(page, list) else []):
+            yield f"{path.relative_to(ROOT)}: {task.get('name')}", task
 
 
 def flatten(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for item in items:
         yield item
-        for part in ("block", "rescue", "always"):
+        for part in ("block", "rescue", "always", "tasks"):
             yield from flatten(item.get(part) or [])
 
 
@@ -103,24 +110,26 @@ def test_main_is_a_contents_page(role: Path) -> None:
     assert phases == [phase for phase in ("preflight", "install", "configure", "verify") if phase in phases]
 
 
-@pytest.mark.parametrize("role", ROLES, ids=role_name)
-def test_no_error_is_hidden(role: Path) -> None:
+@pytest.mark.parametrize("folder", TASK_FOLDERS, ids=folder_name)
+def test_no_error_is_hidden(folder: Path) -> None:
     hiding = [
-        place for place, task in tasks(role) if task.get("ignore_errors") or task.get("failed_when") in (False, "false")
+        place
+        for place, task in tasks(folder)
+        if task.get("ignore_errors") or task.get("failed_when") in (False, "false")
     ]
     assert hiding == []
 
 
-@pytest.mark.parametrize("role", ROLES, ids=role_name)
-def test_kubernetes_is_reached_by_modules(role: Path) -> None:
-    for place, task in tasks(role):
+@pytest.mark.parametrize("folder", TASK_FOLDERS, ids=folder_name)
+def test_kubernetes_is_reached_by_modules(folder: Path) -> None:
+    for place, task in tasks(folder):
         for key in COMMANDS & task.keys():
             assert not any(program in str(task[key]).split() for program in FORBIDDEN_PROGRAMS), place
 
 
-@pytest.mark.parametrize("role", ROLES, ids=role_name)
-def test_nothing_waits_by_the_clock(role: Path) -> None:
-    for place, task in tasks(role):
+@pytest.mark.parametrize("folder", TASK_FOLDERS, ids=folder_name)
+def test_nothing_waits_by_the_clock(folder: Path) -> None:
+    for place, task in tasks(folder):
         assert "ansible.builtin.pause" not in task, place
         assert "sleep " not in str([task.get(key) for key in COMMANDS]), place
 

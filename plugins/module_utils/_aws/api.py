@@ -53,9 +53,9 @@ ROLE_NOT_SEEN = (
 )
 BUSY = ("currently in status", "not in Active State")
 HINTS = {
-    "AccessDenied": "The caller lacks this permission; see the policy in docs/playbooks/eks.md",
-    "AccessDeniedException": "The caller lacks this permission; see the policy in docs/playbooks/eks.md",
-    "UnauthorizedOperation": "The caller lacks this permission; see the policy in docs/playbooks/eks.md",
+    "AccessDenied": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
+    "AccessDeniedException": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
+    "UnauthorizedOperation": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
     "ResourceLimitExceededException": "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
     "ExpiredToken": "Renew the credentials and run again; what is done stays done",
     "ExpiredTokenException": "Renew the credentials and run again; what is done stays done",

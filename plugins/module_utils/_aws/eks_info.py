@@ -14,6 +14,8 @@ import typing as t
 from .api import Api
 from .plan import Body, tag_dict
 
+# A tag with the name of the cluster that Muster made a resource for.
+OWNER = "muster.ml/owner"
 # What belongs to a cluster: key of the answer, operation that lists, key of its list, operation that describes, its parameter and key.
 PARTS = (
     ("nodegroups", "list_nodegroups", "describe_nodegroup", "nodegroupName", "nodegroup"),
@@ -27,23 +29,31 @@ def survey(api: Api, name: str, roles: t.Iterable[str] = ()) -> Body:
     caller = api.caller()
     found = api.read(label, "eks", "describe_cluster", name=name)
     parts = {part[0]: _part(api, label, name, *part) if found else [] for part in PARTS}
-    known = [role for role in (_role(api, label, role) for role in roles) if role]
+    cluster = found["cluster"] if found else {}
+    known = [role for role in (_role(api, label, role, name) for role in roles) if role]
     return {
         "exists": bool(found),
         "account": caller.account,
         "partition": caller.partition,
-        "cluster": found["cluster"] if found else {},
+        "cluster": cluster,
+        "owned": _owned(cluster.get("tags"), name),
+        "oidc_provider": cluster.get("identity", {}).get("oidc", {}).get("issuer", "").removeprefix("https://"),
         "roles": known,
         **parts,
     }
 
 
-def _role(api: Api, label: str, name: str) -> Body | None:
+def _owned(tags: dict[str, str] | None, cluster: str) -> bool:
+    return (tags or {}).get(OWNER) == cluster
+
+
+def _role(api: Api, label: str, name: str, cluster: str) -> Body | None:
     found = api.read(label, "iam", "get_role", RoleName=name)
     if not found:
         return None
     role = found["Role"]
-    return {"RoleName": role["RoleName"], "Arn": role["Arn"], "tags": tag_dict(role.get("Tags"))}
+    tags = tag_dict(role.get("Tags"))
+    return {"RoleName": role["RoleName"], "Arn": role["Arn"], "tags": tags, "owned": _owned(tags, cluster)}
 
 
 def _part(

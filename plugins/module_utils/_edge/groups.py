@@ -10,13 +10,14 @@ Private to the collection.
 from __future__ import annotations
 
 import typing as t
-from collections.abc import Sequence
 
-from .._kube.objects import LABEL_OWNER, Ref, labels_of
-from .._kube.removal import delete_objects
+from .._kube.objects import Ref
+from .._kube.removal import delete_unwanted
 from .._kube.report import Report
 from .._manifests import network_policy
 from .._manifests.meta import owner
+from .._manifests.storage import Storage
+from .options import with_defaults
 
 if t.TYPE_CHECKING:
     from .options import Spec
@@ -57,6 +58,18 @@ POD: Spec = {
     "resources": {"type": "dict"},
     **PLACEMENT,
 }
+STORAGE: Spec = {
+    "storage": {
+        "type": "dict",
+        "options": {
+            "claim_name": {"type": "str", "required": True},
+            **with_defaults(Storage, mount_path="str"),
+            "size": {"type": "str"},
+            "storage_class_name": {"type": "str"},
+            "access_modes": {"type": "list", "elements": "str", "default": list(Storage.access_modes)},
+        },
+    }
+}
 NETWORK: Spec = {
     "network_policy": {"type": "bool", "default": True},
     "network_policy_from": {"type": "list", "elements": "dict", "default": []},
@@ -75,12 +88,6 @@ def owner_of(kind: str, namespace: str, name: str) -> str:
 
 def drop_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:
     """Delete the NetworkPolicy that an earlier run made, where this one wants none."""
-    if ctx.params["network_policy"]:
-        return Report()
-    return drop(ctx, [Ref(network_policy.API_VERSION, network_policy.KIND, name, namespace)], owned_by)
-
-
-def drop(ctx: Context, refs: Sequence[Ref], owned_by: str) -> Report:
-    """Delete what an earlier run made and this one does not want; what is not ours stays."""
-    ours = [ref for ref in refs if (live := ctx.cluster.get(ref)) and labels_of(live).get(LABEL_OWNER) == owned_by]
-    return delete_objects(ctx.cluster, ours, owned_by, check=ctx.check) if ours else Report()
+    policy = Ref(network_policy.API_VERSION, network_policy.KIND, name, namespace)
+    unwanted = [] if ctx.params["network_policy"] else [policy]
+    return delete_unwanted(ctx.cluster, unwanted, owned_by, check=ctx.check)

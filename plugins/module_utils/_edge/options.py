@@ -56,3 +56,8 @@ APPLY: Spec = {
 def full_spec(own: Spec) -> Spec:
     """The options of one module together with those of the connection."""
     return {**AUTH, **own}
+
+
+def with_defaults(value: type, **types: str) -> Spec:
+    """Options whose defaults are those of the fields of a value, so that each default is written once."""
+    return {name: {"type": kind, "default": getattr(value, name)} for name, kind in types.items()}

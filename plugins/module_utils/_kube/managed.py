@@ -29,8 +29,6 @@ _SERVED_WITHIN = 2.0
 """Seconds in which the server is asked again what it serves while a definition seems not to be served: it may come or go at this moment."""
 _LOOK_AGAIN = 0.5
 """Seconds between two of these. Discovery follows a definition within 0.1 s on an idle server."""
-# On every object of a training; its value is the training's name, and the module that made it is the kind for job_info.
-_LABELS_JOB = {"muster.ml/job": "persia_job", "muster.ml/elastic-job": "elastic_job"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +71,13 @@ def _each(kinds: list[Kind], look: t.Callable[[Kind], list[Manifest]]) -> list[M
     return list({str(item["metadata"].get("uid") or ref_of(item)): item for item in found}.values())
 
 
-def managed(cluster: Cluster, *, namespace: str | None = None) -> list[Managed]:
-    """Everything that carries our label, with its state where the kind has one."""
+def managed(
+    cluster: Cluster, *, namespace: str | None = None, trainings: t.Mapping[str, str] | None = None
+) -> list[Managed]:
+    """Everything that carries our label, with its state where the kind has one.
+
+    ``trainings``: the label that all objects of a training have, with its name as value, and which kind of training that is.
+    """
 
     def look(kind: Kind) -> list[Manifest]:
         api_version, name, _resource = kind
@@ -84,17 +87,17 @@ def managed(cluster: Cluster, *, namespace: str | None = None) -> list[Managed]:
         return list(read(api_version, name, namespace, LABEL_OWNER))
 
     found = _each(_kinds(cluster, namespaced_only=namespace is not None), look)
-    return sorted((_managed(item) for item in found), key=lambda item: (item.owner, item.ref))
+    return sorted((_managed(item, trainings or {}) for item in found), key=lambda item: (item.owner, item.ref))
 
 
-def _managed(item: Manifest) -> Managed:
+def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
     ref = ref_of(item)
     state = state_of(item, ref.kind, ref.api_version) if (ref.group, ref.kind) in PREDICATES else READY
     if ref.kind == "Job" and not state.failed:
         # A Job that still works, or is held back, is as it should be; only the one who waits for its end sees that otherwise.
         state = READY
     labels = labels_of(item)
-    of = next(((labels[label], kind) for label, kind in _LABELS_JOB.items() if labels.get(label)), ("", ""))
+    of = next(((labels[label], kind) for label, kind in trainings.items() if labels.get(label)), ("", ""))
     return Managed(labels.get(LABEL_OWNER, ""), ref, state, bool(item["metadata"].get("deletionTimestamp")), *of)
 
 

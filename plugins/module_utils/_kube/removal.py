@@ -138,6 +138,12 @@ def delete_objects(
     return _delete_owned(deletion, home, lease)
 
 
+def delete_unwanted(cluster: Cluster, refs: t.Iterable[Ref], owner: str, *, check: bool) -> Report:
+    """Delete what an earlier run made for this owner and this run does not want; what belongs to others stays."""
+    ours = [ref for ref in refs if (live := cluster.get(ref)) and labels_of(live).get(LABEL_OWNER) == owner]
+    return delete_objects(cluster, ours, owner, check=check) if ours else Report()
+
+
 def by_ref(items: t.Iterable[Manifest]) -> dict[Ref, Manifest]:
     """The objects by their references."""
     return {ref_of(item): item for item in items}

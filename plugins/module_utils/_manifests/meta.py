@@ -124,6 +124,22 @@ def fingerprint(value: t.Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def changed_keys(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The keys that differ. What changed alike in all groups (``group.option``) was changed once, for all of them."""
+    changed = {key for key in {*then, *now} if then.get(key) != now.get(key)}
+    groups = {key.partition(".")[0] for key in now if "." in key}
+    for option in {key.partition(".")[2] for key in changed} - {""}:
+        everywhere = {f"{group}.{option}" for group in groups}
+        if everywhere <= changed:
+            changed = {*changed - everywhere, option}
+    return sorted(changed)
+
+
+def hashes(spec: Mapping[str, t.Any]) -> dict[str, str]:
+    """A fingerprint for each option that says something: what a training is compared with later."""
+    return {key: fingerprint(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
+
+
 def compact(mapping: Mapping[str, t.Any]) -> Manifest:
     """MAPPING without the keys that say nothing: None, empty lists and empty dicts."""
     return {key: value for key, value in mapping.items() if value is not None and value != [] and value != {}}

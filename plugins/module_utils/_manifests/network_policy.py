@@ -49,6 +49,11 @@ def network_policy(metadata: Manifest, selector: Mapping[str, str], flows: Seque
     }
 
 
+def own_pods(metadata: Manifest, selector: Mapping[str, str], others: Sequence[Mapping[str, object]]) -> Manifest:
+    """Lets the pods of SELECTOR, and OTHERS, in to the pods of SELECTOR, on every port: processes of trainings choose theirs."""
+    return network_policy(metadata, selector, [Flow([labelled(selector), *others])])
+
+
 def _rule(flow: Flow) -> Manifest:
     rule: Manifest = {}
     if flow.peers is not None:

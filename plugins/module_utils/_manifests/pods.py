@@ -27,6 +27,7 @@ RESTRICTED_CONTAINER: Manifest = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
 }
+READ_ONLY_CONTAINER: Manifest = {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
 # A fixed user, because images without a USER line cannot start under runAsNonRoot alone; fsGroup so that it can
 # write to the volumes it mounts.
 RESTRICTED_POD: Manifest = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from .meta import Manifest, compact
+from .meta import Manifest, compact, quantity
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,15 @@ class Storage:
     size: str | None = None
     storage_class_name: str | None = None
     access_modes: Sequence[str] = ("ReadWriteMany",)
+
+    def __post_init__(self) -> None:
+        if self.size is not None:
+            quantity(self.size, "storage.size")
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, t.Any] | None) -> Storage | None:
+        """The storage that the option describes, if it is given."""
+        return cls(**{key: value for key, value in params.items() if value is not None}) if params else None
 
 
 def claim(
@@ -38,29 +47,16 @@ def claim(
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-class Training(t.Protocol):
-    """What a training says about its shared storage."""
-
-    @property
-    def namespace(self) -> str: ...
-
-    @property
-    def labels(self) -> dict[str, str]: ...
-
-    @property
-    def storage(self) -> Storage | None: ...
-
-
-def storage_claim(job: Training) -> list[Manifest]:
+def storage_claim(storage: Storage | None, namespace: str, labels: Mapping[str, str]) -> list[Manifest]:
     """The claim of the shared storage, when it is ours to make."""
-    if job.storage is None or job.storage.size is None:
+    if storage is None or storage.size is None:
         return []
-    metadata = {"name": job.storage.claim_name, "namespace": job.namespace, "labels": job.labels}
+    metadata = {"name": storage.claim_name, "namespace": namespace, "labels": dict(labels)}
     return [
         claim(
             metadata,
-            size=job.storage.size,
-            storage_class_name=job.storage.storage_class_name,
-            access_modes=job.storage.access_modes,
+            size=storage.size,
+            storage_class_name=storage.storage_class_name,
+            access_modes=storage.access_modes,
         )
     ]

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import re
 import typing as t
@@ -17,9 +18,41 @@ from .._manifests.meta import LABEL_GROUP, LABEL_ROLE, Manifest
 
 State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unknown"]
 
-TRAINER_ROLE = "nn-worker"
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _MESSAGE_LINES = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A kind of object that makes the pods of one group."""
+
+    api_version: str
+    kind: str
+    size: Sequence[tuple[str, ...]] = (("spec", "replicas"),)
+    """Where it says how many pods it makes; all of these places together."""
+    ends: bool = False
+    """Whether its conditions say that it has ended."""
+
+    def wanted(self, live: Manifest) -> int:
+        """How many pods it asks for."""
+        value: t.Any = live
+        for key in self.size[0]:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return 1 if value is None else int(value)
+
+    def sized(self, manifest: Manifest, size: int) -> Manifest:
+        """The same object with another number of pods."""
+        made = copy.deepcopy(manifest)
+        for path in self.size:
+            place = made
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = size
+        return made
+
+
+STATEFUL_SET = Workload("apps/v1", "StatefulSet")
+JOB = Workload("batch/v1", "Job", size=(("spec", "completions"), ("spec", "parallelism")), ends=True)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,6 +133,29 @@ class JobStatus:
             for rank in group.ranks
             if rank.phase not in ("Running", "Succeeded") or rank.reason
         ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    def summary(self) -> dict[str, t.Any]:
+        """The few values that tell how it is doing."""
+        return {
+            "ok": self.state in ("Running", "Succeeded"),
+            "state": self.state,
+            "pods": sum(group.running for group in self.groups),
+            "job": str(self),
+            "backend": self.backend,
+        }
+
+    def table(self) -> list[str]:
+        """The same as lines: how many pods of each group run."""
+        return [f"{group.name}: {group.running}" for group in self.groups]
+
+    def line(self) -> str:
+        """The same as one line, for the progress of a wait."""
+        groups = [group for group in self.groups if group.wanted]
+        counts = ", ".join(f"{group.name} {group.running + group.succeeded}/{group.wanted}" for group in groups)
+        return "; ".join(part for part in (self.state, counts, self.reason) if part)
 
     def result(self) -> dict[str, t.Any]:
         """As the modules return it."""
@@ -208,28 +264,18 @@ def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
 # Groups
 
 
-def group_status(workload: Manifest, pods: Iterable[Manifest]) -> GroupStatus:
-    """The state of the ranks of a StatefulSet, Job or PyTorchJob."""
+def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -> GroupStatus:
+    """The state of the ranks of a workload."""
     metadata = workload["metadata"]
     labels = metadata.get("labels") or {}
     group = GroupStatus(
         name=labels.get(LABEL_GROUP) or metadata["name"],
         role=labels.get(LABEL_ROLE, ""),
         kind=workload["kind"],
-        wanted=wanted_ranks(workload),
+        wanted=form.wanted(workload),
         ranks=ranks_of(pods),
     )
-    if workload["kind"] in ("Job", "PyTorchJob"):
-        return _judge_job(group, workload)
-    return judge_group(group)
-
-
-def wanted_ranks(workload: Manifest) -> int:
-    """How many pods a StatefulSet, Job or PyTorchJob asks for."""
-    kind, spec = workload["kind"], workload.get("spec") or {}
-    if kind == "PyTorchJob":
-        spec = (spec.get("pytorchReplicaSpecs") or {}).get("Worker") or {"replicas": 0}
-    return int((spec.get("completions") if kind == "Job" else spec.get("replicas", 1)) or 0)
+    return _judge_job(group, workload) if form.ends else judge_group(group)
 
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
@@ -271,19 +317,30 @@ def judge_group(group: GroupStatus) -> GroupStatus:
     return dataclasses.replace(group, state=state, reason="; ".join(bad[:3]) + more)
 
 
+def judge_bare(group: GroupStatus) -> GroupStatus:
+    """A group of pods that nobody makes again: one that failed has failed the group."""
+    judged = judge_group(group)
+    if group.failed:
+        bad = "; ".join(_told(rank) for rank in group.ranks if rank.phase == "Failed")
+        return dataclasses.replace(judged, state="Failed", reason=bad)
+    return judged
+
+
 # The whole
 
 
-def job_status(name: str, namespace: str, groups: Sequence[GroupStatus], **more: t.Any) -> JobStatus:
+def job_status(
+    name: str, namespace: str, groups: Sequence[GroupStatus], *, trainer_role: str = "", backend: str = ""
+) -> JobStatus:
     """The training is what its trainers are; the other groups say whether they can work."""
-    state, reason = _overall(groups)
-    return JobStatus(name=name, namespace=namespace, state=state, reason=reason, groups=groups, **more)
+    state, reason = _overall(groups, trainer_role)
+    return JobStatus(name=name, namespace=namespace, state=state, reason=reason, groups=groups, backend=backend)
 
 
-def _overall(groups: Sequence[GroupStatus]) -> tuple[State, str]:
+def _overall(groups: Sequence[GroupStatus], trainer_role: str) -> tuple[State, str]:
     if not groups:
         return "Unknown", "there is nothing of it in the cluster"
-    trainers = [group for group in groups if group.role == TRAINER_ROLE] or list(groups)
+    trainers = [group for group in groups if group.role == trainer_role] or list(groups)
     others = [group for group in groups if group not in trainers]
     if all(group.wanted and group.state == "Succeeded" for group in trainers):
         return "Succeeded", ""
@@ -307,30 +364,3 @@ def _came_back(group: GroupStatus, trainers: Sequence[GroupStatus]) -> bool:
     return began is not None and (
         len(group.ranks) < group.wanted or any(rank.created > began for rank in group.ranks if rank.phase != "Running")
     )
-
-
-# PERSIA's own operator: bare pods, told apart by their names
-
-
-def operator_groups(
-    resource: Manifest, pods: Sequence[Manifest], sections: Mapping[str, tuple[str, str, str]]
-) -> list[GroupStatus]:
-    """Groups of a PersiaJob. SECTIONS: spec section -> (group name, role, the operator's word in pod names)."""
-    name, spec = resource["metadata"]["name"], resource.get("spec") or {}
-    groups = []
-    for section, (group_name, role, word) in sections.items():
-        wanted = int((spec.get(section) or {}).get("replicas") or 0)
-        if wanted:
-            own = [p for p in pods if re.fullmatch(rf"{re.escape(name)}-{word}-\d+", p["metadata"]["name"])]
-            group = GroupStatus(name=group_name, role=role, kind="Pod", wanted=wanted, ranks=ranks_of(own))
-            groups.append(_judge_bare(group))
-    return groups
-
-
-def _judge_bare(group: GroupStatus) -> GroupStatus:
-    """Nobody makes these pods again: one that failed has failed the group."""
-    judged = judge_group(group)
-    if group.failed:
-        bad = "; ".join(_told(rank) for rank in group.ranks if rank.phase == "Failed")
-        return dataclasses.replace(judged, state="Failed", reason=bad)
-    return judged

@@ -443,6 +443,9 @@ def test_what_is_there(run: Run, cluster: str) -> None:
     found = run("eks_cluster_info", name=cluster)
     assert (found["exists"], found["cluster"]["name"], found["nodegroups"]) == (True, cluster, [])
     assert run("eks_cluster_info", name="none") == {"changed": False, "exists": False, "account": "123456789012", "partition": "aws",
-                                                    "cluster": {}, "nodegroups": [], "addons": [], "roles": []}  # fmt: skip
+                                                    "cluster": {}, "owned": False, "oidc_provider": "",
+                                                    "nodegroups": [], "addons": [], "roles": []}  # fmt: skip
     named = run("eks_cluster_info", name="none", roles=["control", "nobody"])["roles"]
-    assert named == [{"role_name": "control", "arn": "arn:aws:iam::123456789012:role/control", "tags": {}}]
+    assert named == [
+        {"role_name": "control", "arn": "arn:aws:iam::123456789012:role/control", "tags": {}, "owned": False}
+    ]

@@ -186,14 +186,14 @@ def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(
     assert aws.attempts() == []
     assert recap(done)["changed"] >= 20
     for name in (
-        "VPC",
-        "NAT gateways",
-        "Cluster",
-        "Node groups",
-        "File system",
-        "Role of the driver",
-        "Bucket",
-        "Role that reads the bucket",
+        "Create the VPC",
+        "Create the NAT gateways of the VPC",
+        "Create or update the EKS cluster",
+        "Create or update the EKS node groups",
+        "Create the EFS file system and its mount targets",
+        "Create the IAM role of the EFS driver",
+        "Create the S3 bucket",
+        "Create the IAM role that reads the bucket",
     ):
         assert f": {name}]" in done.stdout
     assert not Path(play.settings["muster_kubeconfig"]).exists()

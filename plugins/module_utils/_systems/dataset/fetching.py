@@ -17,21 +17,12 @@ from ..._kube import reasons, storage, watching
 from ..._kube.objects import Manifest, Ref, labels_of, ref_of
 from ..._kube.ready import job as job_state
 from ..._kube.removal import delete_objects
-from ..._pod_programs import dataset_fetch
 from ..._training.status import Rank, rank_of
 from .manifests import Dataset, nested, place_of
 
 if t.TYPE_CHECKING:
     from ..._edge.run import Context
     from ..._kube.cluster import Cluster
-
-
-def program() -> str:
-    """The source of what runs in the pod, wherever this collection was loaded from."""
-    loader: t.Any = dataset_fetch.__spec__.loader
-    source = loader.get_source(dataset_fetch.__name__)
-    # The loader of collections gives bytes, that of Python text.
-    return source.decode() if isinstance(source, bytes) else str(source)
 
 
 def _newest(pods: t.Sequence[Manifest]) -> Rank | None:

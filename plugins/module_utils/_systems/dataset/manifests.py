@@ -15,8 +15,10 @@ from ..._core.errors import InvalidInput
 from ..._manifests import storage
 from ..._manifests.meta import Manifest, check_count, check_name, compact, fingerprint, quantity
 from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, pod_template
+from ..._manifests.programs import program
+from ..._pod_programs import dataset_fetch
+from ..._pod_programs.dataset_fetch import EXIT_PERMANENT
 
-EXIT_PERMANENT = 65
 _NAME_MAX = 50
 _SCHEMES = ("https", "http", "s3", "gs")
 _SIGNED = re.compile(r"[?&](x-amz-signature|x-goog-signature|sig|signature|token)=", re.IGNORECASE)
@@ -31,7 +33,6 @@ class Dataset:
     pod: PodSettings
     sha256: str
     claim_name: str
-    script: str
     url: str | None = None
     url_secret: Mapping[str, str] | None = None
     endpoint_url: str | None = None
@@ -136,7 +137,7 @@ def claim(dataset: Dataset) -> Manifest:
 def config_map(dataset: Dataset) -> Manifest:
     """The program."""
     metadata = _metadata(dataset, f"{dataset.name}-dataset")
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"fetch.py": dataset.script}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"fetch.py": program(dataset_fetch)}}
 
 
 def _environment(dataset: Dataset) -> list[Manifest]:

@@ -13,11 +13,15 @@ from __future__ import annotations
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import Manifest, compact
 from ..._manifests.pods import field_env
-from .launch import EXIT_AGAIN
-from .manifests import C10D_PORT, ElasticJob, around, launcher_env, metadata, rendezvous_conf, template
+from ..._manifests.shared import metadata
+from ..._pod_programs.elastic_launch import EXIT_AGAIN
+from .native import C10D_PORT, around, launcher_env, template
+from .spec import ElasticJob
 
 API_VERSION = "kubeflow.org/v1"
 KIND = "PyTorchJob"
+# Where it says how many pods it makes.
+SIZE = ("spec", "pytorchReplicaSpecs", "Worker", "replicas")
 # The operator looks for both by these names.
 CONTAINER = "pytorch"
 PORT = "pytorchjob-port"
@@ -29,10 +33,12 @@ def manifests(job: ElasticJob, run_id: str) -> list[Manifest]:
     return [*around(job), apply_overrides(_pytorch_job(job, run_id), job.overrides)]
 
 
-def run_id_of(live: Manifest) -> str | None:
-    """The run's id of a PyTorchJob that is there."""
-    found = (live["spec"].get("elasticPolicy") or {}).get("rdzvId")
-    return None if found is None else str(found)
+def with_run_of(item: Manifest, live: Manifest) -> Manifest:
+    """The PyTorchJob ITEM as the run that is LIVE."""
+    run_id = (live["spec"].get("elasticPolicy") or {}).get("rdzvId")
+    if run_id is None:
+        return item
+    return {**item, "spec": {**item["spec"], "elasticPolicy": {**item["spec"]["elasticPolicy"], "rdzvId": str(run_id)}}}
 
 
 def _pytorch_job(job: ElasticJob, run_id: str) -> Manifest:
@@ -55,7 +61,12 @@ def _pytorch_job(job: ElasticJob, run_id: str) -> Manifest:
         "nprocPerNode": job.nproc_per_node,
         "pytorchReplicaSpecs": {"Worker": worker},
     }
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata(job, job.name), "spec": spec}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata(job.namespace, job.labels, job.name),
+        "spec": spec,
+    }
 
 
 def _elastic_policy(job: ElasticJob, run_id: str) -> Manifest:
@@ -69,7 +80,7 @@ def _elastic_policy(job: ElasticJob, run_id: str) -> Manifest:
         "rdzvHost": host,
         "rdzvPort": int(port),
         "rdzvId": run_id,
-        "rdzvConf": [{"key": key, "value": str(value)} for key, value in rendezvous_conf(job).items()],
+        "rdzvConf": [{"key": key, "value": str(value)} for key, value in job.rendezvous.items()],
     }
 
 

@@ -11,7 +11,7 @@ import json
 import typing as t
 from collections.abc import Iterable
 
-from .launch import LOG_PREFIX
+from ..._pod_programs.elastic_launch import LOG_PREFIX
 
 _REASONS = ("failed", "rendezvous_lost", "rendezvous_unreachable", "waiting")
 

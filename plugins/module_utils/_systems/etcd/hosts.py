@@ -15,8 +15,6 @@ from collections.abc import Mapping, Sequence
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
-from ansible.module_utils.urls import open_url
-
 from ..._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from ..._core.errors import Unreachable
 from ..._core.pool import PARALLEL, OnProgress, Progress, do_all
@@ -35,9 +33,10 @@ _PAUSE = 1.0
 
 
 class Clients:
-    """The members at ENDPOINTS, spoken to as a client with a certificate, where there is one."""
+    """The members at ENDPOINTS, spoken to as a client with a certificate, where there is one. OPEN_URL is Ansible's."""
 
-    def __init__(self, params: Mapping[str, t.Any]) -> None:
+    def __init__(self, params: Mapping[str, t.Any], open_url: t.Callable[..., t.Any]) -> None:
+        self._open_url = open_url
         self.endpoints: Sequence[str] = [endpoint.rstrip("/") for endpoint in params["endpoints"]]
         self._tls = {
             "ca_path": params["ca_cert"],
@@ -52,7 +51,7 @@ class Clients:
         data = None if body is None else json.dumps(body)
         method = "GET" if body is None else "POST"
         try:
-            with open_url(
+            with self._open_url(
                 f"{endpoint}{path}", data=data, method=method, timeout=timeout, use_proxy=False, **self._tls
             ) as answer:
                 return str(answer.read().decode())

@@ -10,16 +10,19 @@ a headless Service that exists, and a stable rank from the index of its pods.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import typing as t
+from collections.abc import Sequence
 
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, fingerprint
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, resources
-from ..._manifests.storage import storage_claim
+from ..._manifests.programs import program
 from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
 from ..._manifests.training_statefulset import manifests as statefulset_manifests
-from .launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED, LAUNCH_SCRIPT, SUCCESS_DIR, SUCCESS_FILE
+from ..._pod_programs import persia_launch
+from ..._pod_programs.persia_launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED
 from .spec import (
     CONFIG_PATH,
     LAUNCHER_WORDS,
@@ -27,14 +30,13 @@ from .spec import (
     Group,
     PersiaJob,
     Role,
-    check,
-    config_map,
+    around,
     config_paths,
-    files_map,
-    ingress,
     shared_volumes,
 )
 
+SUCCESS_DIR = "/run/muster"
+SUCCESS_FILE = f"{SUCCESS_DIR}/success"
 GATEWAY_PORT = 9091
 GATEWAY_GROUP = "metrics-gateway"
 JOB_INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -54,34 +56,33 @@ def ends(job: PersiaJob, role: Role) -> bool:
     return job.completion and role in ("nn_worker", "dataloader")
 
 
-def manifests(job: PersiaJob, *, finished: bool = False) -> list[Manifest]:
-    """All objects of JOB; once the training has FINISHED, its servers are scaled away and loaders are stopped."""
-    check(job)
-    config = config_map(job, {"launch.sh": LAUNCH_SCRIPT})
-    files = files_map(job)
-    config_hash = fingerprint([item["data"] for item in (config, *files)])
-    objects = [config, *files, *storage_claim(job), *ingress(job, {LABEL_JOB: job.name})]
+def manifests(job: PersiaJob) -> list[Manifest]:
+    """All objects of JOB."""
+    objects = around(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch)})
+    config_hash = fingerprint([item["data"] for item in objects if item["kind"] == "ConfigMap"])
     if job.metrics.enabled:
-        objects += metrics_gateway(job, replicas=0 if finished else 1)
+        objects += metrics_gateway(job)
     for role in ROLES:
         group = job.groups.get(role)
         if group is not None and group.replicas:
-            objects += _group_objects(job, group, config_hash, finished)
+            objects += _group_objects(job, group, config_hash)
     return objects
 
 
-def _group_objects(job: PersiaJob, group: Group, config_hash: str, finished: bool) -> list[Manifest]:
+def at_rest(objects: Sequence[Manifest]) -> list[Manifest]:
+    """The objects of a training that is over, without its Jobs: its servers have no pods."""
+    others = [copy.deepcopy(item) for item in objects if item["kind"] != "Job"]
+    for item in others:
+        if item["kind"] in ("StatefulSet", "Deployment"):
+            item["spec"]["replicas"] = 0
+    return others
+
+
+def _group_objects(job: PersiaJob, group: Group, config_hash: str) -> list[Manifest]:
     ranked = _ranked(job, group, config_hash)
-    if ends(job, group.role):
-        stop = finished and group.role != "nn_worker"
-        workload = apply_overrides(indexed_job(job, group, ranked, suspend=stop), group.overrides)
-        return [headless_service(ranked), workload]
-    objects = statefulset_manifests(ranked)
-    if finished:
-        for item in objects:
-            if item["kind"] == "StatefulSet":
-                item["spec"]["replicas"] = 0
-    return objects
+    if not ends(job, group.role):
+        return statefulset_manifests(ranked)
+    return [headless_service(ranked), apply_overrides(indexed_job(job, group, ranked), group.overrides)]
 
 
 def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulSet:
@@ -92,7 +93,7 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulS
     port = _PORTS.get(group.role)
     pod = dataclasses.replace(
         group.pod,
-        command=("sh", f"{CONFIG_PATH}/launch.sh", LAUNCHER_WORDS[group.role]),
+        command=("python3", "-u", f"{CONFIG_PATH}/launch.py", LAUNCHER_WORDS[group.role]),
         env=(*persia_env(job, group), *group.pod.env),
         volumes=(*group.pod.volumes, *volumes),
         volume_mounts=(*group.pod.volume_mounts, *mounts),
@@ -119,7 +120,7 @@ def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulS
 
 
 def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
-    """The environment of today's persia-launcher, and that of launch.sh."""
+    """The environment of today's persia-launcher, and that of launch.py."""
     global_path, embedding_path = config_paths(job)
     peers = " ".join(
         f"{job.object_name(peer)}:{peer.replicas}" for role in _PEERS[group.role] if (peer := job.groups.get(role))
@@ -148,7 +149,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
     return env
 
 
-def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet, *, suspend: bool = False) -> Manifest:
+def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet) -> Manifest:
     """REPLICAS pods that each must end well once; pod <name>-<i> has index i, also after it was replaced."""
     template = stateful_set(ranked)["spec"]["template"]
     template["spec"] |= {"restartPolicy": "Never", "subdomain": ranked.name}
@@ -166,7 +167,7 @@ def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet, *, su
             "backoffLimit": job.backoff_limit,
             "activeDeadlineSeconds": job.active_deadline_seconds,
             "podFailurePolicy": {"rules": rules},
-            "suspend": suspend,
+            "suspend": False,
             "template": template,
         }
     )
@@ -183,7 +184,7 @@ def _on_exit(action: str, container: str | None, code: int) -> Manifest:
     return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}
 
 
-def metrics_gateway(job: PersiaJob, *, replicas: int) -> list[Manifest]:
+def metrics_gateway(job: PersiaJob) -> list[Manifest]:
     """A push gateway of the job's own, where PERSIA's processes leave their metrics for Prometheus."""
     selector = job.selector(GATEWAY_GROUP)
     labels = {**job.labels, **selector, "app.kubernetes.io/component": GATEWAY_GROUP}
@@ -208,7 +209,7 @@ def metrics_gateway(job: PersiaJob, *, replicas: int) -> list[Manifest]:
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": job.gateway, "namespace": job.namespace, "labels": labels},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": selector}, "template": template},
+        "spec": {"replicas": 1, "selector": {"matchLabels": selector}, "template": template},
     }
     port: dict[str, t.Any] = {"name": "http", "port": GATEWAY_PORT, "targetPort": GATEWAY_PORT, "protocol": "TCP"}
     service: Manifest = {

@@ -6,11 +6,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from ..._core.errors import InvalidInput
 from ..._manifests.meta import Manifest, compact
 from ..._manifests.pods import merge_env, resources, volumes_and_mounts
-from ..._manifests.storage import storage_claim
-from .spec import Group, PersiaJob, Role, config_map, config_paths, files_map, ingress, shared_volumes
+from ..._manifests.shared import metadata
+from ..._training.status import GroupStatus, judge_bare, ranks_of
+from .spec import (
+    DEFAULT_GROUP_NAMES,
+    LAUNCHER_WORDS,
+    Group,
+    PersiaJob,
+    Role,
+    around,
+    config_paths,
+    shared_volumes,
+)
 
 API_VERSION = "persia.com/v1"
 KIND = "PersiaJob"
@@ -51,8 +64,21 @@ _UNSAYABLE_IN_POD = (
 def manifests(job: PersiaJob) -> list[Manifest]:
     """What we apply; pods and the gateway are the operator's to make."""
     refuse_unsayable(job)
-    policy = ingress(job, {JOB_LABEL: job.name})
-    return [config_map(job), *files_map(job), *storage_claim(job), *policy, persia_job_resource(job)]
+    return [*around(job, {JOB_LABEL: job.name}, {}), persia_job_resource(job)]
+
+
+def groups(resource: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
+    """The groups of a PersiaJob, whose pods are bare ones, told apart by their names."""
+    name, spec = resource["metadata"]["name"], resource.get("spec") or {}
+    found = []
+    for role, section in SECTIONS.items():
+        wanted = int((spec.get(section) or {}).get("replicas") or 0)
+        if wanted:
+            own = [p for p in pods if re.fullmatch(rf"{re.escape(name)}-{POD_WORDS[role]}-\d+", p["metadata"]["name"])]
+            group = GroupStatus(name=DEFAULT_GROUP_NAMES[role], role=LAUNCHER_WORDS[role], kind="Pod", wanted=wanted,
+                                ranks=ranks_of(own))  # fmt: skip
+            found.append(judge_bare(group))
+    return found
 
 
 def refuse_unsayable(job: PersiaJob) -> None:
@@ -104,11 +130,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": {
-            "name": job.name,
-            "namespace": job.namespace,
-            "labels": job.labels,
-        },
+        "metadata": metadata(job.namespace, job.labels, job.name),
         "spec": spec,
     }
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import typing as t
 from collections.abc import Mapping, Sequence
@@ -21,12 +22,12 @@ from ..._manifests.meta import (
     check_count,
     check_files,
     check_name,
-    fingerprint,
-    quantity,
+    hashes,
 )
-from ..._manifests.network_policy import Flow, labelled, network_policy
+from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import PodSettings
-from ..._manifests.storage import Storage
+from ..._manifests.shared import config_map, metadata, mounted
+from ..._manifests.storage import Storage, storage_claim
 from ..._manifests.yaml_text import to_yaml
 from .config import check_embedding_config, check_global_config
 
@@ -112,7 +113,25 @@ class PersiaJob:
     network_policy: bool = True
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
-    @property
+    def __post_init__(self) -> None:
+        """Refuse everything that is known not to work."""
+        check_name(self.name, "name", limit=STATEFULSET_NAME_MAX, service=True)
+        _check_groups(self.name, self.groups, self.files, self.files_path)
+        _check_config("global_config", self.global_config, self.global_config_path, check_global_config)
+        _check_config("embedding_config", self.embedding_config, self.embedding_config_path, check_embedding_config)
+        check_files(self.files)
+        if self.log_level not in LOG_LEVELS:
+            raise InvalidInput(f"log_level: '{self.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
+        if not self.nats_url.startswith("nats://"):
+            raise InvalidInput(
+                f"nats_url: '{self.nats_url}' does not begin with nats://.", "Example: nats://persia-nats-service:4222"
+            )
+        check_count(self.backoff_limit, "backoff_limit")
+        for name in ("active_deadline_seconds", "peer_timeout_seconds"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name, minimum=1)
+
+    @functools.cached_property
     def labels(self) -> dict[str, str]:
         """On every object and pod of the job."""
         return {
@@ -149,9 +168,9 @@ class PersiaJob:
         """Deployment of the metrics gateway, named as PERSIA's operator names its pod."""
         return f"{self.name}-metrics-gateway"
 
-    @property
-    def spec_parts(self) -> dict[str, str]:
-        """A hash per option that says something: what a training is compared with, and told apart by."""
+    @functools.cached_property
+    def parts(self) -> dict[str, str]:
+        """A hash per option: what a training is compared with, and told apart by."""
         spec = dataclasses.asdict(self)
         # Who may connect is not what is trained.
         del spec["network_policy"], spec["network_policy_from"]
@@ -160,15 +179,7 @@ class PersiaJob:
         for role, group in spec.pop("groups").items():
             pod = group.pop("pod")
             spec |= {f"{role}.{key}": value for key, value in {**group, **pod}.items()}
-        return {key: fingerprint(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
-
-
-def ingress(job: PersiaJob, selector: Mapping[str, str]) -> list[Manifest]:
-    """Who may connect to the pods of SELECTOR, where somebody cares: the job's own, on every port, because trainers choose theirs."""
-    if not job.network_policy:
-        return []
-    metadata = {"name": job.policy_name, "namespace": job.namespace, "labels": job.labels}
-    return [network_policy(metadata, selector, [Flow([labelled(selector), *job.network_policy_from])])]
+        return hashes(spec)
 
 
 def from_params(params: Mapping[str, t.Any]) -> PersiaJob:
@@ -177,15 +188,12 @@ def from_params(params: Mapping[str, t.Any]) -> PersiaJob:
     groups = {role: _group(role, given, params, common) for role in ROLES if (given := params.get(role)) is not None}
     names = {field.name for field in dataclasses.fields(PersiaJob)} - {"groups", "metrics", "storage"}
     plain = {key: value for key, value in params.items() if key in names and value is not None}
-    storage = params.get("storage")
-    job = PersiaJob(
+    return PersiaJob(
         **plain,
         groups=groups,
         metrics=Metrics(**_given(params.get("metrics") or {})),
-        storage=Storage(**_given(storage)) if storage else None,
+        storage=Storage.from_params(params.get("storage")),
     )
-    check(job)
-    return job
 
 
 def _given(mapping: Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -217,57 +225,38 @@ def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], 
     )
 
 
-def check(job: PersiaJob) -> None:
-    """Refuse everything that is known not to work."""
-    check_name(job.name, "name", limit=STATEFULSET_NAME_MAX, service=True)
+def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, str], files_path: str) -> None:
     for role in ("embedding_parameter_server", "embedding_worker", "nn_worker"):
-        if role not in job.groups:
+        if role not in groups:
             raise InvalidInput(f"{role}: missing.", "A PERSIA training needs at least one replica of it.")
     seen: dict[str, str] = {}
-    for role, group in job.groups.items():
-        _check_group(job, role, group)
+    for role, group in groups.items():
+        check_count(group.replicas, f"{role}.replicas", minimum=0 if role == "dataloader" else 1)
+        check_count(group.nproc_per_node, f"{role}.nproc_per_node", minimum=1)
+        check_name(f"{job}-{group.group_name}", f"{role}: job and group name together",
+                   limit=STATEFULSET_NAME_MAX, service=True)  # fmt: skip
+        if role in ("nn_worker", "dataloader"):
+            _check_entry(role, group.entry or "", files, files_path)
         if group.group_name in seen:
             raise InvalidInput(f"{role}.group_name: '{group.group_name}' is {seen[group.group_name]}'s name too.")
         seen[group.group_name] = role
-    _check_config(job)
-    if job.log_level not in LOG_LEVELS:
-        raise InvalidInput(f"log_level: '{job.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
-    if not job.nats_url.startswith("nats://"):
-        raise InvalidInput(
-            f"nats_url: '{job.nats_url}' does not begin with nats://.", "Example: nats://persia-nats-service:4222"
-        )
-    check_count(job.backoff_limit, "backoff_limit")
-    for name in ("active_deadline_seconds", "peer_timeout_seconds"):
-        if getattr(job, name) is not None:
-            check_count(getattr(job, name), name, minimum=1)
-    if job.storage and job.storage.size is not None:
-        quantity(job.storage.size, "storage.size")
 
 
-def _check_group(job: PersiaJob, role: Role, group: Group) -> None:
-    check_count(group.replicas, f"{role}.replicas", minimum=0 if role == "dataloader" else 1)
-    check_count(group.nproc_per_node, f"{role}.nproc_per_node", minimum=1)
-    check_name(job.object_name(group), f"{role}: job and group name together", limit=STATEFULSET_NAME_MAX, service=True)
-    if role in ("nn_worker", "dataloader"):
-        if not group.entry:
-            raise InvalidInput(f"{role}.entry: missing.", "Name the Python file to run, for example train.py.")
-        prefix = f"{job.files_path}/"
-        inside = group.entry.removeprefix(prefix) if group.entry.startswith(prefix) else None
-        if inside and "/" not in inside and job.files and inside not in job.files:
-            known = ", ".join(sorted(job.files))
-            raise InvalidInput(f"{role}.entry: '{inside}' is not among files.", f"There: {known}.")
+def _check_entry(role: Role, entry: str, files: Mapping[str, str], files_path: str) -> None:
+    if not entry:
+        raise InvalidInput(f"{role}.entry: missing.", "Name the Python file to run, for example train.py.")
+    inside = entry.removeprefix(f"{files_path}/")
+    if inside != entry and "/" not in inside and files and inside not in files:
+        raise InvalidInput(f"{role}.entry: '{inside}' is not among files.", f"There: {', '.join(sorted(files))}.")
 
 
-def _check_config(job: PersiaJob) -> None:
-    for name, checker in (("global_config", check_global_config), ("embedding_config", check_embedding_config)):
-        value, path = getattr(job, name), getattr(job, f"{name}_path")
-        if (value is None) == (path is None):
-            raise InvalidInput(f"{name}: give either {name} or {name}_path.")
-        if value is not None:
-            checker(value)
-        elif not path.startswith("/"):
-            raise InvalidInput(f"{name}_path: '{path}' must be a path inside the pods, beginning with '/'.")
-    check_files(job.files)
+def _check_config(name: str, value: t.Any, path: str | None, check: t.Callable[[t.Any], None]) -> None:
+    if (value is None) == (path is None):
+        raise InvalidInput(f"{name}: give either {name} or {name}_path.")
+    if path is None:
+        check(value)
+    elif not path.startswith("/"):
+        raise InvalidInput(f"{name}_path: '{path}' must be a path inside the pods, beginning with '/'.")
 
 
 def config_paths(job: PersiaJob) -> tuple[str, str]:
@@ -287,53 +276,25 @@ def _global_config(job: PersiaJob) -> Manifest:
     return {**config, "common_config": common}
 
 
-def config_map(job: PersiaJob, extra: Mapping[str, str] | None = None) -> Manifest:
-    """Configuration files (and EXTRA, such as the launch script) as the pods see them under /etc/persia."""
-    data = dict(extra or {})
+def around(job: PersiaJob, selector: Mapping[str, str], programs: Mapping[str, str]) -> list[Manifest]:
+    """What the pods of either backend need: configuration with PROGRAMS, the user's files, storage, and who may connect to SELECTOR."""
+    of, data = functools.partial(metadata, job.namespace, job.labels), dict(programs)
     if job.global_config is not None:
         data["global_config.yml"] = to_yaml(_global_config(job))
     if job.embedding_config is not None:
         data["embedding_config.yml"] = to_yaml(job.embedding_config)
-    manifest = _config_map(job, job.config_name, data)
+    config = config_map(of(job.config_name), data)
     # Here, and not on the workloads: it must outlive each of them.
-    manifest["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.spec_parts, sort_keys=True)}
-    return manifest
-
-
-def changed_parts(job: PersiaJob, live_config: Mapping[str, t.Any] | None) -> list[str]:
-    """Options in which JOB differs from the one that LIVE_CONFIG, its configuration in the cluster, was made for."""
-    annotations = ((live_config or {}).get("metadata") or {}).get("annotations") or {}
-    if ANNOTATION_SPEC_PARTS not in annotations:
-        return []
-    then, now = json.loads(annotations[ANNOTATION_SPEC_PARTS]), job.spec_parts
-    changed = {key for key in {*then, *now} if then.get(key) != now.get(key)}
-    # What changed alike in all groups was changed once, for all of them.
-    for option in {key.partition(".")[2] for key in changed} - {""}:
-        everywhere = {f"{role}.{option}" for role in job.groups}
-        if everywhere <= changed:
-            changed = {*changed - everywhere, option}
-    return sorted(changed)
-
-
-def files_map(job: PersiaJob) -> list[Manifest]:
-    """The user's own files, if there are any."""
-    return [_config_map(job, job.files_name, dict(job.files))] if job.files else []
-
-
-def _config_map(job: PersiaJob, name: str, data: Mapping[str, str]) -> Manifest:
-    metadata = {"name": name, "namespace": job.namespace, "labels": job.labels}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+    config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
+    files = [config_map(of(job.files_name), job.files)] if job.files else []
+    claim = storage_claim(job.storage, job.namespace, job.labels)
+    policy = own_pods(of(job.policy_name), selector, job.network_policy_from)
+    return [config, *files, *claim, *([policy] if job.network_policy else [])]
 
 
 def shared_volumes(job: PersiaJob) -> tuple[list[Manifest], list[Manifest]]:
     """Volumes and mounts that every group has: configuration, files, storage."""
-    volumes: list[Manifest] = [{"name": "persia-config", "configMap": {"name": job.config_name}}]
-    mounts: list[Manifest] = [{"name": "persia-config", "mountPath": CONFIG_PATH, "readOnly": True}]
+    maps = {"config": (job.config_name, CONFIG_PATH)}
     if job.files:
-        volumes.append({"name": "persia-files", "configMap": {"name": job.files_name}})
-        mounts.append({"name": "persia-files", "mountPath": job.files_path, "readOnly": True})
-    if job.storage:
-        claim = {"claimName": job.storage.claim_name}
-        volumes.append({"name": "persia-storage", "persistentVolumeClaim": claim})
-        mounts.append({"name": "persia-storage", "mountPath": job.storage.mount_path})
-    return volumes, mounts
+        maps["files"] = (job.files_name, job.files_path)
+    return mounted("persia", maps, job.storage)

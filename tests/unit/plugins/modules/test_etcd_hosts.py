@@ -16,6 +16,7 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 
+from ansible_collections.muster.ml.plugins.filter.etcd_members import etcd_members
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import certificates
@@ -33,6 +34,24 @@ def run(module: t.Any, *, check: bool = False, **params: t.Any) -> dict[str, t.A
     given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(params)
     assert not given.error_messages
     return t.cast("dict[str, t.Any]", module.execute(HostContext(params=given.validated_parameters, check=check)))
+
+
+# Members
+
+
+def test_members_are_listed_with_their_addresses_and_urls() -> None:
+    plain = {"inventory_hostname": "etcd-a"}
+    remote = {"inventory_hostname": "etcd-b", "ansible_host": "10.0.0.5"}
+    inner = {"inventory_hostname": "etcd-c", "ansible_host": "10.0.0.6", "etcd_address": "10.9.0.6"}
+    members = etcd_members([plain, remote, inner], peer_tls=False)
+    assert [member["address"] for member in members] == ["etcd-a", "10.0.0.5", "10.9.0.6"]
+    assert members[2] == {
+        "name": "etcd-c",
+        "address": "10.9.0.6",
+        "client_url": "https://10.9.0.6:2379",
+        "peer_url": "http://10.9.0.6:2380",
+        "initial": "etcd-c=http://10.9.0.6:2380",
+    }
 
 
 # Certificates
@@ -174,7 +193,7 @@ def test_what_is_wrong_is_told_by_member(members: list[Member]) -> None:
     found = run(etcd_info, endpoints=[members[0].url, members[1].url, "http://127.0.0.1:1"])
     assert "/health answers 503" in found["members"][1]["error"]
     assert "127.0.0.1:1: no answer" in found["problems"][2]
-    with pytest.raises(WaitTimeout, match=r"not healthy after 0 s. .*503.*journalctl -u etcd"):
+    with pytest.raises(WaitTimeout, match=r"not healthy after 0 s\. .*503.*journalctl -u etcd"):
         run(etcd_info, endpoints=endpoints(members), wait=True, wait_timeout=0)
 
 

@@ -143,6 +143,26 @@ def test_a_finished_training_gives_its_servers_back_and_is_not_trained_again(clu
     assert set(lists.values()) == {1}
 
 
+def test_results_are_what_the_trainers_logged_last(cluster: FakeCluster) -> None:
+    wanted = {**JOB, "results_pattern": r"(?:epoch=(?P<epoch>\d+)|result) loss=(?P<loss>[0-9.]+) auc=(?P<auc>[0-9.]+)"}
+    started = run(persia_job, cluster, wanted)
+    assert "found" not in started
+    assert started["summary"].keys() == {"ok", "state", "pods", "job", "backend"}
+    assert started["table"] == ["data-compose: 0", "emb-server: 0", "middleware: 0", "trainer: 0"]
+    finish(cluster)
+    cluster.log_lines["default", "adult-trainer-0-abcde"] = "epoch=1 loss=0.55 auc=0.72\nresult loss=0.5 auc=0.75\n"
+    over = run(persia_job, cluster, wanted)
+    assert [row["epoch"] for row in over["found"]] == ["1", None]
+    assert {key: over["summary"][key] for key in ("ok", "loss", "auc", "epochs", "job")} == {
+        "ok": True, "loss": 0.5, "auc": 0.75, "epochs": 1, "job": "default/adult",
+    }  # fmt: skip
+    assert [line.split() for line in over["table"][:2]] == [["epoch", "loss", "auc"], ["1", "0.55", "0.72"]]
+    assert over["table"][2] == "PERSIA default/adult: loss 0.5, auc 0.75 on held-out data"
+    cluster.log_lines["default", "adult-trainer-0-abcde"] = "nothing to say\n"
+    summary = run(persia_job, cluster, wanted)["summary"]
+    assert (summary["ok"], summary["loss"], summary["epochs"]) == (False, None, 0)
+
+
 def test_clean_pod_policy_none_leaves_them(cluster: FakeCluster) -> None:
     run(persia_job, cluster, JOB)
     finish(cluster)
@@ -207,6 +227,7 @@ def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.
         ({"embedding_config": {"slots_config": {"age": {}}}}, "dim is missing"),
         ({"embedding_worker": {"replicas": 1, "resources": {"limits": {"memory": "12 GB"}}}}, "12Gi"),
         ({"backend": "operator", "node_selector": {"a": "b"}}, "no field for"),
+        ({"results_pattern": "("}, "results_pattern: '\\(' is not a regular expression"),
     ],
 )
 def test_bad_input_asks_the_cluster_nothing(cluster: FakeCluster, fields: dict[str, t.Any], said: str) -> None:
@@ -414,6 +435,17 @@ def test_info_tells_the_world_of_an_elastic_job(cluster: FakeCluster) -> None:
     cluster.log_lines["default", "digits-1"] = met
     info = run(job_info, cluster, mine)
     assert (info["state"], info["backend"]) == ("Running", "native")
+    assert info["summary"] == {
+        "ok": True, "state": "Running", "pods": 2, "job": "default/digits", "backend": "c10d", "accuracy": None, "nodes": 2,
+        "world_size": 2, "epochs": 4, "rounds": 1, "steps": 41,
+    }  # fmt: skip
+    assert info["table"] == [
+        "Elastic PyTorch default/digits: Running",
+        "world: 2 processes in 2 pods; rounds of the rendezvous by c10d: 1",
+        "trained: 4 epochs, 41 steps",
+    ]
+    options["state"] = "present"
+    assert run(elastic_job, cluster, {"name": "digits", "namespace": "default", **options})["table"] == info["table"]
     assert {key: info["world"][key] for key in ("nodes", "world_size", "epoch", "step", "accuracy")} == {
         "nodes": 2, "world_size": 2, "epoch": 3, "step": 41, "accuracy": None,
     }  # fmt: skip

@@ -14,8 +14,9 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import manifests as elastic
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native as elastic
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import pytorch_job
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import spec as elastic_spec
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import manifests as etcd
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import manifests as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator, spec
@@ -52,7 +53,7 @@ def made(system: str, **options: t.Any) -> list[Manifest]:
         return native.manifests(spec.from_params({**PERSIA, **options}))
     if system == "persia-operator":
         return operator.manifests(spec.from_params({**PERSIA, "backend": "operator", **options}))
-    job = elastic.from_params({**ELASTIC, "backend": system, **options})
+    job = elastic_spec.from_params({**ELASTIC, "backend": system, **options})
     return elastic.manifests(job) if system == "native" else pytorch_job.manifests(job, "run")
 
 
@@ -147,7 +148,7 @@ def test_nobody_is_let_in_by_a_mistake(wrong: dict[str, t.Any]) -> None:
 
 
 def test_trainings_that_are_there_are_not_other_ones_for_it() -> None:
-    for make, given in ((spec.from_params, PERSIA), (elastic.from_params, ELASTIC)):
-        parts = make({**given, "network_policy": False}).spec_parts
-        assert parts == make({**given, "network_policy_from": [MONITORING]}).spec_parts
+    for make, given in ((spec.from_params, PERSIA), (elastic_spec.from_params, ELASTIC)):
+        parts = make({**given, "network_policy": False}).parts
+        assert parts == make({**given, "network_policy_from": [MONITORING]}).parts
         assert not [name for name in parts if "network" in name]

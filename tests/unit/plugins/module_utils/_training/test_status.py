@@ -10,13 +10,14 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._systems.persia.operator import SECTIONS
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.operator import groups
 from ansible_collections.muster.ml.plugins.module_utils._training.status import (
+    JOB,
+    STATEFUL_SET,
     JobStatus,
     group_status,
     job_status,
     last_words,
-    operator_groups,
     rank_of,
     ranks_of,
 )
@@ -82,7 +83,8 @@ def test_the_newest_pod_of_an_index_is_its_rank() -> None:
 
 
 def status(*entries: tuple[dict[str, t.Any], list[dict[str, t.Any]]]) -> JobStatus:
-    return job_status("adult", "default", [group_status(item, pods) for item, pods in entries])
+    groups = [group_status(JOB if item["kind"] == "Job" else STATEFUL_SET, item, pods) for item, pods in entries]
+    return job_status("adult", "default", groups, trainer_role="nn-worker")
 
 
 def trainer(*pods: dict[str, t.Any], count: int = 1, **more: t.Any) -> tuple[dict[str, t.Any], list[dict[str, t.Any]]]:
@@ -138,18 +140,12 @@ def test_trainers_without_servers_are_degraded() -> None:
     assert status(trainer(pod("t-0")), server(count=0)).state == "Degraded"
 
 
-SECTION_WORDS = {
-    SECTIONS["nn_worker"]: ("trainer", "nn-worker", "nn-worker"),
-    SECTIONS["embedding_parameter_server"]: ("emb-server", "embedding-parameter-server", "embedding-ps"),
-}
-
-
 def operator(*pods: dict[str, t.Any]) -> JobStatus:
     resource = {
         "metadata": {"name": "adult"},
         "spec": {"nnWorker": {"replicas": 1}, "embeddingParameterServer": {"replicas": 1}},
     }
-    return job_status("adult", "default", operator_groups(resource, list(pods), SECTION_WORDS))
+    return job_status("adult", "default", groups(resource, list(pods)), trainer_role="nn-worker")
 
 
 def test_bare_pods_are_told_apart_by_name() -> None:

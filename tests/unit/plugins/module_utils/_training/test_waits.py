@@ -36,7 +36,8 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import mem
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import EtcdCluster
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster
-from ansible_collections.muster.ml.plugins.module_utils._training import observe
+from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND as PERSIA
+from ansible_collections.muster.ml.plugins.module_utils._training.read import read
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import labels, pod, workload
 
@@ -160,7 +161,9 @@ def test_members_of_etcd_on_hosts_are_asked_side_by_side_and_no_longer_than_the_
     monkeypatch.setattr(hosts.Clients, "ask", ask)
     monkeypatch.setattr(hosts, "_PAUSE", 0.1)
     endpoints = [f"https://10.0.0.{number}:2379" for number in range(7)]
-    clients = hosts.Clients({"endpoints": endpoints, "ca_cert": None, "client_cert": None, "client_key": None})
+    clients = hosts.Clients(
+        {"endpoints": endpoints, "ca_cert": None, "client_cert": None, "client_key": None}, lambda _url: None
+    )
     began = time.monotonic()
     with pytest.raises(WaitTimeout, match=r"10\.0\.0\.0:2379: no answer"):
         hosts.wait(clients, 0.5, lambda _message: None)
@@ -230,19 +233,15 @@ def say_refused(cluster: FakeCluster, item: Manifest) -> None:
 
 def test_a_training_whose_pods_are_refused_says_so(cluster: FakeCluster) -> None:
     say_refused(cluster, workload("Job", "adult-trainer", "trainer", "nn-worker", 2))
-    status = observe.read(cluster, "default", "adult")
+    status = read(cluster, PERSIA, "default", "adult").status
     assert status.groups[0].reason == f"2 of 2 pods are missing (FailedCreate: {QUOTA})"
     assert QUOTA in status.reason
-    with pytest.raises(WaitTimeout, match="exceeded quota: q"):
-        observe.wait(
-            cluster, "default", "adult", "running", timeout=9, progress=lambda _message: None, clock=cluster.clock
-        )
 
 
 def test_a_training_that_has_its_pods_is_not_asked_after(cluster: FakeCluster) -> None:
     say_refused(cluster, workload("Job", "adult-trainer", "trainer", "nn-worker", 1))
     cluster.add(pod("adult-trainer-0", "Pending", labels=labels("trainer", **{LABEL_JOB: "adult"})))
-    assert "quota" not in observe.read(cluster, "default", "adult").groups[0].reason
+    assert "quota" not in read(cluster, PERSIA, "default", "adult").status.groups[0].reason
     assert all(request.verb != "events" for request in cluster.requests)
 
 

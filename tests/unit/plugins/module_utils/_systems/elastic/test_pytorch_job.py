@@ -11,11 +11,11 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.manifests import ElasticJob, from_params
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.manifests import manifests as native
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.pytorch_job import manifests, run_id_of
-from ansible_collections.muster.ml.plugins.module_utils._training.status import wanted_ranks
-from ansible_collections.muster.ml.tests.unit.plugins.module_utils._systems.elastic.test_manifests import JOB as NATIVE
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.native import manifests as native
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.pytorch_job import manifests, with_run_of
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob, from_params
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training import KIND
+from ansible_collections.muster.ml.tests.unit.plugins.module_utils._systems.elastic.test_native import JOB as NATIVE
 
 JOB: dict[str, t.Any] = {**NATIVE, "backend": "pytorchjob"}
 
@@ -50,14 +50,21 @@ def test_what_the_pods_need_is_the_same_with_either_backend() -> None:
 
 def test_only_the_size_changes_when_it_is_scaled() -> None:
     two, three = pytorch_job(), pytorch_job(replicas=3)
-    assert (wanted_ranks(two), wanted_ranks(three)) == (2, 3)
+    (form,) = KIND.backend("pytorchjob").workloads
+    assert (form.wanted(two), form.wanted(three)) == (2, 3)
+    assert form.sized(two, 3) == three
     del (
         two["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"],
         three["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"],
     )
     assert two == three
-    assert run_id_of(two) == "run-1"
-    assert job().spec_parts == job(replicas=3).spec_parts != job(backend="native").spec_parts
+    assert job().parts == job(replicas=3).parts != job(backend="native").parts
+
+
+def test_a_run_that_goes_on_keeps_its_id() -> None:
+    (new,) = [item for item in manifests(job(), "run-2") if item["kind"] == "PyTorchJob"]
+    assert with_run_of(new, pytorch_job()) == pytorch_job()
+    assert with_run_of(new, {"spec": {}}) == new
 
 
 def test_pods_meet_at_worker_0_or_at_an_etcd() -> None:

@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The volume that all pods of a training share; twin of STORAGE in module_utils/_edge/groups.py."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  storage:
+    description: A volume that all pods mount at the same path, for data and checkpoints.
+    type: dict
+    suboptions:
+      claim_name:
+        description: Name of the PersistentVolumeClaim.
+        type: str
+        required: true
+      mount_path:
+        description: Where it is mounted.
+        type: str
+        default: /workspace/shared
+      size:
+        description: With it the claim is made, without it the claim must exist.
+        type: str
+      storage_class_name:
+        description: StorageClass of a claim that is made. Without it the cluster's default.
+        type: str
+      access_modes:
+        description: Access modes of a claim that is made.
+        type: list
+        elements: str
+        default: [ReadWriteMany]
+"""

@@ -1,0 +1,25 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which training is meant; twin of WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  name:
+    description: Name of the training.
+    type: str
+    required: true
+  namespace:
+    description: Namespace of the training. Without it that of the kubeconfig's context.
+    type: str
+  kind:
+    description: Module that made the training.
+    type: str
+    choices: [elastic_job, persia_job, training_statefulset]
+    default: persia_job
+"""

@@ -1,0 +1,233 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Lookup manifests."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pathlib
+import types
+import typing as t
+
+import yaml
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
+
+DOCUMENTATION = r"""
+name: manifests
+short_description: Kubernetes objects that a role of this collection applies
+version_added: 0.2.0
+author: Muster contributors (!UNKNOWN)
+description:
+  - Kubernetes objects that a role applies, found by the name of the role. These are P(muster.ml.nats_operator#role),
+    P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.gpu_drivers#role) and
+    P(muster.ml.local_cluster#role). No cluster is asked or changed.
+  - The roles use it themselves. It serves GitOps as well, where the objects are written to files that another program applies.
+  - An option is a variable of the role without the role's name. The role's defaults are good values for those that have no neutral one.
+options:
+  _terms:
+    description:
+      - Name of a role. For each name there is one list of objects; use it with C(lookup) and one name.
+    type: list
+    elements: str
+    required: true
+  crds:
+    description: Whether the kinds (CustomResourceDefinitions) of an operator come before its objects.
+    type: bool
+    default: false
+  namespace:
+    description: Namespace of the operator, which has to exist. Required for the operators.
+    type: str
+  image:
+    description: Image of the operator. Required for the operators.
+    type: str
+  image_pull_policy:
+    description: When the image of the operator is pulled. Without it V(IfNotPresent).
+    type: str
+    choices: [Always, IfNotPresent, Never]
+  image_pull_secrets:
+    description: Secrets to pull the image of the operator with, as in the C(imagePullSecrets) of a pod.
+    type: list
+    elements: dict
+  resources:
+    description: Resources of the operator's container, as in Kubernetes.
+    type: dict
+  node_selector:
+    description: Labels of the nodes that the operator may run on.
+    type: dict
+  tolerations:
+    description: Tolerations of the operator's pod, as in Kubernetes.
+    type: list
+    elements: dict
+  scope:
+    description:
+      - Namespaces that nats_operator looks after, its own with V(namespace), the default, or all with V(cluster).
+      - With V(cluster) it has to run in the namespace C(nats-io), with V(namespace) in any other.
+    type: str
+    choices: [namespace, cluster]
+  replicas:
+    description: Replicas of nats_operator, one of which leads. Without it 1.
+    type: int
+  service_accounts:
+    description: Permission of nats_operator to read service accounts and to mint tokens. Without it V(false).
+    type: bool
+  gc_interval:
+    description: Time after which nats_operator collects left-over objects again, as a Go duration. Without it V(10m).
+    type: str
+  command:
+    description: Command that starts persia_operator inside its image. Without it V([persia-k8s-utils, operator]).
+    type: list
+    elements: str
+  log_level:
+    description: Log level of persia_operator. Without it V(info).
+    type: str
+    choices: [error, warn, info, debug, trace]
+  autoscaling:
+    description: Permission of training_operator to make HorizontalPodAutoscalers. Without it V(false).
+    type: bool
+  controller_threads:
+    description: Number of jobs that training_operator looks at side by side. Without it 1.
+    type: int
+  flavour:
+    description:
+      - What gpu_drivers installs, see its role. There are no objects for V(managed) and V(none). Required for gpu_drivers.
+    type: str
+    choices: [managed, gke_cos, gke_ubuntu, nvidia_device_plugin, none]
+  version:
+    description: Driver that gpu_drivers installs with O(flavour=gke_cos). Without it V(default).
+    type: str
+    choices: [default, latest]
+  cos_installer_image:
+    description: Installer that nodes with Container-Optimized OS carry, for O(flavour=gke_cos).
+    type: str
+  ubuntu_installer_image:
+    description: Installer that Ubuntu nodes of GKE carry, for O(flavour=gke_ubuntu).
+    type: str
+  pause_image:
+    description: Image of the container that stays when the driver is installed, for O(flavour=gke_cos) and O(flavour=gke_ubuntu).
+    type: str
+  device_plugin_image:
+    description: Image of NVIDIA's device plugin, for O(flavour=nvidia_device_plugin).
+    type: str
+  device_plugin_env:
+    description: More environment variables of the device plugin.
+    type: dict
+  device_plugin_node_selector:
+    description: Labels of the nodes that the device plugin runs on. Without it all nodes.
+    type: dict
+  name:
+    description: Name of the local cluster. Required for local_cluster.
+    type: str
+  dns_upstream:
+    description: Name servers for names outside of the local cluster. Without one such names fail at once.
+    type: list
+    elements: str
+  storage:
+    description: Whether the local cluster has a default StorageClass. Without it V(true).
+    type: bool
+  storage_image:
+    description: Image of the provisioner of the local cluster's volumes. Required for local_cluster.
+    type: str
+  simulated_nodes:
+    description: Groups of simulated nodes of the local cluster, as the role takes them.
+    type: list
+    elements: dict
+seealso:
+  - module: muster.ml.apply
+    description: Applies the objects.
+"""
+
+EXAMPLES = r"""
+- name: Apply nats-operator
+  muster.ml.apply:
+    owner: nats_operator.ml
+    definition: >-
+      {{ lookup('muster.ml.manifests', 'nats_operator', namespace='ml', image='natsio/nats-operator:0.8.3') }}
+
+- name: Write the manifests of training-operator into a Git repository that Argo CD or Flux applies
+  ansible.builtin.copy:
+    dest: "{{ my_repository }}/training-operator.yml"
+    content: "{{ objects | map('to_nice_yaml', indent=2) | join('---\n') }}"
+    mode: "0644"
+  vars:
+    objects: >-
+      {{ lookup('muster.ml.manifests', 'training_operator', crds=true, namespace='training-operator',
+                image='ghcr.io/kubeflow/training-v1/training-operator:v1-93c5489',
+                resources={'requests': {'cpu': '10m', 'memory': '64Mi'}, 'limits': {'memory': '512Mi'}}) }}
+"""
+
+RETURN = r"""
+_raw:
+  description: For each name the list of objects, as mappings. C(lookup) with one name returns that list itself.
+  type: list
+  elements: list
+"""
+
+COLLECTION = pathlib.Path(__file__).parents[2]
+UTILS = "ansible_collections.muster.ml.plugins.module_utils"
+FOLDERS = ("_systems/*", "_manifests", "_local")
+
+
+class LookupModule(LookupBase):
+    def run(
+        self, terms: list[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any
+    ) -> list[list[dict[str, t.Any]]]:
+        self.set_options(var_options=variables, direct=kwargs)
+        # A misspelt option has no type; build() refuses it, whatever its value.
+        given = {name: self.get_option(name) if self.has_option(name) else kwargs[name] for name in kwargs}
+        with_kinds = given.pop("crds", False)
+        return [[*(kinds(term) if with_kinds else []), *build(term, plain(given))] for term in terms]
+
+
+def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+    """The objects of role NAME; an option that is None is left to the builder."""
+    builder = find(name)
+    options = {field.name: field for field in dataclasses.fields(options_of(builder))}
+    unknown = sorted(given.keys() - options.keys())
+    if unknown:
+        raise AnsibleError(f"{name} has no option {', '.join(unknown)}. Its options are {', '.join(options)}.")
+    wanted = {option: value for option, value in given.items() if value is not None}
+    missing = [option for option, field in options.items() if option not in wanted and required(field)]
+    if missing:
+        raise AnsibleError(f"{name} needs the option {', '.join(missing)}.")
+    try:
+        return t.cast("list[dict[str, t.Any]]", plain(builder.manifests(options_of(builder)(**wanted))))
+    except InvalidInput as error:
+        raise AnsibleError(f"{name}: {error}") from error
+
+
+def kinds(name: str) -> list[dict[str, t.Any]]:
+    """The CustomResourceDefinitions of role NAME."""
+    files = sorted((COLLECTION / "roles" / name / "files" / "crds").glob("*.yml"))
+    return [plain(yaml.safe_load(path.read_text(encoding="utf-8"))) for path in files]
+
+
+def builders() -> dict[str, str]:
+    """Role -> module with its manifests: the one that is called as the role is."""
+    utils = COLLECTION / "plugins" / "module_utils"
+    roles = {path.name for path in (COLLECTION / "roles").iterdir()}
+    files = {path.stem: path for folder in FOLDERS for path in utils.glob(f"{folder}/*.py") if path.stem in roles}
+    return {role: ".".join((UTILS, *files[role].relative_to(utils).with_suffix("").parts)) for role in sorted(files)}
+
+
+def find(name: str) -> types.ModuleType:
+    known = builders()
+    if name not in known:
+        raise AnsibleError(f"No role with manifests is called {name!r}. There are {', '.join(known)}.")
+    return importlib.import_module(known[name])
+
+
+def options_of(builder: types.ModuleType) -> type[t.Any]:
+    """The dataclass that manifests() of the builder takes."""
+    hints = t.get_type_hints(builder.manifests)
+    return t.cast("type[t.Any]", next(hint for name, hint in hints.items() if name != "return"))
+
+
+def required(field: dataclasses.Field[t.Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING

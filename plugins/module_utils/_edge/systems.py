@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The kinds of trainings, by name. Written by scripts/systems; do not edit.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._systems.elastic import training as elastic
+from .._systems.persia import training as persia
+from .._systems.statefulset import training as statefulset
+
+if t.TYPE_CHECKING:
+    from .._training.kind import Kind
+    from .options import Spec
+
+KINDS: dict[str, Kind] = {
+    "elastic_job": elastic.KIND,
+    "persia_job": persia.KIND,
+    "training_statefulset": statefulset.KIND,
+}
+"""Each by the name of its module."""
+
+WHICH: Spec = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str"},
+    "kind": {"type": "str", "choices": sorted(KINDS), "default": "persia_job"},
+}
+"""The options that name a training."""

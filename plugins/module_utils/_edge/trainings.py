@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Modules of trainings: the options that they share, and what they execute.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._training import lifecycle
+from .._training.kind import Desired, Kind, Request
+from .._training.read import observe
+from .._training.results import results
+from .groups import namespace_of
+from .options import APPLY, STATE
+
+if t.TYPE_CHECKING:
+    from .failure import Result
+    from .options import Spec
+    from .run import Context
+
+LIFE: Spec = {
+    "restart": {"type": "bool", "default": False},
+    "wait": {"type": "str", "choices": ["completed", "running", "none"], "default": "running"},
+    "wait_timeout": {"type": "int", "default": 600},
+    "delete_data": {"type": "bool", "default": False},
+    **STATE,
+    **APPLY,
+}
+_REQUEST = (*(name for name in LIFE if name != "state"), "world_timeout", "remove_finalizer")
+
+
+def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]], Desired]) -> Result:
+    """Train, scale, or remove. PARSE makes of options a training that works, or says why not."""
+    params, namespace = ctx.params, namespace_of(ctx)
+    # Bad options are told before anybody looks for a cluster.
+    desired = parse({**params, "namespace": namespace}) if params["state"] == "present" else None
+    given = {name: params[name] for name in _REQUEST if name in params}
+    request = Request(cluster=ctx.cluster, check=ctx.check, warn=ctx.warn, progress=ctx.progress, **given)
+    if desired is None:
+        return ctx.result(lifecycle.absent(request, kind, namespace, params["name"]))
+    report, observed = lifecycle.present(request, desired)
+    told = results(ctx.cluster, kind, observed, desired.results_pattern)
+    return ctx.result(report, **observed.status.result(), **told)
+
+
+def info(ctx: Context, kind: Kind) -> Result:
+    """The state of a training."""
+    observed = observe(ctx.cluster, kind, namespace_of(ctx), ctx.params["name"])
+    told = results(ctx.cluster, kind, observed)
+    return {"changed": False, "exists": observed.exists, "world": {}, **observed.status.result(), **told}

@@ -1,0 +1,209 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What role local_cluster applies to the cluster it made: the configuration of DNS, a default StorageClass, simulated nodes. No I/O.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from .._manifests.access import cluster_access, metadata, namespace_access, rule, service_account
+from .._manifests.meta import Manifest
+from .._manifests.pods import READ_ONLY_CONTAINER
+from .simulated_nodes import simulated_nodes
+from .spec import STATE_ROOT
+
+PROVISIONER = "local-path-provisioner"
+NAMESPACE = "local-path-storage"
+CONFIG = "local-path-config"
+CONFIG_PATH = "/etc/config/"
+
+# kubeadm's own, which asks a name server outside for every name that it does not know.
+COREFILE_FORWARDING = """\
+.:53 {
+    errors
+    health {
+       lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+       max_concurrent 1000
+    }
+    cache 30 {
+       disable success cluster.local
+       disable denial cluster.local
+    }
+    loop
+    reload
+    loadbalance
+}
+"""
+# Where there is no name server, such a question takes five seconds, and so does one for a pod that is just being made again: a resolver
+# ends with the name as it was given.
+COREFILE_ALONE = """\
+cluster.local:53 in-addr.arpa:53 ip6.arpa:53 {
+    errors
+    health {
+       lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+       pods insecure
+       ttl 30
+    }
+    prometheus :9153
+    reload
+    loadbalance
+}
+.:53 {
+    errors
+    template ANY ANY . {
+       rcode NXDOMAIN
+    }
+}
+"""
+
+# The provisioner makes volumes by short pods that run these scripts with the folder in $VOL_DIR.
+MAKE_VOLUME = """\
+#!/bin/sh
+set -eu
+mkdir -p "$VOL_DIR"
+chmod 0777 "$VOL_DIR"
+"""
+REMOVE_VOLUME = """\
+#!/bin/sh
+set -eu
+rm -rf "$VOL_DIR"
+"""
+HELPER_POD = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: helper-pod
+spec:
+  priorityClassName: system-node-critical
+  tolerations:
+    - operator: Exists
+  containers:
+    - name: helper-pod
+      image: {image}
+      imagePullPolicy: IfNotPresent
+"""
+
+OWN_NAMESPACE = [rule([""], ["pods"], ["get", "list", "watch", "create", "patch", "update", "delete"])]
+EVERYWHERE = [
+    rule([""], ["nodes", "persistentvolumeclaims", "configmaps", "pods", "pods/log"], ["get", "list", "watch"]),
+    rule([""], ["persistentvolumes"], ["get", "list", "watch", "create", "patch", "update", "delete"]),
+    rule([""], ["events"], ["create", "patch"]),
+    rule(["storage.k8s.io"], ["storageclasses"], ["get", "list", "watch"]),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LocalClusterObjects:
+    """What a local cluster is given. Field names are the options' names."""
+
+    name: str
+    dns_upstream: Sequence[str] = ()
+    storage: bool = True
+    storage_image: str
+    simulated_nodes: Sequence[Mapping[str, t.Any]] = ()
+
+
+def manifests(wanted: LocalClusterObjects) -> list[Manifest]:
+    """Objects of the cluster's own owner, beside what kubeadm made."""
+    return [
+        dns(wanted.dns_upstream),
+        *(storage(wanted.name, wanted.storage_image) if wanted.storage else []),
+        *simulated_nodes(wanted.simulated_nodes),
+    ]
+
+
+def dns(upstream: Sequence[str]) -> Manifest:
+    """The configuration of CoreDNS, which kubeadm wrote first."""
+    corefile = COREFILE_FORWARDING if upstream else COREFILE_ALONE
+    return _config_map("coredns", "kube-system", {"Corefile": corefile})
+
+
+def storage(cluster: str, image: str) -> list[Manifest]:
+    """The default StorageClass local-path: a volume is a folder that all nodes see."""
+    account = service_account(PROVISIONER, NAMESPACE, {})
+    config = {
+        "config.json": json.dumps({"sharedFileSystemPath": f"{STATE_ROOT}/{cluster}/volumes"}),
+        "setup": MAKE_VOLUME,
+        "teardown": REMOVE_VOLUME,
+        "helperPod.yaml": HELPER_POD.format(image=image),
+    }
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": "local-path",
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": "rancher.io/local-path",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "reclaimPolicy": "Delete",
+    }
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        account,
+        *namespace_access(account, OWN_NAMESPACE),
+        *cluster_access(PROVISIONER, account, EVERYWHERE),
+        _config_map(CONFIG, NAMESPACE, config),
+        _provisioner(image),
+        storage_class,
+    ]
+
+
+def _provisioner(image: str) -> Manifest:
+    labels = {"app": PROVISIONER}
+    container = {
+        "name": PROVISIONER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": [
+            "start",
+            f"--config={CONFIG_PATH}config.json",
+            f"--helper-image={image}",
+            f"--service-account-name={PROVISIONER}",
+        ],
+        "env": [
+            {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+            {"name": "CONFIG_MOUNT_PATH", "value": CONFIG_PATH},
+        ],
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, **READ_ONLY_CONTAINER},
+        "volumeMounts": [{"name": "config", "mountPath": CONFIG_PATH}],
+    }
+    pod = {
+        "serviceAccountName": PROVISIONER,
+        "containers": [container],
+        "volumes": [{"name": "config", "configMap": {"name": CONFIG}}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(PROVISIONER, NAMESPACE),
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def _config_map(name: str, namespace: str, data: Mapping[str, str]) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, namespace), "data": dict(data)}

@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Node objects that kwok plays the kubelet of. No I/O.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from .._core.errors import InvalidInput
+from .._manifests.meta import Manifest
+from .simulation import CAPACITY_ANNOTATION, TAINTS_ANNOTATION
+
+TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
+CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+ALLOWED = {"name_prefix", "count", "labels", "capacity", "taints"}
+
+
+def simulated_nodes(groups: Sequence[Mapping[str, t.Any]]) -> list[Manifest]:
+    """The nodes of all groups, each called by the prefix of its group and a number."""
+    prefixes = [group.get("name_prefix") for group in groups]
+    if len(set(prefixes)) < len(prefixes):
+        raise InvalidInput(f"Groups of simulated nodes need different name_prefix values; got {prefixes}.")
+    return [_node(group, number) for group in groups for number in range(_count(group))]
+
+
+def _count(group: Mapping[str, t.Any]) -> int:
+    unknown = sorted(set(group) - ALLOWED)
+    if unknown or not group.get("name_prefix"):
+        raise InvalidInput(
+            f"A group of simulated nodes needs name_prefix and count, and may have labels, capacity and taints; got {sorted(group)}."
+        )
+    count = int(group.get("count", -1))
+    if count < 0:
+        raise InvalidInput(
+            f"Simulated nodes {group['name_prefix']!r} need a count of 0 or more, not {group.get('count')}."
+        )
+    return count
+
+
+def _node(group: Mapping[str, t.Any], number: int) -> Manifest:
+    name = f"{group['name_prefix']}-{number}"
+    capacity = {key: str(value) for key, value in {**CAPACITY, **group.get("capacity", {})}.items()}
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {**labels, **group.get("labels", {}), "type": "kwok"},
+            "annotations": {
+                CAPACITY_ANNOTATION: json.dumps(capacity, sort_keys=True),
+                TAINTS_ANNOTATION: json.dumps([TAINT, *group.get("taints", [])], sort_keys=True),
+            },
+        },
+    }

@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Service accounts and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .meta import Manifest, compact
+
+API_GROUP = "rbac.authorization.k8s.io"
+
+
+def rule(api_groups: Sequence[str], resources: Sequence[str], verbs: Sequence[str], *names: str) -> Manifest:
+    """What is allowed: VERBS on RESOURCES, only those called NAMES where names are given."""
+    return compact(
+        {
+            "apiGroups": list(api_groups),
+            "resources": list(resources),
+            "resourceNames": list(names),
+            "verbs": list(verbs),
+        }
+    )
+
+
+def service_account(name: str, namespace: str, labels: Mapping[str, str]) -> Manifest:
+    """The account that a pod runs as."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, namespace, labels)}
+
+
+def cluster_access(name: str, account: Manifest, rules: Sequence[Manifest]) -> list[Manifest]:
+    """A ClusterRole with its binding: ACCOUNT may do this in all namespaces."""
+    return _access("ClusterRole", metadata(name, None, account["metadata"].get("labels")), account, rules)
+
+
+def namespace_access(account: Manifest, rules: Sequence[Manifest]) -> list[Manifest]:
+    """A Role with its binding: ACCOUNT may do this in its own namespace."""
+    return _access("Role", account["metadata"], account, rules)
+
+
+def _access(kind: str, meta: Manifest, account: Manifest, rules: Sequence[Manifest]) -> list[Manifest]:
+    subject = {
+        "kind": "ServiceAccount",
+        "name": account["metadata"]["name"],
+        "namespace": account["metadata"]["namespace"],
+    }
+    role = {"apiVersion": f"{API_GROUP}/v1", "kind": kind, "metadata": meta, "rules": list(rules)}
+    binding = {
+        "apiVersion": f"{API_GROUP}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": API_GROUP, "kind": kind, "name": meta["name"]},
+        "subjects": [subject],
+    }
+    return [role, binding]
+
+
+def metadata(name: str, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Manifest:
+    """What names an object."""
+    return compact({"name": name, "namespace": namespace, "labels": dict(labels or {})})

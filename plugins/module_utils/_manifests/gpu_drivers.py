@@ -1,0 +1,189 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What role gpu_drivers installs: a DaemonSet that brings NVIDIA's driver or device plugin to the nodes.
+
+Built from documented facts about the installers and the plugin; nothing is taken over from their own manifests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from .._core.errors import InvalidInput
+from .access import metadata
+from .meta import Manifest, compact
+from .pods import READ_ONLY_CONTAINER, RESTRICTED_CONTAINER
+
+NAMESPACE = "kube-system"
+DRIVER = "/home/kubernetes/bin/nvidia"
+VULKAN = f"{DRIVER}/vulkan/icd.d"
+PLUGINS = "/var/lib/kubelet/device-plugins"
+
+# GKE installs the driver itself on nodes that carry the second label; there our DaemonSet has no business.
+GKE_NODES: Manifest = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {
+                    "matchExpressions": [
+                        {"key": "cloud.google.com/gke-accelerator", "operator": "Exists"},
+                        {"key": "cloud.google.com/gke-gpu-driver-version", "operator": "DoesNotExist"},
+                    ]
+                }
+            ]
+        }
+    }
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GpuDrivers:
+    """Who brings the driver to the nodes, and from which images. Only those of the flavour are needed."""
+
+    flavour: str
+    version: str = "default"
+    cos_installer_image: str = ""
+    ubuntu_installer_image: str = ""
+    pause_image: str = ""
+    device_plugin_image: str = ""
+    device_plugin_env: Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    device_plugin_node_selector: Mapping[str, str] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class HostFolder:
+    """A folder of the node that a container sees."""
+
+    name: str
+    path: str
+    mount: str
+
+
+def manifests(drivers: GpuDrivers) -> list[Manifest]:
+    """The DaemonSet of the flavour; none where somebody else brings the driver."""
+    if drivers.flavour not in DAEMONSETS:
+        return []
+    name, app, pod = DAEMONSETS[drivers.flavour]
+    return [_daemonset(name, app, pod(drivers))]
+
+
+def _daemonset(name: str, app: str, pod: Manifest) -> Manifest:
+    labels = {"app.kubernetes.io/name": app, "app.kubernetes.io/component": "gpu-drivers"}
+    shared = {"priorityClassName": "system-node-critical", "automountServiceAccountToken": False}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": metadata(name, NAMESPACE, labels),
+        "spec": {
+            "selector": {"matchLabels": {"app.kubernetes.io/name": app}},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "template": {"metadata": {"labels": labels}, "spec": {**shared, **pod}},
+        },
+    }
+
+
+def _cos_pod(drivers: GpuDrivers) -> Manifest:
+    latest = ["--version=latest"] if drivers.version == "latest" else []
+    places = {
+        "NVIDIA_INSTALL_DIR": (DRIVER, "/usr/local/nvidia"),
+        "VULKAN_ICD_DIR": (VULKAN, "/etc/vulkan/icd.d"),
+        "COS_TOOLS_DIR": ("/var/lib/cos-tools", "/build/cos-tools"),
+    }
+    env = {"ROOT_MOUNT_DIR": "/root"}
+    for name, (host, container) in places.items():
+        env |= {f"{name}_HOST": host, f"{name}_CONTAINER": container}
+    folders = [
+        HostFolder("dev", "/dev", "/dev"),
+        HostFolder("host", "/", "/root"),
+        HostFolder("driver", *places["NVIDIA_INSTALL_DIR"]),
+        HostFolder("vulkan", *places["VULKAN_ICD_DIR"]),
+        HostFolder("tools", *places["COS_TOOLS_DIR"]),
+    ]
+    install = {
+        "image": _image(drivers, "cos_installer_image"),
+        "command": ["/cos-gpu-installer", "install", *latest],
+        "env": _env(env),
+    }
+    return {**_installing_pod(drivers, install, folders), "hostNetwork": True}
+
+
+def _ubuntu_pod(drivers: GpuDrivers) -> Manifest:
+    folders = [
+        HostFolder("dev", "/dev", "/dev"),
+        HostFolder("boot", "/boot", "/boot"),
+        HostFolder("host", "/", "/root"),
+    ]
+    return _installing_pod(drivers, {"image": _image(drivers, "ubuntu_installer_image")}, folders)
+
+
+def _installing_pod(drivers: GpuDrivers, install: Manifest, folders: Sequence[HostFolder]) -> Manifest:
+    """The work is done once, by an init container, from an image that is on the node already.
+
+    What stays is a container that does nothing, so that a changed DaemonSet (a new driver) runs it again.
+    """
+    pause = {
+        "name": "pause",
+        "image": _image(drivers, "pause_image"),
+        "resources": {"requests": {"cpu": "1m", "memory": "4Mi"}},
+        "securityContext": READ_ONLY_CONTAINER,
+    }
+    installer = {
+        "name": "install",
+        "imagePullPolicy": "Never",
+        "resources": {"requests": {"cpu": "150m"}},
+        # Loads kernel modules: nothing less than privileged will do.
+        "securityContext": {"privileged": True},
+        "volumeMounts": [{"name": folder.name, "mountPath": folder.mount} for folder in folders],
+        **install,
+    }
+    return {
+        "hostPID": True,
+        "affinity": GKE_NODES,
+        "tolerations": [{"operator": "Exists"}],
+        "volumes": [{"name": folder.name, "hostPath": {"path": folder.path}} for folder in folders],
+        "initContainers": [installer],
+        "containers": [pause],
+    }
+
+
+def _plugin_pod(drivers: GpuDrivers) -> Manifest:
+    # A node without a driver must not make the plugin crash for ever: it reports no GPU, and the role names the node.
+    env = {"FAIL_ON_INIT_ERROR": "false", **drivers.device_plugin_env}
+    plugin = {
+        "name": "nvidia-device-plugin",
+        "image": _image(drivers, "device_plugin_image"),
+        "env": _env(env),
+        "securityContext": RESTRICTED_CONTAINER,
+        "volumeMounts": [{"name": "device-plugins", "mountPath": PLUGINS}],
+    }
+    return compact(
+        {
+            "nodeSelector": drivers.device_plugin_node_selector,
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "volumes": [{"name": "device-plugins", "hostPath": {"path": PLUGINS, "type": "Directory"}}],
+            "containers": [plugin],
+        }
+    )
+
+
+def _env(variables: Mapping[str, t.Any]) -> list[Manifest]:
+    return [{"name": name, "value": str(value)} for name, value in variables.items()]
+
+
+def _image(drivers: GpuDrivers, option: str) -> str:
+    image = str(getattr(drivers, option))
+    if not image:
+        raise InvalidInput(f"flavour {drivers.flavour}: {option} is missing.", hint="Name the image.")
+    return image
+
+
+# Flavour -> name of its DaemonSet, name in its labels, pod.
+DAEMONSETS: dict[str, tuple[str, str, t.Callable[[GpuDrivers], Manifest]]] = {
+    "gke_cos": ("nvidia-driver-installer", "nvidia-driver-installer", _cos_pod),
+    "gke_ubuntu": ("nvidia-driver-installer", "nvidia-driver-installer", _ubuntu_pod),
+    "nvidia_device_plugin": ("nvidia-device-plugin-daemonset", "nvidia-device-plugin", _plugin_pod),
+}

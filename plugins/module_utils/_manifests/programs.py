@@ -1,0 +1,21 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The text of a program of _pod_programs, for a ConfigMap."""
+
+from __future__ import annotations
+
+import types
+import typing as t
+
+
+def program(module: types.ModuleType) -> str:
+    """Return the source of MODULE, wherever this collection was loaded from: a folder, or the zip that a module travels in.
+
+    That zip holds only what is imported by a statement, so callers import the program and hand it over.
+    """
+    loader: t.Any = module.__spec__.loader if module.__spec__ else None
+    source = loader.get_source(module.__name__)
+    # Ansible's loader of collections gives bytes, that of Python text.
+    return source.decode() if isinstance(source, bytes) else str(source)

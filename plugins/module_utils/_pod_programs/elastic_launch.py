@@ -1,0 +1,487 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run a training script with torchrun's agent, configured by torchrun's own PET_* variables: launch.py SCRIPT [ARGUMENT...]
+
+torchrun alone learns of a lost pod when collectives fail, which costs every other pod one of its restarts, and keeps the place of one
+that was asked to leave until its heartbeats run out. The agent here leaves the rendezvous when it is asked to end, takes a shrunk
+round for the change of membership that it is, stays through a short outage of etcd, and starts again in place where the rendezvous
+itself was lost. While pods meet, the processes to come import torch already.
+
+Exit status: 0 done; 70 the script failed more often than PET_MAX_RESTARTS; 78 wrong configuration; 143 asked to end; anything else,
+such as MUSTER_EXIT_AGAIN: start me again.
+
+Python 3.7 and torch 1.10 are enough. This file can be imported without torch: what needs it imports it when it is called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+import typing as t
+from datetime import timedelta
+
+EXIT_SCRIPT_FAILED = 70
+EXIT_MISCONFIGURED = 78
+EXIT_STOPPED = 143
+# For MUSTER_EXIT_AGAIN where only an exit status from 128 on means that a pod is to be made again.
+EXIT_AGAIN = 175
+LOG_PREFIX = "muster.ml/elastic "
+TERMINATION_LOG = "/dev/termination-log"
+STANDBY = "--standby"
+# How often a lost rendezvous is begun again.
+TRIES = 20
+# Seconds after which the first rank logs the round again, so that the end of a long log has it, too.
+REPEAT = 15
+# Seconds for an answer of etcd. torch takes 60, and so long waits who connects to the old address of a member that is made again.
+ANSWER = 5
+# Seconds that pod 0 waits for the others to end.
+PEERS_END = 10
+# torch's classes are known in the pods only.
+Torch: t.Any = object
+
+
+class Settings(t.NamedTuple):
+    """What the environment says."""
+
+    rank: int
+    backend: str
+    host: str
+    port: int
+    conf: str
+    join_timeout: int
+    poll: float
+    again: int
+    warm_start: bool
+    service: str
+
+    @property
+    def hosts_store(self) -> bool:
+        """Whether the rendezvous is served by this pod."""
+        return self.backend == "c10d" and self.rank == 0
+
+
+@functools.lru_cache(maxsize=None)
+def settings() -> Settings:
+    """Read the environment, once: that of a process that stands by is replaced."""
+    env = os.environ
+    host, port = env["PET_RDZV_ENDPOINT"].rsplit(":", 1)
+    conf = env.get("PET_RDZV_CONF", "")
+    return Settings(
+        rank=int(env.get("JOB_COMPLETION_INDEX", "0")),
+        backend=env["PET_RDZV_BACKEND"],
+        host=host,
+        port=int(port),
+        conf=conf,
+        join_timeout=int(dict(part.split("=", 1) for part in conf.split(",") if part).get("join_timeout", "600")),
+        # Seconds between two looks at the rendezvous; torch itself takes one.
+        poll=min(1.0, float(env.get("PET_MONITOR_INTERVAL", "1"))),
+        again=int(env.get("MUSTER_EXIT_AGAIN", "1")),
+        warm_start=env.get("MUSTER_WARM_START") == "1",
+        service=env.get("MUSTER_SERVICE", ""),
+    )
+
+
+def say(event: str, **fields: t.Any) -> None:
+    """Log an event that the module reads."""
+    fields = {"event": event, "index": settings().rank, "time": round(time.time(), 3), **fields}
+    # In one piece: the script writes to the same place.
+    print(LOG_PREFIX + json.dumps(fields) + "\n", end="", flush=True)
+
+
+def end(code: int) -> t.NoReturn:
+    """End at once, whatever threads of torch still run."""
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def leave(code: int, reason: str) -> t.NoReturn:
+    """End and keep the reason where Kubernetes shows it: kubectl describe pod, and job_info."""
+    say("failed", reason=reason)
+    with contextlib.suppress(OSError), open(TERMINATION_LOG, "w") as log:
+        log.write(reason + "\n")
+    end(code)
+
+
+def wait_for_endpoint() -> None:
+    """Wait until the rendezvous answers. torchrun gives up where a name does not resolve, and in a new job it does not yet."""
+    own = settings()
+    deadline, told = time.monotonic() + own.join_timeout, False
+    while True:
+        try:
+            if own.hosts_store:
+                socket.getaddrinfo(own.host, own.port)
+            else:
+                socket.create_connection((own.host, own.port), timeout=2).close()
+        except OSError as error:
+            place = f"{own.host}:{own.port}"
+            if time.monotonic() > deadline:
+                leave(own.again, f"the rendezvous at {place} did not answer for {own.join_timeout} s: {error}")
+            if not told:
+                say("waiting", reason=f"{place}: {error}")
+                told = True
+            time.sleep(0.5)
+        else:
+            return
+
+
+# Processes that stand by: they have torch imported before they know which script they are
+
+
+def stand_by() -> None:
+    """Import torch, wait for an order, become the script that it names."""
+    # Threads that torch starts must not get the signals that are for the script.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    import torch.distributed  # noqa: F401
+
+    text = sys.stdin.readline()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    if not text:
+        return
+    order = json.loads(text)
+    os.environ.clear()
+    os.environ.update(order["env"])
+    sys.argv = order["argv"]
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+    with open("/proc/self/comm", "w") as name:
+        name.write(os.path.basename(sys.argv[0])[:15])
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+class Reserve:
+    """Processes that stand by."""
+
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def prepare(self, count: int) -> None:
+        """Have COUNT of them."""
+        self.processes = [process for process in self.processes if process.poll() is None]
+        command = [sys.executable, "-u", os.path.abspath(__file__), STANDBY]
+        while settings().warm_start and len(self.processes) < count:
+            self.processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True))
+
+    def start(self, args: t.Sequence[str], env: t.Mapping[str, str]) -> subprocess.Popen[bytes] | None:
+        """Let one of them become the script; None where it has to be started anew."""
+        if not self.processes or list(args[:2]) != [sys.executable, "-u"] or not args[2].endswith(".py"):
+            return None
+        process = self.processes.pop()
+        try:
+            with t.cast("t.IO[bytes]", process.stdin) as stdin:
+                stdin.write(json.dumps({"argv": list(args[2:]), "env": dict(env)}).encode() + b"\n")
+        except OSError:
+            return None
+        return process
+
+
+# What torch's agent and rendezvous do otherwise here
+
+
+def is_unreachable(error: Exception) -> bool:
+    """Whether the store of the rendezvous gave no answer."""
+    from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError
+
+    return isinstance(error, RendezvousConnectionError)
+
+
+def is_signal(error: Exception) -> bool:
+    """Whether the agent was asked to end."""
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+
+    return isinstance(error, SignalException)
+
+
+class PatientHolder(Torch):
+    """The state of the rendezvous, in which nobody is lost only because nobody could send a heartbeat."""
+
+    was_away = False
+    patient_until = 0.0
+
+    def sync(self) -> t.Any:
+        try:
+            return super().sync()
+        except Exception as error:
+            self.was_away = self.was_away or is_unreachable(error)
+            raise
+
+    def _sanitize(self) -> None:
+        if self.was_away:
+            window = self._settings.keep_alive_interval * self._settings.keep_alive_max_attempt
+            # The others may have begun to wait for an answer just before there was one again.
+            self.was_away, self.patient_until = False, time.monotonic() + window.total_seconds() + ANSWER
+        if time.monotonic() >= self.patient_until:
+            super()._sanitize()
+
+
+class LeavingHandler(Torch):
+    """The rendezvous, which logs its rounds, sees that one shrank, and can be left."""
+
+    formed: tuple[int, int] = (0, 0)
+    world: t.Mapping[str, t.Any] = {}
+    told = 0.0
+    keep_open = False
+    unreachable = False
+
+    def get_backend(self) -> str:
+        return f"muster-{settings().backend}"
+
+    def next_rendezvous(self) -> t.Any:
+        result = super().next_rendezvous()
+        rank, nodes = result[1:] if isinstance(result, tuple) else (result.rank, result.world_size)
+        self.formed = (self._state_holder.state.round, nodes)
+        self.world = {"round": self.formed[0], "group_rank": rank, "nodes": nodes, "formed": round(time.time(), 3)}
+        self.tell()
+        return result
+
+    def tell(self) -> None:
+        """Log the round."""
+        self.told = time.monotonic()
+        say("rendezvous", **self.world)
+
+    def num_nodes_waiting(self) -> int:
+        """Ask for a new rendezvous, by any number but 0, when pods wait for one or have left this one."""
+        try:
+            waiting = int(super().num_nodes_waiting())
+        except Exception as error:
+            # The workers do not need etcd to go on, only to meet again.
+            if not is_unreachable(error) or self._backend_name == "c10d":
+                raise
+            if not self.unreachable:
+                say("rendezvous_unreachable")
+            self.unreachable = True
+            return 0
+        if self.unreachable:
+            say("rendezvous_reachable")
+            self.unreachable = False
+        if not waiting and self._has_shrunk():
+            return 1
+        if self.world["group_rank"] == 0 and time.monotonic() > self.told + REPEAT:
+            self.tell()
+        return waiting
+
+    def _has_shrunk(self) -> bool:
+        state, (turn, nodes) = self._state_holder.state, self.formed
+        here = len(state.participants)
+        shrunk = not state.closed and (state.round != turn or not state.complete or here < nodes)
+        if shrunk:
+            say("membership", round=turn, nodes=nodes, left=max(1, nodes - here))
+        return shrunk
+
+    def shutdown(self) -> bool:
+        if self.keep_open:
+            self._stop_heartbeats()
+            return False
+        return bool(super().shutdown())
+
+    def leave_round(self) -> None:
+        """Give up the place at once, instead of when the heartbeats run out."""
+        from torch.distributed.elastic.rendezvous import dynamic_rendezvous
+
+        self._stop_heartbeats()
+        me, holder = self._this_node, self._state_holder
+        for _try in range(50):
+            holder._last_sync_time = -1
+            holder.sync()
+            state = holder.state
+            if me not in state.participants and me not in state.wait_list:
+                return
+            state.participants.pop(me, None)
+            state.wait_list.discard(me)
+            state.last_heartbeats.pop(me, None)
+            dynamic_rendezvous._remove_participant_epilogue(state, self._settings)
+            holder.mark_dirty()
+            if holder.sync():
+                say("left", round=state.round)
+                return
+            time.sleep(0.02)
+
+
+class LeavingAgent(Torch):
+    """torchrun's agent, which leaves the rendezvous when it is asked to end, and does not close it because it failed itself."""
+
+    reserve = Reserve()
+
+    @property
+    def handler(self) -> LeavingHandler:
+        """The rendezvous of this agent."""
+        return t.cast("LeavingHandler", self._worker_group.spec.rdzv_handler)
+
+    def _rendezvous(self, worker_group: t.Any) -> t.Any:
+        self.reserve.prepare(worker_group.spec.local_world_size)
+        return super()._rendezvous(worker_group)
+
+    def _invoke_run(self, *args: t.Any, **kwargs: t.Any) -> t.Any:
+        try:
+            return super()._invoke_run(*args, **kwargs)
+        except Exception as error:
+            if is_signal(error):
+                try:
+                    self.handler.leave_round()
+                except Exception as second:
+                    say("left_without_notice", reason=str(second))
+            raise
+
+    def run(self, *args: t.Any, **kwargs: t.Any) -> t.Any:
+        try:
+            return super().run(*args, **kwargs)
+        except Exception as error:
+            # To close the rendezvous is to end the job for everybody.
+            self.handler.keep_open = self.handler.keep_open or not is_signal(error)
+            raise
+
+
+def create_handler(params: t.Any) -> t.Any:
+    """Make the rendezvous that torchrun's options PARAMS describe, as torch's own factory does."""
+    from torch.distributed.elastic.rendezvous import dynamic_rendezvous as dynamic
+
+    if settings().backend == "c10d":
+        from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import create_backend
+    else:
+        from torch.distributed.elastic.rendezvous.etcd_rendezvous_backend import create_backend
+
+        params.config.setdefault("read_timeout", str(ANSWER))
+    backend, store = create_backend(params)
+
+    def seconds(name: str, default: int) -> timedelta:
+        return timedelta(seconds=params.get_as_int(name, default))
+
+    rendezvous = dynamic.RendezvousSettings(
+        params.run_id,
+        params.min_nodes,
+        params.max_nodes,
+        dynamic.RendezvousTimeout(
+            seconds("join_timeout", 600), seconds("last_call_timeout", 30), seconds("close_timeout", 30)
+        ),
+        keep_alive_interval=seconds("keep_alive_interval", 5),
+        keep_alive_max_attempt=params.get_as_int("keep_alive_max_attempt", 3),
+    )
+    holder_type = type("Holder", (PatientHolder, dynamic._BackendRendezvousStateHolder), {})
+    handler_type: t.Any = type("Handler", (LeavingHandler, dynamic.DynamicRendezvousHandler), {})
+    node = handler_type._node_desc_generator.generate()
+    holder = holder_type(backend, rendezvous, settings().poll)
+    return handler_type(node, rendezvous, backend.name, store, holder)
+
+
+def install() -> None:
+    """Teach torch the rendezvous backends muster-c10d and muster-etcd-v2, and the agent to leave."""
+    from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
+    from torch.distributed.elastic.multiprocessing import api as processes
+    from torch.distributed.elastic.rendezvous import api as rendezvous
+    from torch.distributed.elastic.rendezvous import dynamic_rendezvous as dynamic
+    from torch.distributed.launcher import api as launcher
+
+    # Since Python 3.11 an enumeration leaves out its zero, and torch before 2.0 then finds nothing for "no redirection".
+    from_str = processes.Std.from_str
+    processes.Std.from_str = staticmethod(lambda text: from_str(text) or processes.Std.NONE)
+    rendezvous.rendezvous_handler_registry.register(f"muster-{settings().backend}", create_handler)
+    launcher.LocalElasticAgent = type("Agent", (LeavingAgent, LocalElasticAgent), {})
+    own_popen = processes.SubprocessHandler._popen
+
+    def popen(self: t.Any, args: t.Any, env: t.Any) -> t.Any:
+        ready = None if self._stdout or self._stderr else LeavingAgent.reserve.start(args, env)
+        return ready or own_popen(self, args, env)
+
+    processes.SubprocessHandler._popen = popen
+    delay, poll = dynamic._delay, settings().poll
+    dynamic._delay = lambda seconds: delay(seconds if isinstance(seconds, tuple) else min(seconds, poll))
+    signal.signal(signal.SIGTERM, processes._terminate_process_handler)
+
+
+# The run
+
+
+def launch(arguments: t.Sequence[str]) -> int | None:
+    """Run the agent until the script has ended; an exit status, or None where the rendezvous was lost."""
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.elastic.rendezvous import api as rendezvous
+
+    own = settings()
+    host = [f"is_host={int(own.hosts_store)}"] if own.backend == "c10d" else []
+    conf = ",".join(part for part in (own.conf, *host) if part)
+    options = [f"--rdzv_backend=muster-{own.backend}", f"--rdzv_conf={conf}"]
+    try:
+        run.run(run.parse_args([*options, *arguments]))
+    except ChildFailedError as error:
+        leave(
+            EXIT_SCRIPT_FAILED,
+            f"the script failed more often than max_restarts allows: {describe_first_failure(error)}",
+        )
+    except rendezvous.RendezvousClosedError:
+        say("closed", reason="the others are done")
+    except SignalException:
+        return EXIT_STOPPED
+    except Exception as error:
+        traceback.print_exc()
+        say("rendezvous_lost", reason=f"{type(error).__name__}: {error}"[:300])
+        return None
+    return 0
+
+
+def describe_first_failure(error: t.Any) -> str:
+    """Say which rank failed first, and how."""
+    try:
+        rank, failure = error.get_first_failure()
+        return f"rank {rank} ended with {failure.exitcode}: {str(failure.message)[:500]}"
+    except Exception:
+        return str(error)[:500]
+
+
+def wait_for_peers(service: str, seconds: float) -> None:
+    """Let the others end before pod 0, with which the job is done: none is cut off and loses its log."""
+    deadline = time.monotonic() + seconds
+    while service and settings().rank == 0 and time.monotonic() < deadline:
+        try:
+            if len({entry[4][0] for entry in socket.getaddrinfo(service, None)}) <= 1:
+                return
+        except OSError:
+            return
+        time.sleep(0.5)
+
+
+def run_until_done(arguments: t.Sequence[str]) -> t.NoReturn:
+    """Begin again in place where the rendezvous was lost."""
+    own = settings()
+    for _try in range(TRIES):
+        code = launch(arguments)
+        if code is not None:
+            if code == 0:
+                say("done")
+                wait_for_peers(own.service, PEERS_END)
+            end(code)
+        if own.hosts_store:
+            leave(own.again, "the rendezvous that this pod hosts was lost")
+        wait_for_endpoint()
+    leave(own.again, f"the rendezvous was lost {TRIES} times")
+
+
+def main() -> None:
+    """Run the script that the command line names, or stand by to become one."""
+    arguments = sys.argv[1:]
+    if arguments[0] == STANDBY:
+        stand_by()
+        return
+    signal.signal(signal.SIGTERM, lambda *_signal: os._exit(EXIT_STOPPED))
+    if not os.access(arguments[0], os.R_OK):
+        leave(EXIT_MISCONFIGURED, f"the script {arguments[0]} cannot be read in this pod")
+    wait_for_endpoint()
+    try:
+        install()
+    except Exception as error:
+        leave(EXIT_MISCONFIGURED, f"this image's torch cannot be used: {type(error).__name__}: {error}")
+    run_until_done(arguments)
+
+
+if __name__ == "__main__":
+    main()

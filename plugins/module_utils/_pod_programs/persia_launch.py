@@ -1,0 +1,260 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Start one part of a PERSIA training: launch.py nn-worker|data-loader|embedding-worker|embedding-parameter-server
+
+PERSIA's processes find each other once, at their start. A replaced embedding server has lost what the trainers told it, and trainers
+that were replaced have lost their data loaders' batches. This program therefore watches the addresses behind the groups' headless
+Services and starts the remaining parts again together; the training itself resumes from its checkpoint. It needs no controller and
+no access to the API server.
+
+Exit status: 0 done; 75 another part of the training was replaced, start me again; 78 wrong configuration, starting again does not
+help; 143 asked to stop; anything else is persia-launcher's own.
+
+Python 3.7 and its standard library are enough: PERSIA's wheels are made for 3.7 to 3.9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import typing as t
+
+EXIT_PEER_REPLACED = 75
+EXIT_MISCONFIGURED = 78
+EXIT_STOPPED = 143
+# Seconds that a process has between SIGTERM and SIGKILL.
+END_SECONDS = 10
+TERMINATION_LOG = "/dev/termination-log"
+TRAINER = "nn-worker"
+LOADER = "data-loader"
+SERVERS = ("embedding-worker", "embedding-parameter-server")
+# The addresses of each Service.
+Peers = t.Dict[str, t.FrozenSet[str]]
+
+
+class Stopped(Exception):
+    """The pod was asked to end while no process of PERSIA ran."""
+
+
+def say(text: str) -> None:
+    """Write one line to the log."""
+    print(f"launch.py: {text}", file=sys.stderr, flush=True)
+
+
+def write_termination_log(text: str) -> None:
+    """Keep the reason where Kubernetes shows it: kubectl describe pod, and job_info."""
+    with contextlib.suppress(OSError), open(TERMINATION_LOG, "w") as log:
+        log.write(text)
+
+
+def leave(status: int, reason: str) -> t.NoReturn:
+    """End this pod's container and say why."""
+    say(reason)
+    write_termination_log(reason + "\n")
+    sys.exit(status)
+
+
+def setting(name: str, default: str = "") -> str:
+    """Return a variable of the environment; an empty one counts as missing."""
+    return os.environ.get(name) or default
+
+
+def readable(name: str) -> str:
+    """Return the path in a variable; starting again does not help where the file cannot be read."""
+    path = setting(name)
+    if not os.access(path, os.R_OK):
+        leave(EXIT_MISCONFIGURED, f"{name}={path} cannot be read in this pod")
+    return path
+
+
+def arguments(role: str) -> list[str]:
+    """Return what persia-launcher is told besides the role."""
+    # In a Job the index is given; the name of a StatefulSet's pod ends with it.
+    index = setting("REPLICA_INDEX", setting("HOSTNAME", "0").rpartition("-")[2])
+    size = setting("REPLICA_SIZE", "1")
+    os.environ.update(REPLICA_INDEX=index, REPLICA_SIZE=size)
+    replica = ["--replica-index", index, "--replica-size", size]
+    if role == TRAINER:
+        entry, processes = readable("PERSIA_NN_WORKER_ENTRY"), setting("NPROC_PER_NODE", "1")
+        return [entry, "--nproc-per-node", processes, "--nnodes", size, "--node-rank", index]
+    if role == LOADER:
+        return [readable("PERSIA_DATALOADER_ENTRY"), *replica]
+    if role in SERVERS:
+        config, embedding = readable("PERSIA_GLOBAL_CONFIG"), readable("PERSIA_EMBEDDING_CONFIG")
+        return ["--global-config", config, "--embedding-config", embedding, *replica]
+    return leave(EXIT_MISCONFIGURED, f"unknown role {role}")
+
+
+def resolve(wanted: t.Mapping[str, int]) -> tuple[Peers, str]:
+    """Look up every Service; also the name of the first one of which a pod has no address yet."""
+    found: Peers = {}
+    for service, count in wanted.items():
+        try:
+            addresses = frozenset(str(entry[4][0]) for entry in socket.getaddrinfo(service, None))
+        except OSError:
+            addresses = frozenset()
+        if len(addresses) != count:
+            return found, service
+        found[service] = addresses
+    return found, ""
+
+
+class Launch:
+    """persia-launcher in one role, started again in place as often as its peers are replaced."""
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        self.command = ["persia-launcher", role, *arguments(role)]
+        # MUSTER_PEERS: SERVICE:COUNT ...
+        counts = (peer.rpartition(":") for peer in setting("MUSTER_PEERS").split())
+        self.peers = {service: int(count) for service, _colon, count in counts}
+        self.peer_timeout = float(setting("MUSTER_PEER_TIMEOUT", "600"))
+        self.interval = float(setting("MUSTER_WATCH_INTERVAL", "5"))
+        self.success_file = os.environ.get("MUSTER_SUCCESS_FILE", "")
+        self.child: subprocess.Popen[bytes] | None = None
+        self.ending = 0
+        self.replaced = False
+        self.stopping = False
+
+    def on_stop(self, *_signal: object) -> None:
+        """Handle SIGTERM and SIGINT: end the child, or whatever this process waits for."""
+        say("asked to stop")
+        first, self.stopping = not self.stopping, True
+        if self.child is not None:
+            self.end_child()
+        elif first:
+            raise Stopped
+
+    def on_alarm(self, *_signal: object) -> None:
+        """Kill what did not end in time."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.ending, signal.SIGKILL)
+
+    def end_child(self) -> None:
+        """End the child's whole session, so that the signal reaches torch's and the launcher's children, too."""
+        child = self.child
+        if child is not None:
+            self.ending = child.pid
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGTERM)
+            signal.alarm(END_SECONDS)
+
+    def wait_for_peers(self) -> Peers:
+        """Wait until every pod that PERSIA will meet has an address."""
+        deadline, told = time.monotonic() + self.peer_timeout, ""
+        while True:
+            known, missing = resolve(self.peers)
+            if not missing:
+                return known
+            if missing != told:
+                say(f"waiting for every pod of {missing} to have an address")
+                told = missing
+            if time.monotonic() >= deadline:
+                leave(1, f"gave up after {self.peer_timeout:g} s: not every pod of {missing} has an address")
+            time.sleep(1)
+
+    def watch_peers(self, known: Peers, done: threading.Event) -> None:
+        """End the child when a peer was replaced. While a pod is missing there is nobody to start again with."""
+        while not done.wait(self.interval):
+            now, missing = resolve(self.peers)
+            if not missing and now != known and not done.is_set():
+                say("another part of the training was replaced")
+                self.replaced = True
+                self.end_child()
+                return
+
+    def run(self, known: Peers) -> int:
+        """Run PERSIA once; its exit status as a shell would give it."""
+        self.replaced = False
+        if self.success_file:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.success_file)
+        try:
+            self.child = subprocess.Popen(self.command, start_new_session=True)
+        except OSError as error:
+            leave(EXIT_MISCONFIGURED, f"persia-launcher cannot be started in this image: {error}")
+        done = threading.Event()
+        if self.peers:
+            threading.Thread(target=self.watch_peers, args=(known, done), daemon=True).start()
+        code = self.child.wait()
+        done.set()
+        self.child = None
+        # As the first process of the pod this one inherits what its children leave behind.
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        return code if code >= 0 else 128 - code
+
+    def end_training(self, code: int) -> t.NoReturn:
+        """End a trainer's pod by what the training wrote into the success file, else by its exit status."""
+        results = b""
+        with contextlib.suppress(OSError), open(self.success_file, "rb") as file:
+            results = file.read()
+        done = sum(1 for line in results.splitlines() if line)
+        # The training said that its results are saved: an abort while the interpreter shuts down changes nothing.
+        if done >= int(setting("NPROC_PER_NODE", "1")):
+            if code:
+                say(f"status {code} after the training saved its results: done")
+            code = 0
+        if code == 0 and done:
+            write_termination_log(results[:3000].decode(errors="replace"))
+        elif code and self.replaced:
+            # Let every other part see the change before a new trainer meets it.
+            with contextlib.suppress(Stopped):
+                time.sleep(2 * self.interval)
+            leave(EXIT_PEER_REPLACED, "another part of the training was replaced: begin again from the last checkpoint")
+        # A failure gets no message from here: the last lines of the log say more.
+        sys.exit(code)
+
+    def trainers_are_gone(self, known: Peers) -> bool:
+        """Wait for the trainers to end. Should they start again instead, they need all data again."""
+        limit, gone = float(setting("MUSTER_LINGER_SECONDS", "90")), 0.0
+        # Whoever asks to stop now: the work is done.
+        with contextlib.suppress(Stopped):
+            say("all data sent, waiting for the trainers to end")
+            while self.peers and gone < limit:
+                time.sleep(self.interval)
+                now, missing = resolve(self.peers)
+                if not missing and now != known:
+                    return False
+                gone = gone + self.interval if missing else 0.0
+        return True
+
+    def run_until_done(self) -> t.NoReturn:
+        """Start PERSIA again in place, keeping the pod's address, until it ends by itself."""
+        while True:
+            known = self.wait_for_peers()
+            say(f"starting: {' '.join(self.command)}")
+            code = self.run(known)
+            if self.stopping:
+                raise Stopped
+            if self.role == TRAINER:
+                self.end_training(code)
+            if self.replaced:
+                continue
+            if self.role != LOADER or code or self.trainers_are_gone(known):
+                sys.exit(code)
+
+
+def main() -> t.NoReturn:
+    """Launch the role that the command line names."""
+    launch = Launch(sys.argv[1] if len(sys.argv) > 1 else "")
+    signal.signal(signal.SIGALRM, launch.on_alarm)
+    try:
+        signal.signal(signal.SIGTERM, launch.on_stop)
+        signal.signal(signal.SIGINT, launch.on_stop)
+        launch.run_until_done()
+    except Stopped:
+        sys.exit(EXIT_STOPPED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An elastic PyTorch job: an Indexed Job whose completions and parallelism are scaled together, and its Service.
+
+Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest indexes go first when the job shrinks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from ..._manifests.merge import apply_overrides
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_PARTS, Manifest, compact, fingerprint
+from ..._manifests.network_policy import own_pods
+from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, field_env, merge_env, pod_template
+from ..._manifests.programs import program
+from ..._manifests.shared import config_map, metadata, mounted
+from ..._manifests.storage import storage_claim
+from ..._pod_programs import elastic_fetch, elastic_launch
+from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, EXIT_STOPPED
+from .spec import FETCHED_PATH, GROUP, REMOTE, ElasticJob
+
+CONFIG_PATH = "/etc/muster/elastic"
+C10D_PORT = 29400
+RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
+RENDEZVOUS = "PET_RDZV_BACKEND"
+
+
+def manifests(job: ElasticJob) -> list[Manifest]:
+    """All objects of JOB."""
+    return [*around(job), apply_overrides(_job(job), job.overrides)]
+
+
+def around(job: ElasticJob) -> list[Manifest]:
+    """What the pods need of either backend: the launcher, the user's files, storage, the name that finds them all, and who may connect."""
+    of = functools.partial(metadata, job.namespace, job.labels)
+    config = config_map(of(job.objects_name), _launcher())
+    # Here, and not on the workload: it must outlive that.
+    config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
+    files = [config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
+    claim = storage_claim(job.storage, job.namespace, job.labels)
+    policy = own_pods(of(job.objects_name), job.selector, job.network_policy_from)
+    service = _service(of(job.name), job.selector)
+    return [config, *files, *claim, service, *([policy] if job.network_policy else [])]
+
+
+def _files_name(objects_name: str) -> str:
+    return f"{objects_name}-files"
+
+
+def _launcher() -> dict[str, str]:
+    return {"launch.py": program(elastic_launch), "fetch.py": program(elastic_fetch)}
+
+
+def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
+    """Gives every pod its DNS name; not-ready ones too, because pods meet while they start."""
+    spec: Manifest = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": dict(selector),
+        "ports": [{"name": "c10d", "port": C10D_PORT, "targetPort": C10D_PORT, "protocol": "TCP"}],
+    }
+    return {"apiVersion": "v1", "kind": "Service", "metadata": its, "spec": spec}
+
+
+def launcher_env(job: ElasticJob) -> dict[str, str]:
+    """What the launcher and the script read besides the variables of the rendezvous."""
+    values = {
+        "PET_MONITOR_INTERVAL": f"{job.monitor_interval:g}",
+        "MUSTER_SERVICE": job.name,
+        "MUSTER_WARM_START": str(int(job.warm_start)),
+    }
+    if job.storage:
+        values["MUSTER_RUN_DIR"] = f"{job.storage.mount_path}/{job.name}"
+    return values
+
+
+def torchrun_env(job: ElasticJob) -> list[Manifest]:
+    """torchrun's own variables. The run's id is that of the Job object: scaling keeps it, a new run has a new one."""
+    values = {
+        "PET_NNODES": f"{job.min_replicas}:{job.max_replicas}",
+        "PET_NPROC_PER_NODE": job.nproc_per_node,
+        RENDEZVOUS: job.rdzv_backend,
+        # With c10d the name of pod 0, whatever node it runs on.
+        "PET_RDZV_ENDPOINT": job.rdzv_endpoint or f"{job.name}-0.{job.name}.{job.namespace}.svc:{C10D_PORT}",
+        "PET_RDZV_CONF": ",".join(f"{key}={value}" for key, value in job.rendezvous.items()),
+        "PET_MAX_RESTARTS": str(job.max_restarts),
+        "PYTHONUNBUFFERED": "1",
+        **launcher_env(job),
+    }
+    run = [
+        field_env("MUSTER_RUN_UID", RUN_UID_FIELD),
+        {"name": "PET_RDZV_ID", "value": f"{job.name}-$(MUSTER_RUN_UID)"},
+    ]
+    return [*run, *({"name": name, "value": value} for name, value in values.items())]
+
+
+def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str = "c10d") -> Manifest:
+    """The pod template, with the container and the port named as the backend wants them."""
+    return pod_template(
+        _pod(job, port),
+        container=container,
+        labels=job.labels,
+        selector=job.selector,
+        env=env,
+        annotations={ANNOTATION_CONFIG_HASH: fingerprint([_launcher(), dict(job.files)])},
+    )
+
+
+def _pod(job: ElasticJob, port: str) -> PodSettings:
+    """What the user chose, with what torchrun needs around it."""
+    maps = {"config": (job.objects_name, CONFIG_PATH)}
+    if job.files:
+        maps["files"] = (_files_name(job.objects_name), job.files_path)
+    volumes, mounts = mounted("muster", maps, job.storage)
+    first: list[Mapping[str, t.Any]] = []
+    if job.script.startswith(REMOTE):
+        volumes.append({"name": "muster-script", "emptyDir": {}})
+        mounts.append({"name": "muster-script", "mountPath": FETCHED_PATH})
+        first.append(_fetch(job, [mounts[0], mounts[-1]]))
+    return dataclasses.replace(
+        job.pod,
+        command=("python3", "-u", f"{CONFIG_PATH}/launch.py", job.script_path),
+        volumes=(*job.pod.volumes, *volumes),
+        volume_mounts=(*job.pod.volume_mounts, *mounts),
+        init_containers=(*first, *job.pod.init_containers),
+        ports=({"name": port, "container_port": C10D_PORT}, *job.pod.ports),
+    )
+
+
+def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
+    """The step that brings the script from its bucket, with the pod's own credentials and the image's own client."""
+    security = RESTRICTED_CONTAINER if job.pod.security_context is None else dict(job.pod.security_context)
+    return compact(
+        {
+            "name": "fetch-script",
+            "image": job.pod.image,
+            "imagePullPolicy": job.pod.image_pull_policy,
+            "command": ["python3", f"{CONFIG_PATH}/fetch.py", job.script, job.script_path],
+            "env": merge_env(job.pod.env),
+            "volumeMounts": list(mounts),
+            "securityContext": security,
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+        }
+    )
+
+
+def _job(job: ElasticJob) -> Manifest:
+    pods = template(job, GROUP, torchrun_env(job))
+    pods["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
+    rules = [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        # Asked to end, by a scale-down or by whoever deleted the pod.
+        _on_exit("Ignore", EXIT_STOPPED),
+        _on_exit("FailJob", EXIT_SCRIPT_FAILED),
+        _on_exit("FailJob", EXIT_MISCONFIGURED),
+    ]
+    spec = compact(
+        {
+            "completionMode": "Indexed",
+            "completions": job.replicas,
+            "parallelism": job.replicas,
+            "backoffLimit": job.backoff_limit,
+            # Counted by index, too, because Kubernetes then delays only that index' next pod, and not that of all others:
+            # 10 seconds, twice as long after each loss, up to ten minutes.
+            "backoffLimitPerIndex": job.backoff_limit,
+            "ttlSecondsAfterFinished": job.ttl_seconds_after_finished,
+            "activeDeadlineSeconds": job.active_deadline_seconds,
+            "podFailurePolicy": {"rules": rules},
+            # Agents end together, and a pod that came too late for that must not keep the job from ending.
+            "successPolicy": {"rules": [{"succeededIndexes": "0"}]},
+            "template": pods,
+        }
+    )
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata(job.namespace, job.labels, job.name),
+        "spec": spec,
+    }
+
+
+def _on_exit(action: str, code: int) -> Manifest:
+    return {"action": action, "onExitCodes": {"containerName": GROUP, "operator": "In", "values": [code]}}

@@ -1,0 +1,186 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An elastic PyTorch job as the user describes it: values that work, whatever backend runs them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import posixpath
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from ..._core.errors import InvalidInput
+from ..._manifests.meta import (
+    LABEL_ELASTIC_JOB,
+    LABEL_GROUP,
+    LABEL_ROLE,
+    check_count,
+    check_files,
+    check_name,
+    check_port,
+    hashes,
+)
+from ..._manifests.pods import PodSettings
+from ..._manifests.storage import Storage
+
+FETCHED_PATH = "/run/muster/script"
+GROUP = "worker"
+# A Job's pods are <name>-<index>-<5 characters> and their host names <name>-<index>, which must be a DNS label.
+NAME_MAX = 52
+REMOTE = ("s3://", "gs://")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ElasticJob:
+    """What torchrun is to run, on how many pods, and how they meet."""
+
+    name: str
+    namespace: str
+    pod: PodSettings
+    script: str
+    replicas: int
+    min_replicas: int
+    max_replicas: int
+    backend: t.Literal["native", "pytorchjob"] = "native"
+    nproc_per_node: str = "1"
+    rdzv_backend: t.Literal["c10d", "etcd-v2"] = "c10d"
+    rdzv_endpoint: str | None = None
+    rdzv_conf: Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    join_timeout: int = 600
+    last_call_timeout: int = 30
+    keep_alive_interval: int = 5
+    keep_alive_max_attempt: int = 3
+    monitor_interval: float = 0.5
+    max_restarts: int = 3
+    warm_start: bool = True
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    files_path: str = "/workspace/scripts"
+    storage: Storage | None = None
+    backoff_limit: int = 6
+    ttl_seconds_after_finished: int | None = None
+    active_deadline_seconds: int | None = None
+    overrides: Mapping[str, t.Any] | None = None
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse everything that is known not to work."""
+        check_name(self.name, "name", limit=NAME_MAX, service=True)
+        check_count(self.min_replicas, "min_replicas", minimum=1)
+        if not self.min_replicas <= self.replicas <= self.max_replicas:
+            raise InvalidInput(
+                f"replicas: {self.replicas} is not between min_replicas {self.min_replicas} and max_replicas "
+                f"{self.max_replicas}.",
+                "The pods would wait for each other in vain, or be turned away.",
+            )
+        for name in ("join_timeout", "keep_alive_interval", "keep_alive_max_attempt"):
+            check_count(getattr(self, name), name, minimum=1)
+        for name in ("last_call_timeout", "max_restarts", "backoff_limit"):
+            check_count(getattr(self, name), name)
+        for name in ("ttl_seconds_after_finished", "active_deadline_seconds"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name)
+        _check_nproc(self.nproc_per_node)
+        _check_endpoint(self.rdzv_backend, self.rdzv_endpoint or "")
+        _check_script(self.script, self.files)
+        check_files(self.files)
+        if self.backend == "pytorchjob":
+            _check_pytorchjob(self.name, self.max_replicas, self.backoff_limit)
+
+    @functools.cached_property
+    def selector(self) -> dict[str, str]:
+        """What tells the job's pods from all others."""
+        return {LABEL_ELASTIC_JOB: self.name, LABEL_GROUP: GROUP}
+
+    @functools.cached_property
+    def labels(self) -> dict[str, str]:
+        """On every object and pod of the job."""
+        more = {"app.kubernetes.io/name": "elastic", "app.kubernetes.io/instance": self.name, LABEL_ROLE: GROUP}
+        return {**self.selector, **more}
+
+    @functools.cached_property
+    def objects_name(self) -> str:
+        """ConfigMap of the launcher, and NetworkPolicy of the pods; that of the user's files begins so."""
+        return f"{self.name}-elastic"
+
+    @functools.cached_property
+    def script_path(self) -> str:
+        """The script as the pods see it."""
+        if self.script.startswith(REMOTE):
+            return f"{FETCHED_PATH}/{posixpath.basename(self.script)}"
+        return self.script if self.script.startswith("/") else f"{self.files_path}/{self.script}"
+
+    @functools.cached_property
+    def rendezvous(self) -> dict[str, t.Any]:
+        """torchrun's --rdzv-conf."""
+        return {
+            "join_timeout": self.join_timeout,
+            "last_call_timeout": self.last_call_timeout,
+            "keep_alive_interval": self.keep_alive_interval,
+            "keep_alive_max_attempt": self.keep_alive_max_attempt,
+            **self.rdzv_conf,
+        }
+
+    @functools.cached_property
+    def parts(self) -> dict[str, str]:
+        """A hash per option, without replicas, which may change while it runs."""
+        spec = dataclasses.asdict(self)
+        # Who may connect is not what is trained.
+        del spec["replicas"], spec["network_policy"], spec["network_policy_from"]
+        if self.backend == "native":
+            del spec["backend"]  # which jobs of earlier versions do not name
+        pod = spec.pop("pod")
+        return hashes({**spec, **pod})
+
+
+def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
+    """The job that module options describe."""
+    names = {field.name for field in dataclasses.fields(ElasticJob)} - {"pod", "storage"}
+    plain = {key: value for key, value in params.items() if key in names and value is not None}
+    replicas = plain.get("replicas")
+    return ElasticJob(
+        **{"min_replicas": replicas, "max_replicas": replicas, **plain},
+        pod=PodSettings.from_params(params),
+        storage=Storage.from_params(params.get("storage")),
+    )
+
+
+def _check_nproc(nproc: str) -> None:
+    if not (nproc in ("auto", "cpu", "gpu") or (nproc.isdigit() and int(nproc))):
+        raise InvalidInput(f"nproc_per_node: '{nproc}' is neither a number nor auto, cpu or gpu.")
+
+
+def _check_endpoint(backend: str, endpoint: str) -> None:
+    if backend == "c10d":
+        if endpoint:
+            raise InvalidInput("rdzv_endpoint: with c10d the pods meet at pod 0.", "Leave it out.")
+        return
+    host, _colon, port = endpoint.rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidInput(f"rdzv_endpoint: '{endpoint}' is not HOST:PORT, which etcd-v2 needs.", "Example: etcd:2379")
+    check_port(int(port), "rdzv_endpoint")
+
+
+def _check_script(script: str, files: Mapping[str, str]) -> None:
+    if script.startswith(REMOTE):
+        if not script.partition("://")[2].partition("/")[2]:
+            raise InvalidInput(f"script: '{script}' names no object in its bucket.")
+    elif not script.startswith("/") and script not in files:
+        known = ", ".join(sorted(files)) or "none"
+        raise InvalidInput(
+            f"script: '{script}' is not among files ({known}).", "Or give a path in the pods, s3://... or gs://..."
+        )
+
+
+def _check_pytorchjob(name: str, max_replicas: int, backoff_limit: int) -> None:
+    """What training-operator cannot do is refused, rather than ignored."""
+    # Each of its pods has a Service of its own name.
+    check_name(f"{name}-worker-{max_replicas - 1}", "name of the last pod", service=True)
+    if backoff_limit != ElasticJob.backoff_limit:
+        raise InvalidInput(
+            "backoff_limit: with backend pytorchjob, pods that are lost are made again and not counted.",
+            "Leave it out.",
+        )

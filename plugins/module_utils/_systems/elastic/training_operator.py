@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What role training_operator installs: Kubeflow's training-operator 1.x for PyTorchJobs, with the permissions it uses and no more.
+
+Its kind PyTorchJob is text: crds/ in the files of the role.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..._manifests.access import cluster_access, metadata, namespace_access, rule, service_account
+from ..._manifests.meta import Manifest
+from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
+from ..._manifests.pods import field_env, merge_env
+
+# Its certificate is made for the Service of this name, which it knows as the default of its own flags; so are the next two.
+NAME = "training-operator"
+SECRET = "training-operator-webhook-cert"  # noqa: S105  (a name)
+WEBHOOK = "validator.training-operator.kubeflow.org"
+CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108  (a path inside the container)
+USER = 65532
+PORTS = {"webhook": 9443, "metrics": 8080, "health": 8081}
+
+# In all namespaces, because it looks after the jobs of all. Gangs of pods (PodGroups) it only watches, and only where their kinds are
+# there.
+EVERYWHERE = [
+    rule(["kubeflow.org"], ["pytorchjobs"], ["get", "list", "watch", "delete"]),
+    rule(["kubeflow.org"], ["pytorchjobs/status"], ["update"]),
+    rule(["kubeflow.org"], ["pytorchjobs/finalizers"], ["update"]),
+    rule([""], ["pods", "services"], ["create", "get", "list", "watch", "delete"]),
+    rule([""], ["events"], ["create", "patch"]),
+    rule(["scheduling.volcano.sh", "scheduling.x-k8s.io"], ["podgroups"], ["get", "list", "watch"]),
+    rule(["admissionregistration.k8s.io"], ["validatingwebhookconfigurations"], ["list", "watch"]),
+    rule(["admissionregistration.k8s.io"], ["validatingwebhookconfigurations"], ["update"], WEBHOOK),
+]
+AUTOSCALING = [
+    rule(
+        ["autoscaling"],
+        ["horizontalpodautoscalers"],
+        ["create", "get", "list", "watch", "update", "delete"],
+    )
+]
+# In its own namespace: the Secret of its certificate.
+OWN_NAMESPACE = [
+    rule([""], ["secrets"], ["list", "watch"]),
+    rule([""], ["secrets"], ["update"], SECRET),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingOperator(Operator):
+    """training-operator 1.x, for PyTorchJobs only."""
+
+    autoscaling: bool = False
+    controller_threads: int = 1
+
+
+def manifests(operator: TrainingOperator) -> list[Manifest]:
+    """The operator, its account and what the account may do, its webhook and what that needs."""
+    account = service_account(NAME, operator.namespace, operator_labels(NAME))
+    everywhere = [*EVERYWHERE, *(AUTOSCALING if operator.autoscaling else [])]
+    return [
+        account,
+        *cluster_access(NAME, account, everywhere),
+        *namespace_access(account, OWN_NAMESPACE),
+        *_webhook(operator),
+        _deployment(operator),
+    ]
+
+
+def _webhook(operator: TrainingOperator) -> list[Manifest]:
+    labels = operator_labels(NAME)
+    port = {"name": "webhook", "port": 443, "targetPort": PORTS["webhook"], "protocol": "TCP"}
+    service = {"name": NAME, "namespace": operator.namespace, "path": "/validate-kubeflow-org-v1-pytorchjob"}
+    checks = {
+        "apiGroups": ["kubeflow.org"],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["pytorchjobs"],
+    }
+    webhook = {
+        "name": "validator.pytorchjob.training-operator.kubeflow.org",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail",
+        "clientConfig": {"service": service},
+        "rules": [checks],
+    }
+    return [
+        # Empty: the operator fills it with a certificate of its own and renews that.
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": metadata(SECRET, operator.namespace, labels),
+            "type": "Opaque",
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": metadata(NAME, operator.namespace, labels),
+            "spec": {"selector": operator_selector(NAME), "ports": [port]},
+        },
+        # The operator adds the authority of its certificate.
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": metadata(WEBHOOK, None, labels),
+            "webhooks": [webhook],
+        },
+    ]
+
+
+def _deployment(operator: TrainingOperator) -> Manifest:
+    threads = f"--controller-threads={operator.controller_threads}"
+    mount = {"name": "certificate", "mountPath": CERTIFICATES, "readOnly": True}
+    container = {
+        "name": "operator",
+        "args": ["--enable-scheme=pytorchjob", threads, "--zap-log-level=info"],
+        "env": merge_env([field_env("MY_POD_NAMESPACE", "metadata.namespace")]),
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
+        # At its very first start the kubelet may take a minute or more to show it the certificate that it has just made, and the operator
+        # looks for it ever more rarely. Started again it finds it at once.
+        "startupProbe": {**_health("/readyz"), "periodSeconds": 2, "failureThreshold": 15},
+        "readinessProbe": {**_health("/readyz"), "periodSeconds": 5},
+        "livenessProbe": {**_health("/healthz"), "periodSeconds": 20},
+        "volumeMounts": [mount],
+    }
+    volumes = [{"name": "certificate", "secret": {"secretName": SECRET}}]
+    pod = operator_pod(operator, container, user=USER, volumes=volumes, terminationGracePeriodSeconds=10)
+    # Two at a time would both make pods; leader election would need rights that it has no other use for.
+    return operator_deployment(NAME, operator, {"replicas": 1, "strategy": {"type": "Recreate"}}, pod)
+
+
+def _health(path: str) -> Manifest:
+    return {"httpGet": {"path": path, "port": "health"}}

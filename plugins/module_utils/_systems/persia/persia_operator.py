@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What role persia_operator installs: PERSIA's operator with the permissions it uses and no more.
+
+Its kind PersiaJob is text: crds/ in the files of the role.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from ..._manifests.access import cluster_access, rule, service_account
+from ..._manifests.meta import Manifest
+from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod
+
+NAME = "persia-operator"
+NOBODY = 65534
+
+# In all namespaces, because it watches all: PersiaJobs (it adds and takes off its finalizer by patch), and the bare pods and the one
+# Service that it makes from them and removes by label.
+RULES = [
+    rule(["persia.com"], ["persiajobs"], ["get", "list", "watch", "patch"]),
+    rule([""], ["pods", "services"], ["create", "get", "list", "delete", "deletecollection"]),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PersiaOperator(Operator):
+    """PERSIA's operator, which any PERSIA runtime image holds."""
+
+    command: Sequence[str] = ("persia-k8s-utils", "operator")
+    log_level: str = "info"
+
+
+def manifests(operator: PersiaOperator) -> list[Manifest]:
+    """The operator, its account and what the account may do."""
+    account = service_account(NAME, operator.namespace, operator_labels(NAME))
+    container = {
+        "name": "operator",
+        "command": list(operator.command),
+        "env": [{"name": name, "value": operator.log_level} for name in ("LOG_LEVEL", "RUST_LOG")],
+    }
+    # It has no leader election: two at a time would make every pod twice.
+    alone = {"replicas": 1, "strategy": {"type": "Recreate"}}
+    pod = operator_pod(operator, container, user=NOBODY)
+    return [account, *cluster_access(NAME, account, RULES), operator_deployment(NAME, operator, alone, pod)]

@@ -1,0 +1,20 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A replica group of module training_statefulset, as job_info and job_logs see it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+from ..._manifests.meta import LABEL_GROUP
+from ..._training.kind import Backend, Kind
+from ..._training.status import STATEFUL_SET
+
+# Its label is that of a group, which trainings of other kinds have as well: the group is found by its name.
+KIND = Kind(
+    name="training_statefulset",
+    backends=(Backend(name="", label=LABEL_GROUP, workloads=(STATEFUL_SET,), named=True),),
+)

@@ -1,0 +1,204 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The protocol between the one life of a training (lifecycle.py) and the systems.
+
+A system describes its trainings with one Kind, which has a Backend for each way to run them. Everything that is the same for all
+trainings is written once, in lifecycle.py; what a system does differently it gives as a function here. Without it is done what a
+training of ordinary Kubernetes workloads needs.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+from collections.abc import Callable, Mapping, Sequence
+
+from .._kube import reasons
+from .._kube.cluster import Cluster
+from .._kube.objects import Manifest, Ref, labels_of
+from .._kube.report import Report
+from .._manifests.meta import LABEL_GROUP, owner
+from .status import GroupStatus, JobStatus, Workload, group_status
+
+Goal = t.Literal["running", "completed"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """How the user wants a training to be treated in this run. The options are described in the modules."""
+
+    cluster: Cluster
+    check: bool
+    warn: Callable[[str], None]
+    progress: Callable[[str], None]
+    wait: Goal | t.Literal["none"]
+    wait_timeout: float
+    restart: bool = False
+    adopt: bool = False
+    force_conflicts: bool = False
+    recreate: bool = False
+    delete_data: bool = False
+    world_timeout: float = 0
+    remove_finalizer: bool = False
+
+
+class Progress(t.Protocol):
+    """What the pods of a training say in their logs about its progress."""
+
+    def result(self) -> dict[str, t.Any]:
+        """As the modules return it, under ``world``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Observed:
+    """A training as it was seen at one moment."""
+
+    status: JobStatus
+    workloads: Sequence[Manifest] = ()
+    progress: Progress | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything of it in the cluster."""
+        return self.status.exists
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, well or badly."""
+        return self.status.state in ("Succeeded", "Failed")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Desired:
+    """A training as it shall be: checked, and with all of its objects."""
+
+    kind: Kind
+    backend: Backend
+    name: str
+    namespace: str
+    objects: Sequence[Manifest]
+    config: str
+    """The ConfigMap whose annotation tells the options that the training was made with."""
+    parts: Mapping[str, str]
+    """A hash for each option that cannot change while the training runs."""
+    unwanted: Sequence[Ref] = ()
+    """What other options would have made."""
+    size: int | None = None
+    """The number of pods, where that may change while the training runs."""
+    keep_pods: bool = False
+    """Whether pods that a training which is over does not need keep running."""
+    results_pattern: re.Pattern[str] | None = None
+
+    @property
+    def owner(self) -> str:
+        """The label of everything that belongs to the training."""
+        return self.kind.owner(self.namespace, self.name)
+
+    def __str__(self) -> str:
+        return f"Training {self.namespace}/{self.name}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Backend:
+    """One way to run the trainings of a kind."""
+
+    name: str
+    label: str
+    """All pods of a training have this label; the value is the training's name."""
+    workloads: Sequence[Workload]
+    """The objects that make the pods."""
+    named: bool = False
+    """The workload has the training's name and counts whoever made it; otherwise workloads are found by the label."""
+    installed_by: str = ""
+    """What has to be installed before the cluster serves the first of the workloads."""
+    unchangeable: str = ""
+    """Why the options of a training that is there cannot change."""
+    judge: Callable[[Manifest, Sequence[Manifest]], list[GroupStatus]] | None = None
+    """The groups of a workload whose pods do not have our labels."""
+    continued: Callable[[Sequence[Manifest], Sequence[Manifest]], list[Manifest]] | None = None
+    """The objects of a training that goes on, with what has to stay as it is in its workloads."""
+    stop: Callable[[Request, str, Observed], Report] | None = None
+    """End the pods of a training with this owner, where deleting its workloads is not enough."""
+    at_rest: Callable[[Sequence[Manifest]], list[Manifest]] | None = None
+    """Those of the objects that need less once the training is over, as they are then."""
+    finish: Callable[[Request, Observed], Report] | None = None
+    """End the pods of a training that is over which do not end with these objects."""
+    warnings: Callable[[Observed], list[str]] | None = None
+    """What the user should know of a training that goes on."""
+
+    def selector(self, name: str) -> str:
+        """The label selector of a training's pods."""
+        return f"{self.label}={name}"
+
+    def find(self, cluster: Cluster, namespace: str, name: str) -> list[Manifest]:
+        """The workloads of a training that are there."""
+        if self.named:
+            refs = [Ref(workload.api_version, workload.kind, name, namespace) for workload in self.workloads]
+            return [found for ref in refs if (found := cluster.get(ref))]
+        selector = self.selector(name)
+        return [found for w in self.workloads for found in cluster.list(w.api_version, w.kind, namespace, selector)]
+
+    def groups(self, cluster: Cluster, workloads: Sequence[Manifest], pods: Sequence[Manifest]) -> list[GroupStatus]:
+        """The groups of pods, one for each workload."""
+        if self.judge:
+            return self.judge(workloads[0], pods)
+        forms = {workload.kind: workload for workload in self.workloads}
+        by_group: dict[str, list[Manifest]] = {}
+        for pod in pods:
+            by_group.setdefault(labels_of(pod).get(LABEL_GROUP, ""), []).append(pod)
+        groups = []
+        for live in sorted(workloads, key=lambda item: str(item["metadata"]["name"])):
+            group = group_status(forms[live["kind"]], live, by_group.get(labels_of(live).get(LABEL_GROUP, ""), []))
+            groups.append(_with_refusal(cluster, live, group))
+        return groups
+
+    def sized(self, objects: Sequence[Manifest], size: int) -> list[Manifest]:
+        """The objects of a training with another number of pods."""
+        forms = {workload.kind: workload for workload in self.workloads}
+        return [forms[item["kind"]].sized(item, size) if item["kind"] in forms else item for item in objects]
+
+
+def _with_refusal(cluster: Cluster, workload: Manifest, group: GroupStatus) -> GroupStatus:
+    """The group; where it waits for pods that are not there, with what refuses them."""
+    if group.state not in ("Pending", "Degraded") or len(group.ranks) >= group.wanted:
+        return group
+    refused = reasons.refused(cluster, workload)
+    return dataclasses.replace(group, reason=f"{group.reason} ({refused})") if refused else group
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One kind of training. The name is that of its module."""
+
+    name: str
+    backends: Sequence[Backend]
+    """The first of them that has workloads of a training is the one that runs it."""
+    label: str = ""
+    """On every object of a training, where there is such a label; the value is the training's name."""
+    title: str = ""
+    """What people call the system."""
+    trainer_role: str = ""
+    """The role of the groups that decide whether the training has ended; without it all groups do."""
+    progress: Callable[[Cluster, JobStatus], Progress] | None = None
+    """What the pods say in their logs."""
+    complaint: Callable[[Desired, Observed, Goal], str | None] | None = None
+    """What is still missing for the goal, where the state of the pods does not tell it."""
+    scaling_complaint: Callable[[Desired, Observed, Observed], str | None] | None = None
+    """What is still missing after the number of pods has changed: as it was before, and as it is now."""
+    results: Callable[[Observed], dict[str, t.Any]] | None = None
+    """The keys ``summary``, ``table`` and ``world`` of the modules."""
+    before_removal: Callable[[Request, str, str], Report] | None = None
+    """Remove what has to go before the objects that carry our label."""
+
+    def backend(self, name: str) -> Backend:
+        """One of the backends."""
+        return next(backend for backend in self.backends if backend.name == name)
+
+    def owner(self, namespace: str, name: str) -> str:
+        """Owners are looked up in all namespaces, so the namespace is part of them."""
+        return owner(self.name, f"{namespace}.{name}")

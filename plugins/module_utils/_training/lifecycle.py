@@ -1,0 +1,252 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The life of a training, the same for every kind: make it, make it anew with other options, scale it, wait for it, remove it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from .._core.errors import Immutable, MissingKind, MusterError, WaitTimeout
+from .._kube import watching
+from .._kube.cluster import Cluster
+from .._kube.engine import apply_objects
+from .._kube.objects import Manifest, Ref, ref_of
+from .._kube.removal import delete_objects, delete_unwanted
+from .._kube.report import Change, Report
+from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
+from .kind import Backend, Desired, Kind, Observed, Request
+from .logs import failed
+from .read import observe
+
+
+def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
+    """Make the cluster run the training, or leave alone what has been trained already."""
+    _require_kind(request, desired.backend)
+    before = observe(request.cluster, desired.kind, desired.namespace, desired.name)
+    changed = _changed_options(request, desired) if before.exists else []
+    if before.exists and before.status.backend != desired.backend.name and not changed:
+        changed = ["backend"]
+    if changed and not (request.recreate or request.restart):
+        raise _immutable(desired, changed)
+    again = before.exists and bool(changed or request.restart)
+    if before.over and not again:
+        return _leave(request, desired, before)
+    stopped, objects = Report(), desired.objects
+    if again:
+        stopped = _stop(request, desired, before)
+    elif before.exists:
+        objects = _continued(desired, objects, before)
+        for warning in desired.backend.warnings(before) if desired.backend.warnings else ():
+            request.warn(warning)
+    report = _as_one(stopped, _apply(request, desired, _still_to_plan(request, objects, stopped)), objects)
+    if request.check:
+        return report, before
+    if before.exists and not again:
+        _scale(request, desired, before)
+    return _settle(request, desired, report)
+
+
+def _require_kind(request: Request, backend: Backend) -> None:
+    """In check mode the same run may be about to make the definition."""
+    if not backend.installed_by or request.check:
+        return
+    served = backend.workloads[0]
+    if request.cluster.resource(served.api_version, served.kind) is None:
+        raise MissingKind(
+            f"backend {backend.name}: this cluster does not serve {served.kind} ({served.api_version}).",
+            hint=f"Install {backend.installed_by}, or use backend: native.",
+        )
+
+
+def _changed_options(request: Request, desired: Desired) -> list[str]:
+    """Options in which the training differs from the one that is there, as its ConfigMap tells it."""
+    config = request.cluster.get(Ref("v1", "ConfigMap", desired.config, desired.namespace)) or {"metadata": {}}
+    made_with = (config["metadata"].get("annotations") or {}).get(ANNOTATION_SPEC_PARTS)
+    return changed_keys(json.loads(made_with), desired.parts) if made_with else []
+
+
+def _immutable(desired: Desired, changed: list[str]) -> Immutable:
+    return Immutable(
+        f"{desired} is there with other options: {', '.join(changed)}; {desired.backend.unchangeable}.",
+        hint="recreate: true ends its pods and trains with the new options, from its last checkpoint; "
+        "another name trains beside it.",
+        details={"changed_options": changed},
+    )
+
+
+def _leave(request: Request, desired: Desired, before: Observed) -> tuple[Report, Observed]:
+    """A training that is over stays as it is, without what it holds for nobody."""
+    unchanged = Report([Change(ref_of(item), "unchanged") for item in desired.objects])
+    report = _finish(request, desired, before, unchanged)
+    if request.check or (before.status.state == "Succeeded" and not report.changed):
+        return report, before  # a rerun: there is nothing to wait for, and nothing to look at again
+    return _settle(request, desired, report)
+
+
+def _apply(request: Request, desired: Desired, objects: Sequence[Manifest]) -> Report:
+    report = apply_objects(
+        request.cluster,
+        objects,
+        owner=desired.owner,
+        check=request.check,
+        adopt=request.adopt,
+        force_conflicts=request.force_conflicts,
+        recreate=request.recreate,
+        on_progress=request.progress,
+    )
+    return report.merge(delete_unwanted(request.cluster, desired.unwanted, desired.owner, check=request.check))
+
+
+def _stop(request: Request, desired: Desired, before: Observed) -> Report:
+    """End the pods of the training that is there, whichever backend runs it; its storage stays."""
+    backend = desired.kind.backend(before.status.backend)
+    if backend.stop:
+        return backend.stop(request, desired.owner, before)
+    refs = [ref_of(item) for item in before.workloads]
+    return delete_objects(
+        request.cluster, refs, desired.owner, check=request.check, wait=True, wait_timeout=request.wait_timeout
+    )
+
+
+def _continued(desired: Desired, objects: Sequence[Manifest], before: Observed) -> Sequence[Manifest]:
+    continued = desired.backend.continued
+    return continued(objects, before.workloads) if continued else objects
+
+
+def _still_to_plan(request: Request, objects: Sequence[Manifest], stopped: Report) -> list[Manifest]:
+    """In check mode what would be deleted is still there, and would refuse to become something else."""
+    again = {change.ref for change in stopped.changes if change.action == "deleted"} if request.check else set()
+    return [item for item in objects if ref_of(item) not in again]
+
+
+def _as_one(stopped: Report, applied: Report, objects: Sequence[Manifest]) -> Report:
+    """What was deleted to be made again has been recreated."""
+    desired = {ref_of(item) for item in objects}
+    made = {change.ref: change for change in applied.changes}
+    gone = {change.ref for change in stopped.changes}
+    changes = [change for change in applied.changes if change.ref not in gone]
+    for change in stopped.changes:
+        if change.action == "deleted" and change.ref in desired:
+            after = made[change.ref].after if change.ref in made else None
+            changes.append(Change(change.ref, "recreated", "trains again", after=after))
+        else:
+            changes.append(change)
+    return Report(changes, stopped.warnings + applied.warnings, applied.objects)
+
+
+# Waiting
+
+
+def _scale(request: Request, desired: Desired, before: Observed) -> None:
+    """Where the number of pods has changed: wait until the training goes on with it, else back to what it was."""
+    size = sum(group.wanted for group in before.status.groups)
+    missing = desired.kind.scaling_complaint
+    if missing is None or desired.size in (None, size) or request.wait == "none":
+        return
+
+    def complaint(observed: Observed) -> str | None:
+        return missing(desired, before, observed)
+
+    try:
+        _follow(
+            request, desired, complaint, f"{desired} does not go on with {desired.size} pods", request.world_timeout
+        )
+    except WaitTimeout as exc:
+        objects = _continued(desired, desired.backend.sized(desired.objects, size), before)
+        try:
+            _apply(request, desired, objects)
+        except MusterError as second:
+            raise WaitTimeout(f"{exc.message} Going back to {size} failed, too: {second}") from exc
+        raise WaitTimeout(
+            f"{exc.message} It is back at {size} replicas.",
+            last_seen=exc.last_seen,
+            hint="Correct the cause (nodes, GPUs, the script's logs) and scale again, or raise world_timeout.",
+        ) from exc
+
+
+def _settle(request: Request, desired: Desired, report: Report) -> tuple[Report, Observed]:
+    """Wait as long as is wanted, and give back what a training that has ended meanwhile does not need."""
+    goal = request.wait
+    if goal == "none":
+        observed = observe(request.cluster, desired.kind, desired.namespace, desired.name)
+        if observed.status.state == "Failed":
+            request.warn(str(failed(request.cluster, observed.status)))
+        return report, observed
+
+    def complaint(observed: Observed) -> str | None:
+        if desired.kind.complaint:
+            return desired.kind.complaint(desired, observed, goal)
+        return None if goal == "running" and observed.status.state == "Running" else observed.status.line()
+
+    observed = _follow(request, desired, complaint, f"{desired} is not {goal}", request.wait_timeout)
+    if observed.status.state == "Succeeded":
+        report = _finish(request, desired, observed, report)
+    return report, observed
+
+
+def _finish(request: Request, desired: Desired, observed: Observed, report: Report) -> Report:
+    """Give back what the training does not need any more. The plan names each object once: made and later scaled down, it was made."""
+    if desired.keep_pods:
+        return report
+    backend, after = desired.backend, Report()
+    if backend.at_rest:
+        after.merge(_apply(request, desired, backend.at_rest(desired.objects)))
+    if backend.finish:
+        after.merge(backend.finish(request, observed))
+    told = {change.ref for change in report.changes if change.changed}
+    # Nor does the plan of a training that is made and ends in one run know its pods.
+    later = [c for c in after.changes if c.ref not in told and not (told and c.ref.kind == "Pod")]
+    known = {change.ref for change in later}
+    changes = [change for change in report.changes if change.ref not in known]
+    return Report([*changes, *later], report.warnings + after.warnings, {**report.objects, **after.objects})
+
+
+def _follow(
+    request: Request, desired: Desired, complaint: Callable[[Observed], str | None], goal: str, timeout: float
+) -> Observed:
+    """Observe the training whenever one of its pods changes, until there is nothing to complain about or it has ended."""
+
+    def look(cluster: Cluster) -> tuple[Observed, str | None]:
+        observed = observe(cluster, desired.kind, desired.namespace, desired.name)
+        if observed.status.state == "Failed":
+            raise failed(cluster, observed.status)
+        return observed, None if observed.over else complaint(observed)
+
+    selector = desired.backend.selector(desired.name)
+    return watching.follow(
+        request.cluster,
+        desired.namespace,
+        selector,
+        look,
+        goal=goal,
+        timeout=float(timeout),
+        progress=request.progress,
+    )
+
+
+# Removal
+
+
+def absent(request: Request, kind: Kind, namespace: str, name: str) -> Report:
+    """Remove the training; its storage only when that is asked for in so many words."""
+    report = kind.before_removal(request, namespace, name) if kind.before_removal else Report()
+    deleted = delete_objects(
+        request.cluster,
+        None,
+        kind.owner(namespace, name),
+        check=request.check,
+        namespace=namespace,
+        wait=request.wait != "none",
+        wait_timeout=request.wait_timeout,
+        delete_data=request.delete_data,
+        on_progress=request.progress,
+    )
+    known = {change.ref for change in report.changes}
+    deleted.changes = [change for change in deleted.changes if change.ref not in known]
+    return report.merge(deleted)

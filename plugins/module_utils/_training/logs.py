@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The logs of a training's ranks, and the error of one that has failed, with their last lines.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from collections.abc import Sequence
+
+from .._core.errors import Failed, Forbidden, MusterError, NotFound
+from .._core.pool import do_all
+from .._kube.cluster import Cluster
+from .status import JobStatus, Rank, last_words
+
+_PARALLEL = 8
+_LAST = 200
+
+
+def logs(
+    cluster: Cluster, namespace: str, ranks: Sequence[Rank], *, required: bool = True, **options: t.Any
+) -> list[str]:
+    """The logs of these ranks, read side by side; a pod that has not begun has none.
+
+    Where they are not required, a log that cannot be read is empty, too, such as that of a pod whose node is lost or simulated.
+    """
+
+    def one(rank: Rank) -> str:
+        try:
+            return cluster.logs(namespace, rank.pod, **options)
+        except NotFound:
+            return ""
+        except MusterError as exc:
+            # A container that still waits answers "400 is waiting to start".
+            waits = rank.phase in ("Pending", "Terminating") or rank.reason or options.get("previous")
+            if isinstance(exc, Forbidden) or (required and not waits):
+                raise
+            return ""
+
+    return do_all(one, ranks, parallel=_PARALLEL)
+
+
+def failed(cluster: Cluster, status: JobStatus) -> MusterError:
+    """The error of a failed training: which rank, why, and its last words."""
+    bad = [rank for group in status.groups for rank in group.ranks if rank.phase == "Failed"][:3]
+    last = {rank.pod: _last_lines(cluster, status.namespace, rank) or rank.message for rank in bad}
+    told = "".join(f"\n[{pod}] {line}" for pod, text in last.items() for line in text.splitlines())
+    return Failed(
+        f"Training {status.namespace}/{status.name} has failed. {status.reason}{told}",
+        hint="\nCorrect the cause, then set restart: true to train again." if told else "restart: true trains again.",
+        details=status.result(),
+    )
+
+
+def _last_lines(cluster: Cluster, namespace: str, rank: Rank) -> str:
+    """A pod whose log is gone must not hide the reason that is known."""
+    try:
+        return last_words(cluster.logs(namespace, rank.pod, tail_lines=_LAST))
+    except MusterError:
+        return ""

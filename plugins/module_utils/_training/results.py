@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a training came to: values for programs, lines for people.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from collections.abc import Sequence
+
+from .._core.errors import InvalidInput
+from .._kube.cluster import Cluster
+from .kind import Kind, Observed
+from .logs import logs
+
+Found = dict[str, str | None]
+_WIDTH = 10
+
+
+def pattern_of(text: str | None) -> re.Pattern[str] | None:
+    """The option results_pattern; empty: no results are looked for."""
+    if not text:
+        return None
+    try:
+        return re.compile(text, re.MULTILINE)
+    except re.error as exc:
+        raise InvalidInput(f"results_pattern: '{text}' is not a regular expression: {exc}.") from exc
+
+
+def results(
+    cluster: Cluster, kind: Kind, observed: Observed, pattern: re.Pattern[str] | None = None
+) -> dict[str, t.Any]:
+    """The keys ``summary`` and ``table`` of the modules, and what else the kind has to tell."""
+    status = observed.status
+    told: dict[str, t.Any] = {"summary": status.summary(), "table": status.table()}
+    if kind.results:
+        told = kind.results(observed)
+    if pattern is None or status.state != "Succeeded":
+        return told
+    trainers = [rank for group in status.groups if group.role == kind.trainer_role for rank in group.ranks]
+    # Lines of later attempts come after those of earlier ones; the last of an epoch counts.
+    found = [m.groupdict() for text in logs(cluster, status.namespace, trainers) for m in pattern.finditer(text)]
+    summary = {**told["summary"], **_values(pattern, found), "ok": bool(found)}
+    return {**told, "found": found, "summary": summary, "table": _lines(f"{kind.title} {status}", pattern, found)}
+
+
+def _values(pattern: re.Pattern[str], found: Sequence[Found]) -> dict[str, t.Any]:
+    """What was logged last, and how many epochs there were."""
+    last = found[-1] if found else {}
+    values = {name: _number(last.get(name)) for name in pattern.groupindex if name != "epoch"}
+    epochs = [row["epoch"] for row in found if row.get("epoch") is not None]
+    return {**values, "epochs": _number(epochs[-1]) if epochs else 0}
+
+
+def _lines(title: str, pattern: re.Pattern[str], found: Sequence[Found]) -> list[str]:
+    """One line for each epoch, and one for the end."""
+    columns, last = list(pattern.groupindex), found[-1] if found else {}
+    rows = [[row[column] or "" for column in columns] for row in found if row.get("epoch") is not None]
+    told = ", ".join(f"{name} {last.get(name) or '?'}" for name in columns if name != "epoch")
+    lines = ["".join(f"{cell:>{_WIDTH}}" for cell in row) for row in [columns, *rows]]
+    return [*lines, f"{title}: {told} on held-out data"]
+
+
+def _number(text: str | None) -> int | float | str | None:
+    """A value as the number that it is."""
+    for kind in (int, float):
+        try:
+            return kind(text or "")
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The picture of the layers: who imports whom in plugins/, drawn from the imports, with the lines of code of each."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from support.docs.measure import code_lines
+from support.places import ROOT
+
+PLUGINS = ROOT / "plugins"
+PREFIX = "ansible_collections.muster.ml.plugins."
+NAME = "scripts/docs"
+# Documentation only, or nothing that others import.
+LEFT_OUT = {"doc_fragments"}
+# How far a figure on the page may be from the code before it counts as wrong: the picture is about sizes, not about each line.
+TOLERANCE = 0.15
+
+
+def layer(dotted: str) -> str:
+    """The layer of a module below plugins/: `modules`, `action` or, of module_utils, the package."""
+    first, *rest = dotted.split(".")
+    return rest[0] if first == "module_utils" and rest else first
+
+
+def files() -> dict[Path, str]:
+    found = {
+        path: layer(".".join(path.relative_to(PLUGINS).with_suffix("").parts)) for path in sorted(PLUGINS.rglob("*.py"))
+    }
+    return {path: name for path, name in found.items() if name not in LEFT_OUT}
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names below plugins/ that a file imports, also inside of functions; those only for types left out."""
+    found: set[str] = set()
+    here = path.relative_to(PLUGINS).parts
+    for node in _executed(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = [PREFIX + ".".join(here[: len(here) - node.level])] if node.level else []
+            start = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {f"{start}.{alias.name}" for alias in node.names}
+    return {name.removeprefix(PREFIX) for name in found if name.startswith(PREFIX)}
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node but those that only a type checker reads."""
+    yield node
+    if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+        for child in ast.iter_child_nodes(node):
+            yield from _executed(child)
+
+
+def arrows() -> set[tuple[str, str]]:
+    found = {(name, layer(target)) for path, name in files().items() for target in imported(path)}
+    return {(here, there) for here, there in found if here != there}
+
+
+def drawn(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """The arrows without those that others imply: where a leads to b and b to c, a to c says nothing new."""
+
+    def reaches(start: str, goal: str, without: tuple[str, str]) -> bool:
+        seen, todo = {start}, [start]
+        while todo:
+            here = todo.pop()
+            for a, b in edges:
+                if a == here and (a, b) != without and b not in seen:
+                    seen.add(b)
+                    todo.append(b)
+        return goal in seen
+
+    return {edge for edge in edges if not reaches(*edge, edge)}
+
+
+def lines() -> dict[str, int]:
+    counted: dict[str, int] = {}
+    for path, name in files().items():
+        counted[name] = counted.get(name, 0) + len(code_lines(path.read_text(encoding="utf-8")))
+    return {name: count for name, count in sorted(counted.items()) if count}
+
+
+def picture(sizes: Mapping[str, int]) -> str:
+    nodes = [f'    {name}["{name}<br/>{size} lines"]' for name, size in sizes.items()]
+    edges = [f"    {here} --> {there}" for here, there in sorted(drawn(arrows())) if here in sizes and there in sizes]
+    return "\n".join(["```mermaid", "flowchart TD", *nodes, *edges, "```"])
+
+
+def sizes_in(text: str) -> dict[str, int]:
+    """The lines of each layer as a picture tells them."""
+    return {m[1]: int(m[2]) for m in re.finditer(r'^ +(\w+)\["\w+<br/>(\d+) lines"\]$', text, re.MULTILINE)}

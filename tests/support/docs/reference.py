@@ -1,0 +1,255 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pages of docs/reference: every module, role, playbook, task name and public function, as the code has them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from support.docs import collection
+from support.docs.collection import NAMESPACE, Module, Options, Role
+from support.places import ROOT
+
+HEAD = """<!--
+Copyright: (c) 2026, Muster contributors
+GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+SPDX-License-Identifier: GPL-3.0-or-later
+Written by scripts/docs; do not edit.
+-->
+"""
+FUNCTIONS_OF = ("_core", "_kube", "_training")
+MARKUP = re.compile(r"\b(?:[OVCEFIBMP]|RV)\(((?:[^()\\]|\\.|\([^()]*\))*)\)")
+LONG = 60
+
+
+def reference() -> dict[str, str]:
+    """The text of each page, by its path in the repository."""
+    pages = {
+        "README.md": contents(),
+        "modules.md": modules(),
+        "roles.md": roles(),
+        "playbooks.md": playbooks(),
+        "claims.md": claims(),
+        "tasks.md": tasks(),
+        "functions.md": functions(),
+    }
+    return {f"docs/reference/{name}": f"{HEAD}\n{text.rstrip()}\n" for name, text in pages.items()}
+
+
+def contents() -> str:
+    rows = [
+        ("[modules.md](modules.md)", f"{len(collection.modules())} modules, with every option; and the other plugins"),
+        ("[roles.md](roles.md)", f"{len(collection.roles())} roles, with every variable and its default"),
+        ("[playbooks.md](playbooks.md)", "every playbook, inventory and make target"),
+        ("[claims.md](claims.md)", "what the acceptance suite proves on a running cluster"),
+        ("[tasks.md](tasks.md)", "the name of every task, as a run prints it"),
+        ("[functions.md](functions.md)", f"the public functions of {', '.join(f'`{p}`' for p in FUNCTIONS_OF)}"),
+    ]
+    return "# Reference\n\nTo look something up by its name. Written from the code by `scripts/docs`.\n\n" + table(
+        ("page", "has"), rows
+    )
+
+
+def modules() -> str:
+    found = collection.modules()
+    shared = sorted({name for module in found.values() for name in module.fragments if collection.fragment(name)})
+    own = [name for name in shared if name.startswith(NAMESPACE)]
+    parts = [
+        "# Modules and plugins\n\nTo find a module and its options. `ansible-doc muster.ml.NAME` has examples and results, too.",
+        table(("module", "manages"), [(link(name), module.summary) for name, module in found.items()]),
+        table(("other plugin", "for"), [(f"`{name}`", text) for name, text in collection.other_plugins().items()]),
+        *(module_part(module) for module in found.values()),
+        "## Options that several modules share",
+        *(f"### {name}\n\n{options_table(collection.fragment(name))}" for name in own),
+    ]
+    return "\n\n".join(parts)
+
+
+def module_part(module: Module) -> str:
+    used = [name for name in module.fragments if collection.fragment(name)]
+    shared = ", ".join(link(name) if name.startswith(NAMESPACE) else f"`{name}`" for name in used)
+    parts = [f"## {module.name}\n\n{plain(module.summary)}."]
+    parts += [options_table(module.own)] if module.own else []
+    parts += [f"Shared options: {shared}."] if shared else []
+    return "\n\n".join(parts)
+
+
+def roles() -> str:
+    found = collection.roles()
+    return "\n\n".join(
+        [
+            "# Roles\n\nTo find a role and its variables. `ansible-doc -t role muster.ml.NAME` says the same in a terminal.",
+            table(("role", "manages"), [(link(name), role.summary) for name, role in found.items()]),
+            *(role_part(role) for role in found.values()),
+        ]
+    )
+
+
+def role_part(role: Role) -> str:
+    others = [(f"`{name}`", text) for name, text in role.entries.items() if name != "main"]
+    parts = [f"## {role.name}\n\n{plain(role.summary)}. [More](../../roles/{role.name}/README.md)."]
+    parts += [table(("`tasks_from`", "does"), others)] if others else []
+    return "\n\n".join([*parts, options_table(role.options, whole=True)])
+
+
+def options_table(options: Options, *, whole: bool = False) -> str:
+    """``whole`` shows all of each description; roles have no other place for it."""
+    rows = [
+        (f"`{name}`", type_of(option), default_of(option), described(option, whole=whole))
+        for name, option in options.items()
+    ]
+    return table(("name", "type", "default", "for"), rows)
+
+
+def type_of(option: Any) -> str:
+    kind = option.get("type", "str")
+    kind = f"{kind} of {option['elements']}" if kind == "list" and "elements" in option else kind
+    choices = option.get("choices")
+    return f"{kind}: {', '.join(f'`{shown(c)}`' for c in choices)}" if choices else kind
+
+
+def default_of(option: Any) -> str:
+    if option.get("required"):
+        return "required"
+    value = option.get("default")
+    if value is None:
+        return ""
+    text = shown(value)
+    return f"`{text}`" if text and len(text) <= LONG else "empty" if not text else "long"
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, str):
+        return " ".join(value.split())
+    return yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n").removesuffix("\n...").strip()
+
+
+def described(option: Any, *, whole: bool) -> str:
+    text = option.get("description", "")
+    paragraphs = [text] if isinstance(text, str) else text
+    return plain(" ".join(paragraphs) if whole else re.split(r"(?<=[.])\s+(?=[A-Z])", paragraphs[0])[0])
+
+
+def plain(text: str) -> str:
+    """Ansible's marks as Markdown: O(name) as `name`."""
+    text = MARKUP.sub(lambda m: f"`{m[1].removeprefix('ignore:')}`", " ".join(text.split()))
+    return re.sub(r"[LU]\(([^,()]+)(?:,\s*([^()]+))?\)", lambda m: f"[{m[1]}]({m[2] or m[1]})", text)
+
+
+def playbooks() -> str:
+    rows = [(f"`{name}`", comment_of(path)) for name, path in collection.playbooks().items()]
+    inventories = [
+        (f"`inventories/{name}`", comment_of(main_variables(ROOT / "inventories" / name)))
+        for name in collection.inventories()
+    ]
+    targets = [(f"`make {name}`", text) for name, text in collection.make_targets().items()]
+    return "\n\n".join(
+        [
+            "# Playbooks, inventories, commands\n\nTo find what to run, and with which inventory.",
+            "From a clone: `ansible-playbook -i inventories/NAME playbooks/PLAYBOOK.yml`. From the installed collection:\n"
+            "`ansible-playbook -i INVENTORY muster.ml.PLAYBOOK`.",
+            table(("playbook", "does"), rows),
+            table(("inventory", "for"), inventories),
+            table(("command in a clone", "does"), targets),
+        ]
+    )
+
+
+def main_variables(inventory: Path) -> Path:
+    """The file of an inventory that says what it is for."""
+    return min(inventory.glob("group_vars/**/*.yml"), key=lambda path: (path.stem not in ("all", "main"), path))
+
+
+def comment_of(path: Path) -> str:
+    """The first paragraph of the comment after the licence."""
+    lines: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines()[3:]:
+        text = line.lstrip("# ").strip() if line.startswith("#") else ""
+        if lines and not text:
+            break
+        lines += [text] if text else []
+    return " ".join(lines)
+
+
+def claims() -> str:
+    parts = ["# Claims\n\nTo know what `make prove SYSTEMS=...` proves, system by system, in this order."]
+    for system, found in collection.claims().items():
+        rows = [
+            (f"`{c['name']}`", c["claim"], *("yes" if c.get(key) else "" for key in ("fault", "local"))) for c in found
+        ]
+        parts += [f"## {system}", table(("claim", "says", "breaks things", "only on the local cluster"), rows)]
+    return "\n\n".join(parts)
+
+
+def tasks() -> str:
+    parts = [
+        "# Task names\n\nTo find the file of a task that a log names: every task, in the order in which it is written."
+    ]
+    for owner, paths in collection.task_files().items():
+        rows = [(place(path, owner), name) for path in paths for name in names(collection.load(path))]
+        parts += [f"## {owner}", "\n".join(f"- {name}{where}" for where, name in rows)] if rows else []
+    return "\n\n".join(parts)
+
+
+def place(path: Path, owner: str) -> str:
+    name = path.relative_to(ROOT).as_posix()
+    return "" if name == owner else f" · `{name.removeprefix(owner + '/')}`"
+
+
+def names(items: Any) -> Iterator[str]:
+    for item in collection.tasks_in(items):
+        if name := item.get("name"):
+            yield " ".join(str(name).replace("|", "\\|").split())
+
+
+def functions() -> str:
+    parts = ["# Functions\n\nTo find a function of the packages that everything stands on, before writing it again."]
+    for package in FUNCTIONS_OF:
+        root = ROOT / "plugins" / "module_utils" / package
+        paths = [path for path in sorted(root.rglob("*.py")) if list(public(path))]
+        parts += [f"## {package}"] if paths else []
+        for path in paths:
+            name = path.relative_to(root).as_posix()
+            rows = [(f"`{function}`", text) for function, text in public(path)]
+            parts.append(f"### {package}/{name}\n\n{first_line(parse(path))}\n\n{table(('name', 'does'), rows)}")
+    return "\n\n".join(parts)
+
+
+def public(path: Path) -> Iterator[tuple[str, str]]:
+    """Functions, classes and methods that others may use, with the first line of what they say of themselves."""
+    for node in parse(path).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name, first_line(node)
+            for member in node.body if isinstance(node, ast.ClassDef) else ():
+                if isinstance(member, ast.FunctionDef) and not member.name.startswith("_"):
+                    yield f"{node.name}.{member.name}", first_line(member)
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def first_line(node: ast.Module | ast.FunctionDef | ast.ClassDef) -> str:
+    """The first sentence of a docstring."""
+    paragraph = (ast.get_docstring(node) or "").split("\n\n", 1)[0]
+    return re.split(r"(?<=[.])\s+(?=[A-Z])", " ".join(paragraph.split()))[0]
+
+
+def link(name: str) -> str:
+    return f"[`{name.removeprefix(NAMESPACE)}`](#{name.lower().replace('.', '')})"
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = ["| " + " | ".join(cell(plain(c)) for c in row) + " |" for row in rows]
+    return "\n".join(["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *lines])
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").strip()

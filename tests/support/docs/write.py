@@ -1,0 +1,29 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write the generated parts of the documentation anew: docs/reference, and the picture of the layers."""
+
+from __future__ import annotations
+
+import sys
+
+from support.docs import pages, picture
+from support.docs.reference import reference
+from support.places import ROOT
+
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+
+
+def main() -> int:
+    for name, text in reference().items():
+        (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / name).write_text(text, encoding="utf-8")
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    ARCHITECTURE.write_text(
+        pages.replace_between(text, picture.NAME, picture.picture(picture.lines())), encoding="utf-8"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

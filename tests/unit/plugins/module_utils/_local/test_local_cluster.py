@@ -1,0 +1,27 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a local cluster is given: DNS, storage, simulated nodes."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._local.local_cluster import LocalClusterObjects, manifests
+
+Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
+GIVEN: dict[str, t.Any] = {
+    "name": "muster",
+    "storage_image": "muster.local/kubernetes/local-path-provisioner:v1.36.3",
+}
+
+
+def test_dns_and_storage(golden: Golden) -> None:
+    golden("local_cluster_default", manifests(LocalClusterObjects(**GIVEN)))
+
+
+def test_name_servers_and_simulated_nodes_without_storage(golden: Golden) -> None:
+    nodes = {"name_prefix": "gpu", "count": 2, "labels": {"pool": "gpu"}, "capacity": {"nvidia.com/gpu": 8}}
+    wanted = LocalClusterObjects(**GIVEN, storage=False, dns_upstream=["192.0.2.53"], simulated_nodes=[nodes])
+    golden("local_cluster_simulated", manifests(wanted))

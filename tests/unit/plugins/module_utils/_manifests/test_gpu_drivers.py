@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The DaemonSets that bring GPU drivers and the device plugin."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._manifests.gpu_drivers import GpuDrivers, manifests
+
+Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
+IMAGES = {
+    "cos_installer_image": "cos-nvidia-installer:fixed",
+    "ubuntu_installer_image": "gke-nvidia-installer:fixed",
+    "pause_image": "registry.k8s.io/pause:3.10",
+    "device_plugin_image": "nvcr.io/nvidia/k8s-device-plugin:v0.20.0",
+}
+
+
+@pytest.mark.parametrize(
+    ("flavour", "more"),
+    [
+        ("gke_cos", {"version": "latest"}),
+        ("gke_ubuntu", {}),
+        (
+            "nvidia_device_plugin",
+            {"device_plugin_env": {"MIG_STRATEGY": "single"}, "device_plugin_node_selector": {"gpu": "true"}},
+        ),
+    ],
+)
+def test_a_flavour(golden: Golden, flavour: str, more: dict[str, t.Any]) -> None:
+    golden(f"gpu_drivers_{flavour}", manifests(GpuDrivers(flavour=flavour, **IMAGES, **more)))
+
+
+@pytest.mark.parametrize("flavour", ["managed", "none"])
+def test_somebody_else_brings_the_driver(flavour: str) -> None:
+    assert manifests(GpuDrivers(flavour=flavour)) == []
+
+
+@pytest.mark.parametrize(
+    ("flavour", "image"),
+    [
+        ("gke_cos", "cos_installer_image"),
+        ("gke_ubuntu", "pause_image"),
+        ("nvidia_device_plugin", "device_plugin_image"),
+    ],
+)
+def test_a_missing_image_is_named(flavour: str, image: str) -> None:
+    with pytest.raises(InvalidInput, match=f"flavour {flavour}: {image} is missing"):
+        manifests(GpuDrivers(flavour=flavour, **{**IMAGES, image: ""}))

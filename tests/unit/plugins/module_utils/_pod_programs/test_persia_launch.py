@@ -1,0 +1,257 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""persia_launch.py, run as pods run it, with a persia-launcher and a name service of our own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._manifests.programs import program
+from ansible_collections.muster.ml.plugins.module_utils._pod_programs import persia_launch
+
+# Says how it was called; what it does next stands in a file, one shell line per start.
+LAUNCHER = """#!/bin/sh
+echo "called: $*" >>"$HERE/calls"
+n=$(grep -c . "$HERE/calls")
+eval "$(sed -n "${n}p" "$HERE/plan")"
+"""
+# Addresses of a Service: a file of its name.
+NAME_SERVICE = """
+import os, pathlib, socket
+
+def getaddrinfo(host, port):
+    try:
+        lines = pathlib.Path(os.environ["HERE"], "dns", host).read_text().split()
+    except FileNotFoundError:
+        raise socket.gaierror(host) from None
+    return [(0, 0, 0, "", (line, 0)) for line in lines]
+
+socket.getaddrinfo = getaddrinfo
+"""
+
+
+class Pod:
+    """A place that looks to the program like a pod."""
+
+    def __init__(self, here: Path) -> None:
+        self.here = here
+        (here / "bin").mkdir()
+        (here / "dns").mkdir()
+        launcher = here / "bin" / "persia-launcher"
+        launcher.write_text(LAUNCHER)
+        launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+        (here / "sitecustomize.py").write_text(NAME_SERVICE)
+        # The only changes: a pod's own place for its last words, and less time to end.
+        text = program(persia_launch).replace(persia_launch.TERMINATION_LOG, str(here / "termination-log"))
+        text = text.replace("END_SECONDS = 10", "END_SECONDS = 1")
+        (here / "launch.py").write_text(text)
+        for name in ("entry.py", "global.yml", "embedding.yml"):
+            (here / name).write_text("")
+
+    def dns(self, service: str, *addresses: str) -> None:
+        temporary = self.here / "new"
+        temporary.write_text("".join(f"{a}\n{a}\n" for a in addresses))
+        temporary.rename(self.here / "dns" / service)
+
+    def start(self, role: str, plan: str = "true", **env: str) -> subprocess.Popen[str]:
+        (self.here / "plan").write_text(plan)
+        (self.here / "calls").write_text("")
+        full = {
+            "PATH": f"{self.here / 'bin'}:{os.environ['PATH']}",
+            "HERE": str(self.here),
+            "PYTHONPATH": str(self.here),
+            "HOSTNAME": "adult-trainer-1",
+            "REPLICA_SIZE": "2",
+            "PERSIA_NN_WORKER_ENTRY": str(self.here / "entry.py"),
+            "PERSIA_DATALOADER_ENTRY": str(self.here / "entry.py"),
+            "PERSIA_GLOBAL_CONFIG": str(self.here / "global.yml"),
+            "PERSIA_EMBEDDING_CONFIG": str(self.here / "embedding.yml"),
+            "MUSTER_SUCCESS_FILE": str(self.here / "success"),
+            "MUSTER_WATCH_INTERVAL": "0.2",
+            **env,
+        }
+        command = [sys.executable, "-u", str(self.here / "launch.py"), role]
+        return subprocess.Popen(command, env=full, stderr=subprocess.PIPE, text=True)
+
+    def run(self, role: str, plan: str = "true", **env: str) -> tuple[int, str]:
+        process = self.start(role, plan, **env)
+        _out, err = process.communicate(timeout=20)
+        return process.returncode, err
+
+    @property
+    def calls(self) -> list[str]:
+        return (self.here / "calls").read_text().splitlines()
+
+    @property
+    def last_words(self) -> str:
+        path = self.here / "termination-log"
+        return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Pod:
+    return Pod(tmp_path)
+
+
+def test_a_trainer_gets_its_rank_from_its_name(pod: Pod) -> None:
+    assert pod.run("nn-worker", NPROC_PER_NODE="4")[0] == 0
+    assert pod.calls == [f"called: nn-worker {pod.here}/entry.py --nproc-per-node 4 --nnodes 2 --node-rank 1"]
+
+
+def test_the_given_index_wins_over_the_name(pod: Pod) -> None:
+    pod.run("data-loader", REPLICA_INDEX="0", MUSTER_LINGER_SECONDS="0")
+    assert pod.calls == [f"called: data-loader {pod.here}/entry.py --replica-index 0 --replica-size 2"]
+
+
+def test_an_embedding_server_gets_both_files(pod: Pod) -> None:
+    pod.run("embedding-parameter-server")
+    assert pod.calls == [
+        (
+            "called: embedding-parameter-server "
+            f"--global-config {pod.here}/global.yml --embedding-config {pod.here}/embedding.yml "
+            "--replica-index 1 --replica-size 2"
+        )
+    ]
+
+
+@pytest.mark.parametrize("role", ["nn-worker", "data-loader", "embedding-worker"])
+def test_a_failure_stays_a_failure(pod: Pod, role: str) -> None:
+    assert pod.run(role, "exit 3")[0] == 3
+    assert pod.last_words == ""
+
+
+def test_an_abort_after_the_results_were_saved_is_success(pod: Pod) -> None:
+    status, said = pod.run("nn-worker", 'echo "{\\"auc\\": 0.7}" >>"$MUSTER_SUCCESS_FILE"; exit 134')
+    assert status == 0
+    assert "status 134 after the training saved its results" in said
+    assert pod.last_words == '{"auc": 0.7}\n'
+
+
+def test_one_process_of_two_is_not_success(pod: Pod) -> None:
+    status, _said = pod.run("nn-worker", 'echo done >>"$MUSTER_SUCCESS_FILE"; exit 1', NPROC_PER_NODE="2")
+    assert status == 1
+
+
+def test_results_of_an_earlier_start_do_not_count(pod: Pod) -> None:
+    (pod.here / "success").write_text("old\n")
+    assert pod.run("nn-worker", "exit 1")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("role", "env", "said"),
+    [
+        (
+            "nn-worker",
+            {"PERSIA_NN_WORKER_ENTRY": "/nowhere/train.py"},
+            "PERSIA_NN_WORKER_ENTRY=/nowhere/train.py cannot",
+        ),
+        ("embedding-worker", {"PERSIA_GLOBAL_CONFIG": ""}, "PERSIA_GLOBAL_CONFIG= cannot be read"),
+        ("trainer", {}, "unknown role trainer"),
+    ],
+)
+def test_what_starting_again_cannot_cure(pod: Pod, role: str, env: dict[str, str], said: str) -> None:
+    status, _said = pod.run(role, **env)
+    assert status == 78
+    assert said in pod.last_words
+    assert pod.calls == []
+
+
+def test_it_waits_for_every_pod_it_will_meet(pod: Pod) -> None:
+    pod.dns("ps", "10.0.0.1")
+    status, _said = pod.run("nn-worker", MUSTER_PEERS="ps:2", MUSTER_PEER_TIMEOUT="1")
+    assert status == 1
+    assert "gave up after 1 s: not every pod of ps has an address" in pod.last_words
+    assert pod.calls == []
+
+
+def test_a_replaced_server_ends_the_trainer_so_that_it_begins_again(pod: Pod) -> None:
+    pod.dns("ps", "10.0.0.1")
+    plan = 'printf "10.0.0.9\\n" >"$HERE/dns/ps"; sleep 60'
+    status, _said = pod.run("nn-worker", plan, MUSTER_PEERS="ps:1")
+    assert status == 75
+    assert "was replaced" in pod.last_words
+
+
+def test_a_missing_server_alone_ends_nothing(pod: Pod) -> None:
+    pod.dns("ps", "10.0.0.1", "10.0.0.2")
+    plan = 'printf "10.0.0.1\\n" >"$HERE/dns/ps"; sleep 1; exit 0'
+    assert pod.run("nn-worker", plan, MUSTER_PEERS="ps:2")[0] == 0
+
+
+def test_a_worker_begins_again_in_place(pod: Pod) -> None:
+    pod.dns("ps", "10.0.0.1")
+    plan = 'printf "10.0.0.9\\n" >"$HERE/dns/ps"; sleep 60\nexit 5'
+    assert pod.run("embedding-worker", plan, MUSTER_PEERS="ps:1")[0] == 5
+    assert len(pod.calls) == 2
+
+
+def test_a_loader_sends_again_when_the_trainers_begin_again(pod: Pod) -> None:
+    pod.dns("trainer", "10.0.0.1")
+    change = '(sleep 0.5; printf "10.0.0.2\\n" >"$HERE/dns/trainer") & true'
+    gone = '(sleep 0.5; rm "$HERE/dns/trainer") & true'
+    status, said = pod.run("data-loader", f"{change}\n{gone}", MUSTER_PEERS="trainer:1", MUSTER_LINGER_SECONDS="1")
+    assert status == 0
+    assert len(pod.calls) == 2
+    assert "waiting for the trainers to end" in said
+
+
+@pytest.mark.parametrize("role", ["nn-worker", "embedding-parameter-server"])
+def test_a_stop_reaches_every_process(pod: Pod, role: str) -> None:
+    started = pod.here / "started"
+    process = pod.start(role, f'echo $$ >"{started}"; sleep 60')
+    while not (started.exists() and started.read_text().strip()):
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=8)
+    assert process.returncode == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
+
+
+def test_an_image_without_the_launcher_is_a_wrong_configuration(pod: Pod) -> None:
+    (pod.here / "bin" / "persia-launcher").unlink()
+    assert pod.run("nn-worker")[0] == 78
+    assert "persia-launcher cannot be started in this image" in pod.last_words
+
+
+def until_it_says(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"ended with {process.wait()} before it said {text}")
+
+
+def test_a_process_that_does_not_end_is_killed(pod: Pod) -> None:
+    process = pod.start("nn-worker", 'trap "" TERM; echo started >&2; while :; do sleep 60 || true; done')
+    until_it_says(process, "started")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=8)
+    assert process.returncode == 143
+
+
+def test_a_stop_while_it_waits_for_others(pod: Pod) -> None:
+    pod.dns("ps", "10.0.0.1")
+    process = pod.start("nn-worker", MUSTER_PEERS="ps:2")
+    until_it_says(process, "waiting for every pod of ps")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=8)
+    assert process.returncode == 143
+
+
+def test_a_loader_that_has_sent_everything_may_be_stopped(pod: Pod) -> None:
+    pod.dns("trainer", "10.0.0.1")
+    process = pod.start("data-loader", MUSTER_PEERS="trainer:1")
+    until_it_says(process, "waiting for the trainers to end")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=8)
+    assert process.returncode == 0

@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Elastic jobs as manifests, and what their logs say."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._pod_programs.elastic_launch import LOG_PREFIX
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.native import manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob, from_params
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.world import world
+
+JOB: dict[str, t.Any] = {
+    "name": "digits",
+    "namespace": "ml",
+    "image": "example/torch:1",
+    "replicas": 2,
+    "min_replicas": 1,
+    "max_replicas": 3,
+    "script": "train.py",
+    "files": {"train.py": "print()"},
+}
+
+
+def job(**more: t.Any) -> ElasticJob:
+    return from_params({**JOB, **more})
+
+
+def of_kind(kind: str, **more: t.Any) -> dict[str, t.Any]:
+    (found,) = [item for item in manifests(job(**more)) if item["kind"] == kind]
+    return found
+
+
+def env(**more: t.Any) -> dict[str, t.Any]:
+    container = of_kind("Job", **more)["spec"]["template"]["spec"]["containers"][0]
+    return {entry["name"]: entry.get("value") for entry in container["env"]}
+
+
+def test_only_the_size_changes_when_it_is_scaled() -> None:
+    two, three = of_kind("Job"), of_kind("Job", replicas=3)
+    assert (three["spec"].pop("completions"), three["spec"].pop("parallelism")) == (3, 3)
+    assert (two["spec"].pop("completions"), two["spec"].pop("parallelism")) == (2, 2)
+    assert two == three
+    assert job().parts == job(replicas=3).parts != job(max_restarts=9).parts
+
+
+def test_pods_meet_at_the_stable_name_of_pod_0() -> None:
+    assert env()["PET_RDZV_ENDPOINT"] == "digits-0.digits.ml.svc:29400"
+    assert env()["PET_NNODES"] == "1:3"
+    assert env()["PET_RDZV_ID"] == "digits-$(MUSTER_RUN_UID)"
+    assert of_kind("Service")["spec"]["publishNotReadyAddresses"]
+    assert of_kind("Job")["spec"]["template"]["spec"]["subdomain"] == of_kind("Service")["metadata"]["name"]
+
+
+def test_etcd_is_where_the_user_says() -> None:
+    with_etcd = env(rdzv_backend="etcd-v2", rdzv_endpoint="etcd:2379", rdzv_conf={"protocol": "https"})
+    assert with_etcd["PET_RDZV_ENDPOINT"] == "etcd:2379"
+    assert with_etcd["PET_RDZV_CONF"].endswith("protocol=https")
+
+
+def test_a_script_in_a_bucket_is_fetched_first() -> None:
+    spec = of_kind("Job", script="s3://bucket/folder/main.py")["spec"]["template"]["spec"]
+    assert spec["initContainers"][0]["command"][-2:] == ["s3://bucket/folder/main.py", "/run/muster/script/main.py"]
+    assert spec["containers"][0]["command"][-1] == "/run/muster/script/main.py"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"replicas": 4}, "replicas: 4"),
+        ({"min_replicas": 0}, "min_replicas"),
+        ({"script": "other.py"}, "script: 'other.py'"),
+        ({"script": "s3://bucket"}, "names no object"),
+        ({"rdzv_backend": "etcd-v2"}, "rdzv_endpoint"),
+        ({"rdzv_endpoint": "etcd:2379"}, "pod 0"),
+        ({"nproc_per_node": "many"}, "nproc_per_node"),
+        ({"storage": {"claim_name": "x", "size": "1 GB"}}, "storage.size"),
+        ({"resources": {"limits": {"nvidia.com/gpu": 2}, "requests": {"nvidia.com/gpu": 1}}}, "equal to requests"),
+    ],
+)
+def test_what_cannot_work_is_refused(wrong: dict[str, t.Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        manifests(job(**wrong))
+
+
+def line(event: str, when: float, **fields: t.Any) -> str:
+    return "noise " + LOG_PREFIX + json.dumps({"event": event, "time": when, **fields})
+
+
+def test_the_newest_rendezvous_and_the_steps_after_it_count() -> None:
+    first = [line("rendezvous", 1, round=0, nodes=2), line("step", 2, world_size=2, step=5, epoch=0)]
+    met = world(["\n".join(first), LOG_PREFIX + "{broken"])
+    assert (met.nodes, met.step, met.moves) == (2, 5, True)
+    again = [*first, line("rendezvous", 3, round=1, nodes=3)]
+    assert not world(again).moves
+    # A pod that says it later does not form the round again.
+    going = world([*again, line("step", 3.5, world_size=3, step=6), line("rendezvous", 3.6, round=1, nodes=3)])
+    assert (going.nodes, going.formed, going.moves) == (3, 3, True)
+
+
+def test_the_first_rank_repeats_the_round() -> None:
+    told = [line("rendezvous", 90, round=4, nodes=3, formed=7.5), line("step", 91, world_size=3, step=99)]
+    assert (world(told).nodes, world(told).formed, world(told).moves) == (3, 7.5, True)
+    old = [line("rendezvous", 8, round=5, nodes=2), line("rendezvous", 9, round=4, nodes=3, formed=7.5)]
+    assert world(old).nodes == 2
+
+
+def test_a_lost_rendezvous_counts_its_rounds_from_the_start() -> None:
+    first = [line("rendezvous", 1, round=0, nodes=2), line("step", 2, world_size=2, step=5)]
+    again = [*first, line("rendezvous_lost", 3, index=1), line("rendezvous", 9, round=0, nodes=2)]
+    assert (world(again).formed, world(again).moves) == (9, False)
+
+
+def test_a_persia_job_may_have_the_same_name() -> None:
+    names = {(item["kind"], item["metadata"]["name"]) for item in manifests(job())}
+    assert names == {
+        ("ConfigMap", "digits-elastic"), ("ConfigMap", "digits-elastic-files"), ("Service", "digits"), ("Job", "digits"),
+        ("NetworkPolicy", "digits-elastic"),
+    }  # fmt: skip
+    assert all("muster.ml/job" not in item["metadata"]["labels"] for item in manifests(job()))
+
+
+def test_a_reason_stays_until_the_pods_have_met() -> None:
+    lost = [line("rendezvous_lost", 1, index=1, reason="no route")]
+    assert world(lost).reason == "pod 1: no route"
+    assert world([*lost, line("rendezvous", 2, round=0, nodes=2)]).reason == ""

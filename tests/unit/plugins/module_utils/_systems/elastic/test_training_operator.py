@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""training-operator: what is applied, and what its account may do."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training_operator import (
+    TrainingOperator,
+    manifests,
+)
+
+Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
+GIVEN: dict[str, t.Any] = {
+    "namespace": "training-operator",
+    "image": "ghcr.io/kubeflow/training-v1/training-operator:v1-93c5489",
+    "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+}
+
+
+def test_the_operator_with_its_webhook(golden: Golden) -> None:
+    golden("training_operator", manifests(TrainingOperator(**GIVEN)))
+
+
+def test_autoscalers_need_a_word_of_their_own() -> None:
+    def groups(**more: t.Any) -> set[str]:
+        objects = manifests(TrainingOperator(**GIVEN, **more))
+        return {
+            group
+            for one in objects
+            if one["kind"] == "ClusterRole"
+            for rule in one["rules"]
+            for group in rule["apiGroups"]
+        }
+
+    assert groups(autoscaling=True) - groups() == {"autoscaling"}

@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The acceptance suite: every claim has its tasks, and what it reads from logs is what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from acceptance.filter_plugins import elastic_log as log
+from acceptance.filter_plugins.reports import failure_text
+
+ROOT = Path(__file__).resolve().parents[2]
+SYSTEMS = sorted((ROOT / "tests" / "acceptance").glob("*/claims.yml"))
+
+Event = dict[str, Any]
+
+
+def text(*events: Event) -> str:
+    return "".join(f"[noise]\nmuster.ml/elastic {json.dumps(event)}\n" for event in events)
+
+
+def event(kind: str, time: float, **fields: Any) -> Event:
+    return {"event": kind, "time": time, **fields}
+
+
+def result(**changes: Any) -> Event:
+    history = [{"epoch": number, "samples": 1440} for number in range(2)]
+    return event("result", 90, **{"history": history, "steps": 48, **changes})
+
+
+DISTURBED = [
+    event("start", 10, world_size=3),
+    event("step", 11, step=1),
+    event("step", 12, step=2),
+    event("rendezvous", 26, formed=25.5),
+    event("start", 26, world_size=2),
+    event("epoch", 30, step=3, epoch=0),
+    event("step", 31.5, step=4),
+]
+
+
+def test_there_are_systems() -> None:
+    assert len(SYSTEMS) >= 3, "the checks below would hold for nothing"
+
+
+@pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: path.parent.name)
+def test_every_claim_has_its_tasks_and_every_variable_that_a_system_needs(path: Path) -> None:
+    page = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert {"deploys", "system_vars", "claims"} <= page.keys()
+    named = [claim["name"] for claim in page["claims"]]
+    assert len(set(named)) == len(named)
+    files = [path.parent / f"{claim.get('tasks', claim['name'])}.yml" for claim in page["claims"]]
+    assert [file for file in files if not file.is_file()] == []
+
+
+@pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: path.parent.name)
+def test_no_file_of_a_system_is_forgotten(path: Path) -> None:
+    """Each is a claim's or is included by one."""
+    claims = {Path(c.get("tasks", c["name"])).name for c in yaml.safe_load(path.read_text(encoding="utf-8"))["claims"]}
+    pages = [page for page in path.parent.glob("*.yml") if page != path]
+    included = "".join(page.read_text(encoding="utf-8") for page in pages)
+    assert [page.name for page in pages if page.stem not in claims and f"file: {page.name}" not in included] == []
+
+
+def test_events_are_found_among_other_lines() -> None:
+    assert log.elastic_events(text(*DISTURBED)) == DISTURBED
+    assert log.events_after(DISTURBED, "26", "step", "epoch") == DISTURBED[-2:]
+
+
+@pytest.mark.parametrize(("until", "pods", "trains"), [(2, 3, False), (3, 3, True), (3, 2, False), (6, 2, False)])
+def test_a_world_trains_when_it_has_made_two_steps(until: int, pods: int, trains: bool) -> None:
+    assert log.trains_with(DISTURBED[:until], str(pods)) is trains
+
+
+def test_nobody_trains_before_the_first_word() -> None:
+    assert not log.trains_with([], 2)
+
+
+def test_the_reaction_is_measured_to_the_first_progress_of_the_new_world() -> None:
+    assert log.reaction(DISTURBED, "20.0") == {
+        "seconds_to_next_step": 10.0,
+        "seconds_to_rendezvous": 5.5,
+        "step": 3,
+        "world_size": 2,
+    }
+    assert log.first_progress(DISTURBED) == 30
+
+
+@pytest.mark.parametrize("until", [3, 4, 5])
+def test_there_is_no_reaction_before_the_next_step(until: int) -> None:
+    assert log.reaction(DISTURBED[:until], 20) is None
+
+
+def test_the_longest_silence_is_that_after_the_event() -> None:
+    assert log.longest_silence(DISTURBED, 10) == 18.0
+    assert log.longest_silence(DISTURBED, 27) == 1.5
+
+
+@pytest.mark.parametrize(
+    ("events", "wrong"),
+    [
+        ([result()], []),
+        ([], ["the training told no result"]),
+        ([result(steps=47)], ["47 steps count, not 48"]),
+        ([event("epoch", 1, epoch=0), event("epoch", 2, epoch=0), result()], ["epoch 0 was told twice"]),
+        (
+            [result(history=[{"epoch": 1, "samples": 1439}])],
+            ["epoch 1 had 1439 samples", "the history is not that of 2 epochs: [1]"],
+        ),
+    ],
+)
+def test_a_lost_epoch_is_named(events: list[Event], wrong: list[str]) -> None:
+    assert log.lost_epochs(events, "2") == wrong
+
+
+def test_the_last_result_counts() -> None:
+    assert log.training_result(DISTURBED) is None
+    assert log.training_result([result(), result(steps=1)]) == result(steps=1)
+
+
+def test_times() -> None:
+    asked = {"deletionTimestamp": "1970-01-01T00:01:00Z", "deletionGracePeriodSeconds": 30}
+    assert log.deletion_asked(asked) == 30
+    assert log.durations(["1.0", 2.5, 4], ["up_s", "down_s"]) == {"up_s": 1.5, "down_s": 1.5, "total_s": 3.0}
+
+
+def test_a_failure_names_its_task_and_the_errors_of_the_playbook_that_it_ran() -> None:
+    lines = ["TASK [x]", "[ERROR]: Task failed: replicas is -1"]
+    said = failure_text({"msg": "non-zero return code", "stdout_lines": lines}, "Wait")
+    assert said == "Wait: non-zero return code [ERROR]: Task failed: replicas is -1"
+    assert failure_text({"rc": 3}, "Wait") == "Wait: {'rc': 3}"
