@@ -19,8 +19,8 @@ options:
     default: true
   network_policy_from:
     description:
-      - Additional clients that may connect, such as a Prometheus of another namespace. Entries are as in C(ingress.from) of a NetworkPolicy,
-        with C(namespaceSelector), C(podSelector) or C(ipBlock).
+      - Additional clients that may connect, such as a Prometheus of another namespace. Entries are as in C(ingress.from) of a
+        NetworkPolicy, with C(namespaceSelector), C(podSelector) or C(ipBlock).
     type: list
     elements: dict
     default: []

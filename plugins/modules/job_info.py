@@ -92,12 +92,12 @@ world:
       type: str
       returned: for elastic jobs
 summary:
-  description: The same in a few values, as M(muster.ml.persia_job) and M(muster.ml.elastic_job) return them.
+  description: Key figures of the training, as in M(muster.ml.persia_job) and M(muster.ml.elastic_job).
   returned: success
   type: dict
   sample: {ok: true, state: Running, job: ml/adult, pods: 4, backend: native}
 table:
-  description: The same as lines for people.
+  description: State and progress as lines of text.
   returned: success
   type: list
   elements: str

@@ -284,9 +284,9 @@ options:
     default: false
   results_pattern:
     description:
-      - Regular expression with named groups, looked for in the logs of the trainers once the training has ended well, such as
-        V(epoch=(?P<epoch>\d+\) loss=(?P<loss>[0-9.]+\)). What it finds is in RV(found), RV(summary) and RV(table).
-      - The group C(epoch), where there is one, tells lines of epochs from the one of the final result.
+      - Regular expression with named groups, searched in the logs of the trainers after the training has succeeded, such as
+        V(epoch=(?P<epoch>\d+\) loss=(?P<loss>[0-9.]+\)). The matches are in RV(found), RV(summary) and RV(table).
+      - A match with the optional group C(epoch) is an epoch, a match without it is the final result.
     type: str
   wait:
     description:
@@ -374,15 +374,15 @@ reason:
   returned: when O(state=present)
   type: str
 found:
-  description: The named groups of each match of O(results_pattern).
-  returned: when O(results_pattern) is given and the training has ended well
+  description: Named groups of each match of O(results_pattern).
+  returned: when O(results_pattern) is given and the training has succeeded
   type: list
   elements: dict
   sample: [{"epoch": "1", "loss": "0.5510", "auc": "0.7282"}]
 summary:
   description:
-    - The same in a few values; once the training has ended well also the last ones that O(results_pattern) found.
-    - RV(summary.ok) is V(true) while all is well, after the end only where results were found, if they were looked for.
+    - Key figures of the training. After success also the last match of O(results_pattern).
+    - RV(summary.ok) is V(true) if nothing has failed. With O(results_pattern) a finished training must also have a match.
   returned: when O(state=present)
   type: dict
   sample: {ok: true, state: Succeeded, job: ml/adult, pods: 0, backend: native, loss: 0.551, auc: 0.7282, epochs: 1}
@@ -392,7 +392,7 @@ summary:
       type: bool
       returned: always
 table:
-  description: The same as lines for people, one for each epoch, or, while it trains, one for each group with how many of its pods run.
+  description: Results as lines of text, one for each epoch. While it trains, one line for each group with its running pods.
   returned: when O(state=present)
   type: list
   elements: str

@@ -101,7 +101,7 @@ def documented(path: Path) -> set[str]:
 
 def collections_in_tasks() -> set[str]:
     texts = "\n".join(path.read_text(encoding="utf-8") for path in TASKS)
-    return {found for found in re.findall(r"^\s+(?:- )?(\w+\.\w+)\.\w+:", texts, re.MULTILINE)}
+    return set(re.findall(r"^\s+(?:- )?(\w+\.\w+)\.\w+:", texts, re.MULTILINE))
 
 
 def is_aws(path: Path) -> bool:
