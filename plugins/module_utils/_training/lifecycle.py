@@ -13,13 +13,13 @@ import json
 from collections.abc import Callable, Sequence
 
 from .._core.errors import Immutable, MissingKind, MusterError, WaitTimeout
+from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
 from .._kube.objects import Manifest, Ref, ref_of
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
-from . import wait
 from .kind import Backend, Desired, Kind, Observed, Request
 from .logs import failed
 from .read import observe
@@ -219,7 +219,7 @@ def _follow(
         return observed, None if observed.over else complaint(observed)
 
     selector = desired.backend.selector(desired.name)
-    return wait.follow(
+    return watching.follow(
         request.cluster,
         desired.namespace,
         selector,

@@ -15,8 +15,8 @@ import typing as t
 
 from ..._core.errors import MusterError
 from ..._core.pool import PARALLEL, do_all
+from ..._kube import watching
 from ..._kube.objects import Manifest, Ref
-from ..._training import wait as waiting
 from ..._training.status import rank_of
 from .manifests import MONITOR_PORT, NatsCluster, ServerView, is_stale, problems
 
@@ -70,7 +70,7 @@ def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]
         found = views(cluster, pods(cluster, nats))
         return found, "; ".join(problems(nats, found)[:4]) or None
 
-    return waiting.follow(
+    return watching.follow(
         ctx.cluster,
         nats.namespace,
         selector(nats),
@@ -117,4 +117,6 @@ def _whole(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: floa
         return None, "; ".join(problems(nats, views(cluster, found), payload=False)[:4]) or None
 
     said = f"NATS cluster {nats.namespace}/{nats.name} did not get its server back"
-    waiting.follow(ctx.cluster, nats.namespace, selector(nats), look, goal=said, timeout=timeout, progress=ctx.progress)
+    watching.follow(
+        ctx.cluster, nats.namespace, selector(nats), look, goal=said, timeout=timeout, progress=ctx.progress
+    )

@@ -14,6 +14,7 @@ import typing as t
 from collections.abc import Mapping
 
 from ..._core.errors import InvalidInput, WaitTimeout
+from ..._kube import watching
 from ..._kube.cluster import Cluster
 from ..._kube.deletion import Mark
 from ..._kube.objects import LABEL_OWNER, Ref, labels_of, ref_of
@@ -22,7 +23,6 @@ from ..._kube.removal import delete_objects
 from ..._kube.report import Change, Report
 from ..._manifests import network_policy
 from ..._manifests.meta import LABEL_JOB, LABEL_ROLE
-from ..._training import wait
 from ..._training.kind import Backend, Desired, Kind, Observed, Request
 from ..._training.results import pattern_of
 from ..._training.status import JOB, STATEFUL_SET, Workload, job_status
@@ -137,7 +137,7 @@ def _wait_for_pods(request: Request, ref: Ref, timeout: float) -> None:
         return None, f"{len(left)} pods are still there" if left else None
 
     goal = f"The pods of training {namespace}/{ref.name} are not gone"
-    wait.follow(request.cluster, namespace, selector, look, goal=goal, timeout=timeout, progress=request.progress)
+    watching.follow(request.cluster, namespace, selector, look, goal=goal, timeout=timeout, progress=request.progress)
 
 
 def _do_operators_work(request: Request, ref: Ref) -> Report:

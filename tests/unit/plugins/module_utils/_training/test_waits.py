@@ -23,7 +23,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
-from ansible_collections.muster.ml.plugins.module_utils._kube import storage
+from ansible_collections.muster.ml.plugins.module_utils._kube import storage, watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Event, Manifest, Ref
@@ -37,7 +37,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests 
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import NatsCluster
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import KIND as PERSIA
-from ansible_collections.muster.ml.plugins.module_utils._training import wait
 from ansible_collections.muster.ml.plugins.module_utils._training.read import read
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import labels, pod, workload
@@ -176,12 +175,12 @@ def test_members_of_etcd_on_hosts_are_asked_side_by_side_and_no_longer_than_the_
 
 def quick(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster) -> None:
     """Let waits use the cluster's clock."""
-    real = wait.follow
-    monkeypatch.setattr(wait, "follow", lambda *args, **more: real(*args, **{**more, "clock": cluster.clock}))
+    real = watching.follow
+    monkeypatch.setattr(watching, "follow", lambda *args, **more: real(*args, **{**more, "clock": cluster.clock}))
 
 
 def follow(cluster: FakeCluster, look: t.Callable[[t.Any], tuple[None, str | None]], timeout: float = 30) -> None:
-    wait.follow(cluster, "default", "a=b", look, goal="it is not there", timeout=timeout, progress=lambda _message: None,
+    watching.follow(cluster, "default", "a=b", look, goal="it is not there", timeout=timeout, progress=lambda _message: None,
                     clock=cluster.clock)  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import Forbidden, Gone, ServerError, Unreachable, WaitTimeout
 
 if t.TYPE_CHECKING:
-    from .._kube.cluster import Cluster
+    from .cluster import Cluster
 
 T = t.TypeVar("T")
 Progress = Callable[[str], None]
