@@ -12,27 +12,27 @@ class ModuleDocFragment:
 options:
   state:
     description:
-      - V(present) creates and updates, V(absent) deletes.
+      - State of the objects. V(present) creates and updates them, V(absent) deletes them.
     type: str
     choices: [present, absent]
     default: present
   adopt:
     description:
-      - Make objects Muster's that exist already and that somebody else made.
-      - Without it, an object that exists and says all that is wanted is used as it is and stays somebody else's. One that differs is
-        refused before anything is changed.
-      - Fields that C(kubectl apply) set on an adopted object and that are not wanted are removed.
+      - Take over existing objects that Muster did not create.
+      - Otherwise such an object is used without becoming Muster's if it equals the desired one. If it differs, the task fails before
+        anything is changed.
+      - Fields that C(kubectl apply) set on an adopted object and that are not desired are removed.
     type: bool
     default: false
   force_conflicts:
     description:
-      - Take over fields that another field manager has set, and objects that belong to another owner, instead of failing.
+      - Take over fields of another field manager, and objects of another owner, instead of failing.
     type: bool
     default: false
   recreate:
     description:
-      - Delete and create again an object whose change the API server refuses because the field is immutable, such as the template of
-        a Job. The pods and claims of a StatefulSet stay. Objects that hold data are never recreated.
+      - Delete and recreate an object if the API server refuses its change because a field is immutable, such as the template of a Job.
+        The pods and claims of a StatefulSet stay. Objects that hold data are never recreated.
     type: bool
     default: false
 """

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""
+requirements:
+  - PyYAML
 options:
   kubeconfig:
     description:
       - Path of a kubeconfig file, or its content as a dictionary.
-      - Without it the environment variables E(K8S_AUTH_KUBECONFIG) and E(KUBECONFIG) are read (the latter may name several files,
+      - By default the environment variables E(K8S_AUTH_KUBECONFIG) and E(KUBECONFIG) are read (the latter may name several files,
         which are merged as kubectl does), then C(~/.kube/config), then the service account of the pod that the task runs in.
     type: raw
   context:
     description:
-      - The context of the kubeconfig to use, instead of its current one.
+      - Context of the kubeconfig, instead of its current one.
       - Also read from E(K8S_AUTH_CONTEXT).
     type: str
   host:
@@ -33,11 +35,11 @@ options:
     type: str
   username:
     description:
-      - User name for basic authentication, where a proxy in front of the API server wants it. Also read from E(K8S_AUTH_USERNAME).
+      - User name for basic authentication, for a proxy in front of the API server. Also read from E(K8S_AUTH_USERNAME).
     type: str
   password:
     description:
-      - Password that belongs to O(username). Also read from E(K8S_AUTH_PASSWORD).
+      - Password of O(username). Also read from E(K8S_AUTH_PASSWORD).
     type: str
   client_cert:
     description:
@@ -51,19 +53,19 @@ options:
     aliases: [key_file]
   ca_cert:
     description:
-      - Path of the certificate authority that signed the API server's certificate. Also read from E(K8S_AUTH_SSL_CA_CERT).
-      - With it the certificate is verified, also where the kubeconfig says otherwise, unless O(validate_certs) is V(false).
+      - Path of the certificate authority of the API server. Also read from E(K8S_AUTH_SSL_CA_CERT).
+      - If given, the API server's certificate is verified, even if the kubeconfig disables that, unless O(validate_certs) is V(false).
     type: path
     aliases: [ssl_ca_cert]
   validate_certs:
     description:
-      - Whether the API server's certificate is verified. Where it is not given, the kubeconfig decides, and that normally says yes.
+      - Verify the API server's certificate. Defaults to the setting of the kubeconfig, which is normally V(true).
       - Also read from E(K8S_AUTH_VERIFY_SSL).
     type: bool
     aliases: [verify_ssl]
   proxy:
     description:
-      - URL of a proxy to reach the API server through, C(http://) or C(socks5://), with user and password where it wants them.
+      - URL of a proxy to reach the API server through, C(http://) or C(socks5://), with user and password if it needs them.
       - Also read from E(K8S_AUTH_PROXY), the kubeconfig's C(proxy-url), and E(HTTPS_PROXY) with E(NO_PROXY), by the rules of kubectl.
     type: str
   impersonate_user:
@@ -76,5 +78,5 @@ options:
     type: list
     elements: str
 notes:
-  - Nothing but Python and PyYAML is needed on the host that runs the task. A kubeconfig with C(exec) needs its credential plugin there.
+  - A kubeconfig with C(exec) needs its credential plugin on the host that runs the task.
 """

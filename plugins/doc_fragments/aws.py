@@ -11,27 +11,28 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   state:
-    description: Whether it is to exist.
+    description: State of the resource.
     type: str
     choices: [present, absent]
     default: present
   only_tagged:
     description:
-      - Tags by which what is yours is told from what is not.
-      - With O(state=absent) what does not carry all of them is kept, and a warning names it; with O(state=present) it is refused.
-      - What is made carries them from its first moment, and O(purge_tags) never takes them away.
+      - Tags that identify resources of this owner.
+      - A resource without all of these tags is not changed. With O(state=absent) it is kept, and a warning names it. With
+        O(state=present) the task fails.
+      - A new resource has them from its creation, and O(purge_tags) never removes them.
     type: dict
   adopt:
     description:
-      - Whether what exists and has no owner, that is carries none of the tags in O(only_tagged), is taken over instead of refused.
-      - What carries such a tag with another value belongs to somebody else, and is refused in any case.
+      - Take over an existing resource that has no owner, which means that it has none of the tags in O(only_tagged), instead of failing.
+      - A resource that has such a tag with another value belongs to another owner. It is never taken over.
     type: bool
     default: false
 attributes:
   check_mode:
     support: full
     details:
-      - Only reads. RV(ignore:actions) lists every request that would be sent.
+      - Only reads. RV(ignore:actions) lists all requests that would be sent.
   diff_mode:
     support: full
   idempotent:
@@ -53,7 +54,7 @@ notes:
 options:
   wait:
     description:
-      - Whether to wait until the last change is over. Changes before it are always waited for, because AWS takes one at a time.
+      - Wait until the last change has finished. The module always waits for changes before it, because AWS accepts one at a time.
     type: bool
     default: true
 """

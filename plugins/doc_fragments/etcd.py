@@ -11,17 +11,17 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   endpoints:
-    description: Addresses of all members, such as C(https://10.0.0.4:2379).
+    description: Client URLs of all members, such as C(https://10.0.0.4:2379).
     type: list
     elements: str
     required: true
   ca_cert:
-    description: File with the authority of the members' certificates.
+    description: Path of the certificate authority of the members.
     type: path
   client_cert:
-    description: File with the client's certificate.
+    description: Path of the client certificate.
     type: path
   client_key:
-    description: File with its key.
+    description: Path of the key of O(client_cert).
     type: path
 """

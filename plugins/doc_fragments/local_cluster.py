@@ -11,46 +11,46 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   cluster:
-    description: The local cluster. Role P(muster.ml.local_cluster#role) puts this together from its variables.
+    description: Settings of the local cluster. Role P(muster.ml.local_cluster#role) sets them from its variables.
     type: dict
     required: true
     suboptions:
       name:
-        description: Name, at most 9 of C(a-z), C(0-9) and C(-). Nodes are called C(NAME-1), C(NAME-2) and so on.
+        description: Name of the cluster, at most 9 characters of C(a-z), C(0-9) and C(-). Nodes are named C(NAME-1), C(NAME-2) and so on.
         type: str
         required: true
       nodes:
-        description: Number of nodes. The first has the control plane and runs pods too.
+        description: Number of nodes. The first runs the control plane and pods.
         type: int
         default: 1
       node_subnet:
-        description: Addresses of the nodes. Empty for a range that follows from the name, as with the other two.
+        description: Address range of the nodes. Defaults to a range that is derived from the name, as for the other two.
         type: str
         default: ''
       pod_subnet:
-        description: Addresses of pods; each node gets a /24 of it.
+        description: Address range of pods. Each node gets a /24 of it.
         type: str
         default: ''
       service_subnet:
-        description: Addresses of Services.
+        description: Address range of Services.
         type: str
         default: ''
       egress:
-        description: Whether pods and nodes may reach outside, with the host's address.
+        description: Let pods and nodes connect to other networks, with the host's address.
         type: bool
         default: false
       dns_upstream:
-        description: Name servers for names outside of the cluster. Without one, such names fail at once.
+        description: Name servers for names outside of the cluster. Without any, such lookups fail at once.
         type: list
         elements: str
         default: []
       snapshotter:
-        description: How containerd lays out root file systems. V(native) copies, for a disk that overlay cannot use.
+        description: Snapshotter of containerd. V(native) copies files, for a disk that does not support overlayfs.
         type: str
         default: overlayfs
         choices: [overlayfs, native]
       audit_log:
-        description: File on the host that the API server writes its audit log to, one JSON object a line.
+        description: Path on the host for the audit log of the API server, in JSON lines.
         type: path
         default: /var/log/muster/audit.log
       kubernetes_version:
@@ -66,7 +66,7 @@ options:
         type: str
         required: true
       image_repository:
-        description: First part of the names of Kubernetes' own images. They are imported, never pulled.
+        description: Repository in the names of Kubernetes' own images. They are imported, never pulled.
         type: str
         default: muster.local/kubernetes
       pause_tag:
@@ -74,17 +74,17 @@ options:
         type: str
         default: '1'
       api_qps:
-        description: Requests a second that the controller manager and the scheduler may send.
+        description: Requests per second that the controller manager and the scheduler may send.
         type: int
         default: 200
       simulated_nodes:
-        description: Whether kwok runs in the first node, for Node objects with the label C(type=kwok).
+        description: Run kwok in the first node, for Node objects with the label C(type=kwok).
         type: bool
         default: false
       kubeconfigs:
         description:
-          - Files that the cluster's kubeconfig is copied to. A file there that is of another cluster is refused.
-          - Removal takes them away as long as they are still of this cluster.
+          - Paths for copies of the cluster's kubeconfig. A file that belongs to another cluster is not replaced, and the task fails.
+          - The removal deletes these files if they still belong to this cluster.
         type: list
         elements: path
         default: []

@@ -12,15 +12,15 @@ class ModuleDocFragment:
 options:
   network_policy:
     description:
-      - Make a NetworkPolicy that lets in only those who have to connect. It is about incoming connections only.
-      - It does something where the cluster's network enforces policies, and nothing elsewhere.
-      - V(false) removes the one that was made.
+      - Create a NetworkPolicy for incoming connections, which allows only the clients that need to connect.
+      - It has an effect only if the cluster's network plugin enforces policies.
+      - V(false) removes the NetworkPolicy.
     type: bool
     default: true
   network_policy_from:
     description:
-      - Who else may connect, such as clients or a Prometheus of another namespace. Entries are as in C(ingress.from) of a NetworkPolicy,
-        with C(namespaceSelector), C(podSelector) or C(ipBlock).
+      - Additional clients that may connect, such as a Prometheus of another namespace. Entries are as in C(ingress.from) of a
+        NetworkPolicy, with C(namespaceSelector), C(podSelector) or C(ipBlock).
     type: list
     elements: dict
     default: []

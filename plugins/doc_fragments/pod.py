@@ -11,10 +11,10 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   image:
-    description: Image of the pods. Needed with O(state=present).
+    description: Image of the pods. Required with O(state=present).
     type: str
   image_pull_policy:
-    description: When the node fetches the image. Without it V(IfNotPresent).
+    description: Pull policy of the image. Defaults to V(IfNotPresent).
     type: str
     choices: [Always, IfNotPresent, Never]
   image_pull_secrets:
@@ -31,10 +31,10 @@ options:
         type: str
         required: true
       value:
-        description: Its value.
+        description: Value of the variable.
         type: str
       value_from:
-        description: Where its value comes from, as in the Kubernetes API, such as C(secretKeyRef).
+        description: Source of the value, as in the Kubernetes API, such as C(secretKeyRef).
         type: dict
   resources:
     description: C(requests) and C(limits) as in the Kubernetes API. Extended resources need both to be equal; one of them is enough.
@@ -47,10 +47,10 @@ options:
     type: list
     elements: dict
   affinity:
-    description: As in the Kubernetes API.
+    description: Affinity of the pods, as in the Kubernetes API.
     type: dict
   topology_spread_constraints:
-    description: As in the Kubernetes API. Without a C(labelSelector) a constraint is about the job's own pods.
+    description: Topology spread constraints, as in the Kubernetes API. C(labelSelector) defaults to the job's pods.
     type: list
     elements: dict
   priority_class_name:
@@ -60,7 +60,7 @@ options:
     description: ServiceAccount of the pods. Without it they get no token for the API server.
     type: str
   termination_grace_period_seconds:
-    description: Seconds that a pod has to save its state when it is stopped.
+    description: Seconds for a pod to save its state when it is stopped.
     type: int
   pod_security_context:
     description: Security context of the pods, instead of the restricted default with user 1000. V({}) for none.

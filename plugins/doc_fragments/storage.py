@@ -11,7 +11,7 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   storage:
-    description: A volume that all pods mount at the same path, for data and checkpoints.
+    description: Shared volume that all pods mount at the same path, for data and checkpoints.
     type: dict
     suboptions:
       claim_name:
@@ -19,17 +19,17 @@ options:
         type: str
         required: true
       mount_path:
-        description: Where it is mounted.
+        description: Mount path of the volume.
         type: str
         default: /workspace/shared
       size:
-        description: With it the claim is made, without it the claim must exist.
+        description: Size of the claim to create. If omitted, the claim must exist.
         type: str
       storage_class_name:
-        description: StorageClass of a claim that is made. Without it the cluster's default.
+        description: StorageClass of the claim to create. Defaults to the cluster's default StorageClass.
         type: str
       access_modes:
-        description: Access modes of a claim that is made.
+        description: Access modes of the claim to create.
         type: list
         elements: str
         default: [ReadWriteMany]

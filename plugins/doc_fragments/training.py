@@ -15,7 +15,7 @@ options:
     type: str
     required: true
   namespace:
-    description: Namespace of the training. Without it that of the kubeconfig's context.
+    description: Namespace of the training. Defaults to the namespace of the kubeconfig's context.
     type: str
   kind:
     description: Module that made the training.

@@ -12,13 +12,13 @@ class ModuleDocFragment:
 options:
   wait:
     description:
-      - Whether to wait until every object is ready (or gone, with O(state=absent)).
-      - All objects are watched at the same time. In check mode there is no waiting.
+      - Wait until every object is ready, or deleted with O(state=absent).
+      - Check mode does not wait.
     type: bool
     default: false
   wait_timeout:
     description:
-      - Seconds after which waiting fails. The error says for each object what was last seen.
+      - Seconds after which waiting fails. The error contains the last observed state of each object.
     type: int
     default: 120
 """

@@ -15,16 +15,16 @@ from ansible_collections.muster.ml.plugins.module_utils._local.simulated_nodes i
 
 DOCUMENTATION = r"""
 name: simulated_nodes
-short_description: Node objects that kwok plays the kubelet of
+short_description: Create Node objects that kwok simulates
 version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - Makes Node objects from groups. Each has the label C(type=kwok) and the taint C(kwok.x-k8s.io/node=fake:NoSchedule), so that no pod
-    lands on one by chance and everybody sees that it is simulated.
+  - Returns Node objects for groups of simulated nodes. Each has the label C(type=kwok) and the taint
+    C(kwok.x-k8s.io/node=fake:NoSchedule), so that only pods that tolerate it are scheduled there.
 positional: _input
 options:
   _input:
-    description: Groups, each with C(name_prefix), C(count) and optionally C(labels), C(capacity) and C(taints).
+    description: Groups of nodes, each with C(name_prefix), C(count) and optionally C(labels), C(capacity) and C(taints).
     type: list
     elements: dict
     required: true

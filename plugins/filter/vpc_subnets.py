@@ -13,20 +13,20 @@ from ansible.errors import AnsibleFilterError
 
 DOCUMENTATION = r"""
 name: vpc_subnets
-short_description: Addresses of a VPC, divided among public and private subnets
+short_description: Divide the address range of a VPC into subnets
 version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - Divides a range of addresses among availability zones, a large private subnet for the pods and a small public one for each.
-  - What a zone gets does not depend on how many zones there are, up to eight, so that one can be added later.
+  - Divides an address range among availability zones, with a large private subnet for pods and a small public subnet in each.
+  - The subnets of a zone do not depend on the number of zones, up to eight, so that zones can be added later.
 positional: _input, zones
 options:
   _input:
-    description: Addresses of the VPC, from C(/16) to C(/20).
+    description: Address range of the VPC, from C(/16) to C(/20).
     type: str
     required: true
   zones:
-    description: Availability zones, at least two, at most eight.
+    description: Availability zones, two to eight.
     type: list
     elements: str
     required: true

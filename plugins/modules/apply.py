@@ -6,14 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: apply
-short_description: Make a Kubernetes cluster have a set of objects
+short_description: Apply, prune or delete Kubernetes objects
 description:
   - Creates, updates, prunes and deletes Kubernetes objects of any kind, many at a time, by server-side apply.
-  - Everything that is wrong with the objects, and everything in the cluster that stands in their way, is told at once and before
-    anything is changed.
-  - Objects are sent in waves (namespaces and definitions; access, configuration, storage and Services; workloads; custom resources), at
-    the same time inside a wave.
-  - A run with nothing to change sends no write request. A field that somebody else changed is noticed and set again.
+  - All errors in the objects, and everything in the cluster that would refuse them, are reported together and before anything is
+    changed.
+  - Objects are sent in waves (namespaces and definitions; access, configuration, storage and Services; workloads; custom resources).
+    The objects of a wave are sent concurrently.
+  - A run with nothing to change sends no write request. A field that another client changed is detected and set again.
 version_added: 0.1.0
 author:
   - Muster contributors (@muster-ml)
@@ -26,19 +26,19 @@ extends_documentation_fragment:
 options:
   definition:
     description:
-      - The objects, as a mapping, a list of mappings, or YAML text with any number of documents. Objects of kind C(List) are taken apart.
+      - Objects as a mapping, a list of mappings, or YAML text with any number of documents. Objects of kind C(List) are taken apart.
       - Text is read as kubectl reads it, here and in O(src) and O(url). A key that is there twice is an error. A mapping has been read by
         Ansible before, for which C(0o17), C(1e3) and C(y) are text, and C(12:30:45) is a number; put such values in quotes.
     type: raw
   src:
     description:
-      - A file with objects, a folder (its C(.yaml), C(.yml) and C(.json) files are read), or a glob pattern.
+      - Path of a file with objects, a folder (its C(.yaml), C(.yml) and C(.json) files are read), or a glob pattern.
       - The path is one of the host that runs the task. On the controller a relative path is also looked for in the role's or playbook's
         C(files) folder.
     type: str
   url:
     description:
-      - Where to load objects from. The content must have the digest O(sha256).
+      - URL of a file with objects. Its content must have the digest O(sha256).
     type: str
   sha256:
     description:
@@ -46,7 +46,7 @@ options:
     type: str
   namespace:
     description:
-      - Namespace of namespaced objects that name none. Without it, the one of the kubeconfig's context.
+      - Namespace of namespaced objects that name none. Defaults to the namespace of the kubeconfig's context.
     type: str
   owner:
     description:
@@ -71,13 +71,13 @@ options:
     default: false
   prune_data:
     description:
-      - With O(prune), also remove objects that hold data, which are PersistentVolumeClaim, PersistentVolume, Namespace, and Secrets
-        with generated keys.
+      - Remove objects that hold data, too, with O(prune). These are PersistentVolumeClaim, PersistentVolume, Namespace, and Secrets with
+        generated keys.
     type: bool
     default: false
   delete_data:
     description:
-      - With O(state=absent), also delete objects that hold data. Without it they are kept, and a warning names them.
+      - Delete objects that hold data, too, with O(state=absent). Otherwise they are kept, and a warning names them.
     type: bool
     default: false
 seealso:
@@ -137,7 +137,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: Every object, and what was done to it (in check mode, what would be done).
+  description: Objects, each with what was done to it, or would be done in check mode.
   returned: always
   type: list
   elements: dict
@@ -155,11 +155,11 @@ objects:
       type: str
       sample: web
     action:
-      description: One of created, updated, recreated, deleted, unchanged, kept.
+      description: Change of the object, one of created, updated, recreated, deleted, unchanged, kept.
       type: str
       sample: updated
     reason:
-      description: Why, where that is not plain.
+      description: Reason for the change, where it does not follow from the options.
       type: str
       sample: spec.replicas was changed by kubectl-edit
   sample:

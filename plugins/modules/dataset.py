@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: dataset
-short_description: A data set on shared storage, fetched once
+short_description: Fetch a data set to a PersistentVolumeClaim
 version_added: 0.2.0
 description:
-  - Fetches a file or archive into a PersistentVolumeClaim by a Job, compares it with its checksum and unpacks it.
-  - A marker beside the data makes that happen once. An interrupted download goes on where it stopped, in the next pod too.
-  - Size and free space are looked at before the first byte. No member of an archive can leave the folder.
-  - What was put there is written down, and nothing else is ever replaced or removed.
+  - Downloads a file or archive to a PersistentVolumeClaim in a Job, verifies its checksum and unpacks it.
+  - A marker file beside the data prevents a second download. An interrupted download resumes where it stopped, in the next pod, too.
+  - Size and free space are checked before the download. No member of an archive can be written outside of the folder.
+  - The marker lists the files of the data set. Files that it does not list are never replaced or removed.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -28,18 +28,18 @@ options:
     type: str
     required: true
   namespace:
-    description: Namespace, which must exist. Without it that of the kubeconfig's context.
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
     type: str
   url:
-    description: Address, with V(https://), V(http://), V(s3://) or V(gs://).
+    description: URL of the file, with V(https://), V(http://), V(s3://) or V(gs://).
     type: str
   endpoint_url:
     description:
-      - Server of V(s3://) and V(gs://) addresses, where it is not the cloud's own, such as C(https://minio.example:9000).
+      - Server for V(s3://) and V(gs://) URLs, where it is not the cloud's own, such as C(https://minio.example:9000).
       - With V(s3://), C(https://storage.googleapis.com) and an HMAC key of Google in O(credentials_secret), a bucket of Google is read.
     type: str
   url_secret:
-    description: Secret that holds the address, for signed ones.
+    description: Secret with the URL, for signed URLs.
     type: dict
     suboptions:
       name:
@@ -47,36 +47,36 @@ options:
         type: str
         required: true
       key:
-        description: Its key.
+        description: Key of the Secret that holds the URL.
         type: str
         default: url
   sha256:
     description: SHA-256 of the file. Required with O(state=present).
     type: str
   size:
-    description: Size of the file in bytes. Another one is refused before the download.
+    description: Size of the file in bytes. A file of another size is refused before the download.
     type: int
   path:
     description:
-      - Folder of the claim that holds the data afterwards. Without it O(name). Not in that of another data set, nor around it.
-      - What others put into it, such as checkpoints, stays when the data are updated. An update that needs its place is refused.
+      - Folder of the claim for the data. Defaults to O(name). It must not lie in the folder of another data set, nor contain one.
+      - Other files in it, such as checkpoints, stay when the data set is updated. An update that would replace one of them is refused.
     type: str
   unpack:
-    description: What kind of archive it is. V(auto) goes by the address.
+    description: Archive format of the file. V(auto) derives it from the URL, V(none) does not unpack.
     type: str
     choices: [auto, none, tar, zip]
     default: auto
   claim_name:
-    description: PersistentVolumeClaim. Required with O(state=present).
+    description: PersistentVolumeClaim for the data. Required with O(state=present).
     type: str
   storage_size:
-    description: Size of the claim. Without it the claim must exist.
+    description: Size of the claim to create. If omitted, the claim must exist.
     type: str
   storage_class_name:
-    description: StorageClass of the claim. Without it the default one.
+    description: StorageClass of the claim to create. Defaults to the cluster's default StorageClass.
     type: str
   access_modes:
-    description: Access modes of the claim.
+    description: Access modes of the claim to create.
     type: list
     elements: str
     default: [ReadWriteMany]
@@ -84,8 +84,8 @@ options:
     description:
       - Secret whose keys become environment variables of the pod, such as C(AWS_ACCESS_KEY_ID).
       - The key C(AUTHORIZATION) is sent as that header with V(https://) and V(gs://), and to no server that redirects elsewhere.
-      - Without it the account of O(service_account_name) is asked for credentials (IRSA, Pod Identity, Workload Identity), and where it has
-        none the object has to be public. The role of the node is never used.
+      - Defaults to the credentials of O(service_account_name) (IRSA, Pod Identity, Workload Identity). If it has none, the object must be
+        public. The role of the node is never used.
     type: str
   image:
     description: Image with C(python3), 3.9 or newer.
@@ -98,7 +98,7 @@ options:
   tolerations:
     description: Taints that the pod tolerates, as in the Kubernetes API.
   topology_spread_constraints:
-    description: As in the Kubernetes API.
+    description: Topology spread constraints of the pod, as in the Kubernetes API.
   priority_class_name:
     description: PriorityClass of the pod.
   service_account_name:
@@ -110,24 +110,24 @@ options:
   security_context:
     description: Security context of the container, instead of the restricted default.
   backoff_limit:
-    description: How often a pod may fail before the Job gives up. A wrong checksum ends it at once.
+    description: Number of failed pods after which the Job fails. A wrong checksum fails it at once.
     type: int
     default: 6
   active_deadline_seconds:
-    description: Seconds that all of it may take.
+    description: Seconds after which the Job is stopped and fails.
     type: int
   retry:
-    description: Try once more what has failed. Without it a failed Job is told as such, and stays.
+    description: Delete a failed Job and start it again. Otherwise a failed Job stays, and the task fails with its error.
     type: bool
     default: false
   delete_data:
-    description: With O(state=absent), also delete the claim, where it was made here, with all data on it.
+    description: Delete the claim with all data on it, too, with O(state=absent), if this module created it.
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: tiny-imagenet on the claim of the training
+- name: Fetch tiny-imagenet to the claim of the training
   muster.ml.dataset:
     namespace: ml
     name: tiny-imagenet
@@ -140,7 +140,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: What was done to each object.
+  description: Objects, each with what was done to it.
   returned: success
   type: list
   elements: dict
@@ -155,7 +155,7 @@ path:
   type: str
   sample: tiny-imagenet
 message:
-  description: The last word of the pod that fetched it.
+  description: Last message of the pod that fetched the data set.
   returned: when O(state=present) and O(wait=true), outside check mode, while the pod is there
   type: str
   sample: 110000 files from 248100043 bytes

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: efs_access_point
-short_description: Access points of EFS file systems
+short_description: Manage access points of EFS file systems
 version_added: 0.1.0
 description:
-  - Makes and deletes access points, doors into a file system of Amazon EFS with a directory and a user of their own.
-  - An access point is found by its name, which is its tag C(Name). Deleting it leaves its files where they are.
+  - Creates, updates and deletes access points of Amazon EFS file systems. An access point has its own root directory and POSIX user.
+  - An access point is identified by its tag C(Name). Deleting it does not delete files.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules
@@ -30,7 +30,7 @@ options:
     type: str
     required: true
   posix_user:
-    description: User that all access is done as. Cannot be changed.
+    description: POSIX user for all access through the access point. Cannot be changed.
     type: dict
     suboptions:
       uid:
@@ -46,37 +46,37 @@ options:
         type: list
         elements: int
   root_directory:
-    description: Directory that is seen as the root. Cannot be changed.
+    description: Directory that clients see as the root. Cannot be changed.
     type: dict
     suboptions:
       path:
-        description: Its path.
+        description: Path of the directory in the file system.
         type: str
         default: /
       creation_info:
-        description: Owner and permissions, if EFS is to make the directory.
+        description: Owner and permissions with which EFS creates the directory if it does not exist.
         type: dict
         suboptions:
           owner_uid:
-            description: User id.
+            description: User id of the owner.
             type: int
             required: true
           owner_gid:
-            description: Group id.
+            description: Group id of the owner.
             type: int
             required: true
           permissions:
-            description: Permissions, octal, in quotes.
+            description: Permissions as an octal number in quotes.
             type: str
             required: true
   wait_timeout:
-    description: Seconds to wait.
+    description: Seconds to wait until the access point is available.
     type: int
     default: 300
 """
 
 EXAMPLES = r"""
-- name: Place for data sets
+- name: Create an access point for data sets
   muster.ml.efs_access_point:
     region: us-west-2
     file_system_id: fs-0123456789abcdef0
@@ -89,21 +89,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: That it was to be absent and was kept, and why. A warning says the same.
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
 actions:
-  description: The requests that were sent, or would be in check mode.
+  description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
 access_point:
-  description: The access point as EFS describes it, in snake_case.
+  description: Access point as EFS describes it, in snake_case.
   returned: success
   type: dict
   contains:
     access_point_id:
-      description: Its id, for a volume handle C(fs-id::fsap-id).
+      description: Id of the access point, for a volume handle C(fs-id::fsap-id).
       returned: always
       type: str
 """

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: efs_file_system
-short_description: EFS file systems that converge
+short_description: Manage EFS file systems
 version_added: 0.1.0
 description:
-  - Makes, changes and deletes file systems of Amazon EFS, with their mount targets, backup and lifecycle.
-  - Unlike C(community.aws.efs) it has check mode, elastic throughput and backup, and does without the API's deprecated calls.
-  - A file system is found by its creation token, which is O(name).
+  - Creates, updates and deletes Amazon EFS file systems with their mount targets, backup and lifecycle policy.
+  - Unlike C(community.aws.efs) it supports check mode, elastic throughput and backup, and uses no deprecated API calls.
+  - A file system is identified by its creation token, which is O(name).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules
@@ -27,11 +27,11 @@ options:
     type: str
     required: true
   encrypted:
-    description: Whether it is encrypted. Cannot be changed.
+    description: Encrypt the file system. Cannot be changed.
     type: bool
     default: true
   kms_key_id:
-    description: KMS key it is encrypted with. Only looked at when it is made; that of EFS if it is left out.
+    description: KMS key for the encryption, used at creation only. Defaults to the key of EFS.
     type: str
   performance_mode:
     description: Performance mode. Cannot be changed.
@@ -45,10 +45,10 @@ options:
     description: Throughput in MiB/s, for O(throughput_mode=provisioned).
     type: float
   backup:
-    description: Whether AWS Backup backs it up every day.
+    description: Back up the file system every day with AWS Backup.
     type: bool
   transition_to_ia:
-    description: After how many days without access files go to cheaper storage.
+    description: Days without access after which files move to the Infrequent Access storage class.
     type: str
     choices:
       - NEVER
@@ -62,7 +62,7 @@ options:
       - AFTER_270_DAYS
       - AFTER_365_DAYS
   mount_targets:
-    description: Where it can be mounted from, one per availability zone; all of them, others are deleted.
+    description: Mount targets, one per availability zone. Mount targets that are not listed are deleted.
     type: list
     elements: dict
     suboptions:
@@ -76,18 +76,18 @@ options:
         elements: str
   delete_data:
     description:
-      - With O(state=absent), whether the files in it are deleted, too. Without it a file system is kept, also one that seems empty,
-        because EFS knows its size only hours later.
+      - Delete the file system with its files, with O(state=absent). Otherwise it is kept, even if it seems empty, because EFS reports
+        its size only hours later.
     type: bool
     default: false
   wait_timeout:
-    description: Seconds to wait, in all.
+    description: Seconds to wait for all changes together.
     type: int
     default: 900
 """
 
 EXAMPLES = r"""
-- name: Shared storage for the nodes
+- name: Create shared storage for the nodes
   muster.ml.efs_file_system:
     region: us-west-2
     name: training
@@ -100,25 +100,25 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: That it was to be absent and was kept, and why. A warning says the same.
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
 actions:
-  description: The requests that were sent, or would be in check mode.
+  description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
 file_system:
-  description: The file system as EFS describes it, in snake_case, with its mount targets.
+  description: File system as EFS describes it, in snake_case, with its mount targets.
   returned: success
   type: dict
   contains:
     file_system_id:
-      description: Its id.
+      description: Id of the file system.
       returned: always
       type: str
     mount_targets:
-      description: Its mount targets.
+      description: Mount targets of the file system.
       returned: always
       type: list
       elements: dict

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: eks_access_entry
-short_description: Who may use an EKS cluster
+short_description: Manage access entries of EKS clusters
 version_added: 0.1.0
 description:
-  - Lets an IAM role or user into a cluster in Amazon EKS, with EKS's own access policies or with groups for Kubernetes RBAC.
+  - Creates, updates and deletes access entries, which give an IAM role or user access to an Amazon EKS cluster through EKS access
+    policies or groups for Kubernetes RBAC.
   - The cluster's authentication mode must be C(API_AND_CONFIG_MAP) or C(API).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -29,18 +30,18 @@ options:
     type: str
     required: true
   type:
-    description: Kind of entry. V(STANDARD) when it is left out. Cannot be changed.
+    description: Type of the entry. Defaults to V(STANDARD). Cannot be changed.
     type: str
     choices: [STANDARD, EC2_LINUX, EC2_WINDOWS, EC2, FARGATE_LINUX, HYBRID_LINUX]
   username:
-    description: Name in Kubernetes. When it is left out, EKS derives one from O(principal_arn).
+    description: User name in Kubernetes. Defaults to one that EKS derives from O(principal_arn).
     type: str
   kubernetes_groups:
-    description: Groups in Kubernetes; all of them.
+    description: Groups in Kubernetes. Groups that are not listed are removed.
     type: list
     elements: str
   policies:
-    description: Access policies of EKS that are associated.
+    description: EKS access policies to associate.
     type: list
     elements: dict
     suboptions:
@@ -49,27 +50,27 @@ options:
         type: str
         required: true
       access_scope:
-        description: Where it holds.
+        description: Scope of the policy.
         type: dict
         required: true
         suboptions:
           type:
-            description: The whole cluster, or namespaces.
+            description: Type of the scope, the whole cluster or namespaces.
             type: str
             choices: [cluster, namespace]
             required: true
           namespaces:
-            description: Which namespaces.
+            description: Namespaces of the scope.
             type: list
             elements: str
   purge_policies:
-    description: Whether policies that are not in O(policies) are taken away, where O(policies) is given.
+    description: Disassociate policies that are not in O(policies), if O(policies) is given.
     type: bool
     default: true
 """
 
 EXAMPLES = r"""
-- name: The team may do everything in its namespace
+- name: Let the team edit its namespace
   muster.ml.eks_access_entry:
     region: us-west-2
     cluster_name: training
@@ -81,16 +82,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: That it was to be absent and was kept, and why. A warning says the same.
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
 actions:
-  description: The requests that were sent, or would be in check mode.
+  description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
 access_entry:
-  description: The entry as EKS describes it, in snake_case, with its C(policies).
+  description: Access entry as EKS describes it, in snake_case, with its C(policies).
   returned: success
   type: dict
 """

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: eks_addon
-short_description: EKS add-ons
+short_description: Manage EKS add-ons
 version_added: 0.1.0
 description:
-  - Installs, changes and removes add-ons of a cluster in Amazon EKS.
-  - A version that does not fit the cluster is refused before anything is sent, with the versions that do.
+  - Installs, updates and removes add-ons of an Amazon EKS cluster.
+  - A version that is not compatible with the cluster is refused before any request is sent, and the error lists those that are.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules
@@ -31,14 +31,14 @@ options:
     required: true
     aliases: [addon_name]
   version:
-    description: Version of the add-on. When it is left out, the default for the cluster at first, later the one that is there.
+    description: Version of the add-on. Defaults to the installed version, or to the cluster's default for a new add-on.
     type: str
     aliases: [addon_version]
   service_account_role_arn:
-    description: IAM role of its service account, through the cluster's OpenID Connect provider (IRSA).
+    description: IAM role of the add-on's service account, through the cluster's OpenID Connect provider (IRSA).
     type: str
   pod_identity_associations:
-    description: IAM roles of its service accounts, through EKS Pod Identity.
+    description: IAM roles of the add-on's service accounts, through EKS Pod Identity.
     type: list
     elements: dict
     suboptions:
@@ -51,24 +51,24 @@ options:
         type: str
         required: true
   configuration_values:
-    description: Configuration, in the schema of the add-on; all of it.
+    description: Complete configuration in the schema of the add-on.
     type: dict
   resolve_conflicts:
-    description: What happens to fields that somebody else changed in the cluster.
+    description: Resolution of conflicts with fields that another client changed in the cluster.
     type: str
     choices: [NONE, OVERWRITE, PRESERVE]
   preserve:
-    description: With O(state=absent), whether its objects stay in the cluster.
+    description: Keep the add-on's objects in the cluster, with O(state=absent).
     type: bool
     default: false
   wait_timeout:
-    description: Seconds to wait, in all.
+    description: Seconds to wait for all changes together.
     type: int
     default: 1200
 """
 
 EXAMPLES = r"""
-- name: Driver for file systems of EFS, with a role of its own
+- name: Install the driver for EFS file systems with its own role
   muster.ml.eks_addon:
     region: us-west-2
     cluster_name: training
@@ -80,16 +80,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: That it was to be absent and was kept, and why. A warning says the same.
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
 actions:
-  description: The requests that were sent, or would be in check mode.
+  description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
 addon:
-  description: The add-on as EKS describes it, in snake_case.
+  description: Add-on as EKS describes it, in snake_case.
   returned: success
   type: dict
 """

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: eks_cluster
-short_description: EKS clusters that converge
+short_description: Manage EKS clusters
 version_added: 0.1.0
 description:
-  - Makes, changes and deletes the control plane of a cluster in Amazon EKS.
-  - Unlike C(community.aws.eks_cluster) it applies what changes later, that is version, endpoint access, logging, subnets,
-    authentication mode, encryption, support type, protection and tags.
-  - What EKS cannot change is refused before anything is sent.
+  - Creates, updates and deletes the control plane of an Amazon EKS cluster.
+  - Unlike C(community.aws.eks_cluster) it updates existing clusters, namely their version, endpoint access, logging,
+    subnets, authentication mode, encryption, support type, deletion protection and tags.
+  - A change that EKS does not support is refused before any request is sent.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules
@@ -29,70 +29,70 @@ options:
     required: true
   version:
     description:
-      - Kubernetes version, such as V("1.35"). When the cluster is made, the newest one if it is left out.
-      - EKS upgrades one minor version at a time and never goes back; node groups have to be upgraded in between.
+      - Kubernetes version, such as V("1.35"). Defaults to the newest version for a new cluster.
+      - EKS upgrades one minor version at a time and never downgrades. Node groups must be upgraded in between.
     type: str
   role_arn:
-    description: IAM role of the control plane. Needed to make a cluster; cannot be changed.
+    description: IAM role of the control plane. Required to create a cluster. Cannot be changed.
     type: str
   subnet_ids:
-    description: Subnets of the control plane's network interfaces, in at least two availability zones. Needed to make a cluster.
+    description: Subnets of the control plane's network interfaces, in at least two availability zones. Required for a new cluster.
     type: list
     elements: str
   security_group_ids:
-    description: Security groups of these interfaces, besides the one that EKS makes.
+    description: Additional security groups of the control plane's network interfaces.
     type: list
     elements: str
   endpoint_public_access:
-    description: Whether the API server can be reached from outside the VPC.
+    description: Serve the API outside of the VPC.
     type: bool
   endpoint_private_access:
-    description: Whether the API server can be reached from inside the VPC.
+    description: Serve the API inside the VPC.
     type: bool
   public_access_cidrs:
-    description: From where it can be reached, where O(endpoint_public_access=true).
+    description: Address ranges that may reach the public endpoint, with O(endpoint_public_access=true).
     type: list
     elements: str
   service_ipv4_cidr:
-    description: Addresses of Services. Cannot be changed.
+    description: Address range of Services. Cannot be changed.
     type: str
   authentication_mode:
     description:
-      - Where EKS looks up who may use the cluster. It can only be moved on, never back.
+      - Source of the permissions to use the cluster. Can only be changed in the order of the choices.
       - Access entries (M(muster.ml.eks_access_entry)) need V(API_AND_CONFIG_MAP) or V(API).
     type: str
     choices: [CONFIG_MAP, API_AND_CONFIG_MAP, API]
   bootstrap_cluster_creator_admin_permissions:
-    description: Whether the caller becomes administrator of a new cluster. Only looked at when the cluster is made.
+    description: Make the caller an administrator of a new cluster. Used at creation only.
     type: bool
   bootstrap_self_managed_addons:
     description:
-      - Whether EKS puts its network add-ons into a new cluster by itself. Only looked at when the cluster is made.
+      - Let EKS install its default network add-ons in a new cluster. Used at creation only.
       - V(false) leaves them to M(muster.ml.eks_addon).
     type: bool
   logging:
-    description: Logs of the control plane that are sent to CloudWatch; C([]) for none.
+    description: Logs of the control plane to send to CloudWatch. C([]) for none.
     type: list
     elements: str
     choices: [api, audit, authenticator, controllerManager, scheduler]
   encryption_key_arn:
-    description: KMS key that Secrets are encrypted with. Can be added later, but not changed or taken away.
+    description: KMS key for the encryption of Secrets. Can be added later, but not changed or removed.
     type: str
   support_type:
-    description: What happens at the end of standard support; V(STANDARD) upgrades by itself, V(EXTENDED) costs more.
+    description: Support policy at the end of standard support. V(STANDARD) upgrades automatically, V(EXTENDED) costs more.
     type: str
     choices: [STANDARD, EXTENDED]
   deletion_protection:
-    description: Whether deletion is refused. V(false) together with O(state=absent) lifts it first.
+    description: Refuse deletion of the cluster. V(false) together with O(state=absent) removes the protection first.
     type: bool
   wait_timeout:
-    description: Seconds to wait, in all.
+    description: Seconds to wait for all changes together.
     type: int
     default: 3600
 """
 
 EXAMPLES = r"""
-- name: Cluster whose API server only the office can reach
+- name: Create a cluster whose API only the office can reach
   muster.ml.eks_cluster:
     region: us-west-2
     name: training
@@ -104,7 +104,7 @@ EXAMPLES = r"""
     authentication_mode: API
     logging: [audit]
 
-- name: Later, only the version
+- name: Upgrade the cluster, with all other settings unchanged
   muster.ml.eks_cluster:
     region: us-west-2
     name: training
@@ -113,17 +113,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: That it was to be absent and was kept, and why. A warning says the same.
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
 actions:
-  description: The requests that were sent, or would be in check mode.
+  description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
   sample: ["eks:update_cluster_version (version 1.34 to 1.35)"]
 cluster:
-  description: The cluster as EKS describes it, in snake_case.
+  description: Cluster as EKS describes it, in snake_case.
   returned: success
   type: dict
   contains:
@@ -132,15 +132,15 @@ cluster:
       returned: when the cluster is active
       type: str
     certificate_authority:
-      description: Its certificate authority, base64 in C(data).
+      description: Certificate authority of the API server, base64 in C(data).
       returned: when the cluster is active
       type: dict
     identity:
-      description: C(oidc.issuer), for M(muster.ml.iam_oidc_provider).
+      description: OpenID Connect issuer as C(oidc.issuer), for M(muster.ml.iam_oidc_provider).
       returned: when the cluster is active
       type: dict
     status:
-      description: Status.
+      description: Status of the cluster.
       returned: always
       type: str
       sample: ACTIVE

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: eks_cluster_info
-short_description: What an EKS cluster is, and what belongs to it
+short_description: Gather information about an EKS cluster
 version_added: 0.2.0
 description:
-  - Reads a cluster of Amazon EKS, its node groups and add-ons, and the caller's account. A cluster that does not exist is no error.
+  - Returns an Amazon EKS cluster, its node groups and add-ons, and the caller's account. A cluster that does not exist is no error.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules
@@ -23,14 +23,14 @@ options:
     type: str
     required: true
   roles:
-    description: Names of IAM roles to look for as well, such as those that the cluster or its nodes are to use.
+    description: Names of IAM roles to look up as well, such as the roles for the cluster and its nodes.
     type: list
     elements: str
     default: []
 """
 
 EXAMPLES = r"""
-- name: What there is
+- name: Get the cluster, its node groups and add-ons
   muster.ml.eks_cluster_info:
     region: us-west-2
     name: training
@@ -39,43 +39,43 @@ EXAMPLES = r"""
 
 RETURN = r"""
 exists:
-  description: Whether the cluster exists.
+  description: True if the cluster exists.
   returned: success
   type: bool
 account:
-  description: Number of the account.
+  description: Id of the account.
   returned: success
   type: str
 partition:
-  description: The partition of AWS that it is in, the second part of every ARN in it.
+  description: AWS partition of the account, which is the second part of its ARNs.
   returned: success
   type: str
   sample: aws-us-gov
 cluster:
-  description: The cluster as EKS describes it, in snake_case; empty where it does not exist.
+  description: Cluster as EKS describes it, in snake_case. Empty if it does not exist.
   returned: success
   type: dict
 owned:
-  description: Whether the cluster carries the tag C(muster.ml/owner) with its own name, that is, whether Muster created it.
+  description: True if Muster created the cluster, which then has the tag C(muster.ml/owner) with its own name.
   returned: success
   type: bool
 oidc_provider:
-  description: Issuer of the tokens of its service accounts, without C(https://); empty where the cluster does not exist.
+  description: Issuer of service account tokens, without C(https://). Empty if the cluster does not exist.
   returned: success
   type: str
   sample: oidc.eks.us-west-2.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF
 nodegroups:
-  description: Its node groups, likewise.
+  description: Node groups of the cluster as EKS describes them, in snake_case.
   returned: success
   type: list
   elements: dict
 addons:
-  description: Its add-ons, likewise.
+  description: Add-ons of the cluster as EKS describes them, in snake_case.
   returned: success
   type: list
   elements: dict
 roles:
-  description: Those of the roles asked for that exist, each with its name, ARN, tags and C(owned) (created by Muster for this cluster).
+  description: Existing roles among O(roles), each with its name, ARN, tags and C(owned) (created by Muster for this cluster).
   returned: success
   type: list
   elements: dict

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: eks_nodegroup
-short_description: EKS managed node groups that converge
+short_description: Manage EKS managed node groups
 version_added: 0.1.0
 description:
-  - Makes, changes and deletes managed node groups of a cluster in Amazon EKS.
-  - Unlike C(community.aws.eks_nodegroup) it knows every AMI type (those of AL2023 with NVIDIA drivers too) and applies what changes
-    later, that is version, image, labels, taints, scaling, update policy, repair and tags.
-  - A node group that ended in C(CREATE_FAILED) is deleted and made anew; it never had a node that worked.
-  - What EKS cannot change is refused before anything is sent.
+  - Creates, updates and deletes managed node groups of an Amazon EKS cluster.
+  - Unlike C(community.aws.eks_nodegroup) it supports every AMI type (AL2023 with NVIDIA drivers, too) and updates existing node
+    groups, namely their version, image, labels, taints, scaling, update policy, repair and tags.
+  - A node group in status C(CREATE_FAILED) never had a working node. It is deleted and created again.
+  - A change that EKS does not support is refused before any request is sent.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules
@@ -34,31 +34,31 @@ options:
     required: true
     aliases: [nodegroup_name]
   node_role:
-    description: IAM role of the nodes. Needed to make a node group; cannot be changed.
+    description: IAM role of the nodes. Required to create a node group. Cannot be changed.
     type: str
   subnets:
-    description: Subnets of the nodes. Needed to make a node group; cannot be changed.
+    description: Subnets of the nodes. Required to create a node group. Cannot be changed.
     type: list
     elements: str
   version:
-    description: Kubernetes version of the nodes, at most that of the cluster. When made, that of the cluster.
+    description: Kubernetes version of the nodes, at most that of the cluster. Defaults to that of the cluster for a new node group.
     type: str
   release_version:
-    description: Release of the image, such as V(1.35.0-20261101). When made, the newest.
+    description: Release of the image, such as V(1.35.0-20261101). Defaults to the newest for a new node group.
     type: str
   force_update_version:
-    description: Whether an upgrade goes on where a PodDisruptionBudget keeps a node from being drained.
+    description: Upgrade also when a PodDisruptionBudget prevents a node from being drained.
     type: bool
     default: false
   ami_type:
-    description: Kind of image, such as V(AL2023_x86_64_NVIDIA). Cannot be changed.
+    description: Type of the image, such as V(AL2023_x86_64_NVIDIA). Cannot be changed.
     type: str
   instance_types:
-    description: Instance types; several are for O(capacity_type=SPOT). Cannot be changed.
+    description: Instance types of the nodes, several for O(capacity_type=SPOT). Cannot be changed.
     type: list
     elements: str
   capacity_type:
-    description: How the nodes are bought. Cannot be changed.
+    description: Purchase option of the nodes. Cannot be changed.
     type: str
     choices: [ON_DEMAND, SPOT, CAPACITY_BLOCK]
   disk_size:
@@ -69,73 +69,73 @@ options:
     type: dict
     suboptions:
       id:
-        description: Its id. Either this or O(launch_template.name).
+        description: Id of the launch template. Mutually exclusive with O(launch_template.name).
         type: str
       name:
-        description: Its name.
+        description: Name of the launch template.
         type: str
       version:
-        description: Its version.
+        description: Version of the launch template.
         type: str
   scaling_config:
-    description: How many nodes.
+    description: Number of nodes.
     type: dict
     suboptions:
       min_size:
-        description: The least.
+        description: Minimum number of nodes.
         type: int
         required: true
       max_size:
-        description: The most.
+        description: Maximum number of nodes.
         type: int
         required: true
       desired_size:
         description:
-          - How many now. Leave it out where an autoscaler decides; then it starts with O(scaling_config.min_size) and is only moved
-            when it no longer lies within the bounds.
+          - Current number of nodes. Omit it if an autoscaler sets it. Then it starts with O(scaling_config.min_size) and is changed only
+            if it is out of bounds.
         type: int
   update_config:
-    description: How many nodes may be away during an upgrade.
+    description: Number of nodes that may be unavailable during an upgrade.
     type: dict
     suboptions:
       max_unavailable:
-        description: As a number.
+        description: Number of nodes, as a count.
         type: int
       max_unavailable_percentage:
-        description: As a percentage.
+        description: Number of nodes, as a percentage.
         type: int
   node_repair_enabled:
-    description: Whether EKS replaces nodes that are not healthy.
+    description: Let EKS replace unhealthy nodes.
     type: bool
   labels:
-    description: Labels of the nodes; all of them, others are taken away.
+    description: Labels of the nodes. Labels that are not listed are removed.
     type: dict
   taints:
-    description: Taints of the nodes; all of them, others are taken away.
+    description: Taints of the nodes. Taints that are not listed are removed.
     type: list
     elements: dict
     suboptions:
       key:
-        description: Key.
+        description: Key of the taint.
         type: str
         required: true
       value:
-        description: Value.
+        description: Value of the taint.
         type: str
         default: ""
       effect:
-        description: Effect.
+        description: Effect of the taint.
         type: str
         choices: [NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE]
         required: true
   wait_timeout:
-    description: Seconds to wait, in all.
+    description: Seconds to wait for all changes together.
     type: int
     default: 3600
 """
 
 EXAMPLES = r"""
-- name: Spot nodes with GPUs, which only pods that ask for them get
+- name: Create spot nodes with GPUs, reserved for pods that request GPUs
   muster.ml.eks_nodegroup:
     region: us-west-2
     cluster_name: training
@@ -149,7 +149,7 @@ EXAMPLES = r"""
     taints:
       - {key: nvidia.com/gpu, value: present, effect: NO_SCHEDULE}
 
-- name: Later, more of them
+- name: Scale the node group
   muster.ml.eks_nodegroup:
     region: us-west-2
     cluster_name: training
@@ -159,17 +159,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: That it was to be absent and was kept, and why. A warning says the same.
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
 actions:
-  description: The requests that were sent, or would be in check mode.
+  description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
   sample: ["eks:update_nodegroup_config (scalingConfig, taints)"]
 nodegroup:
-  description: The node group as EKS describes it, in snake_case.
+  description: Node group as EKS describes it, in snake_case.
   returned: success
   type: dict
 """

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: eks_pod_identity_association
-short_description: As whom pods of an EKS cluster use AWS
+short_description: Manage EKS Pod Identity associations
 version_added: 0.1.0
 description:
-  - Gives the pods of a service account an IAM role, through EKS Pod Identity. The cluster needs the add-on C(eks-pod-identity-agent).
-  - The role's trust policy lets the service C(pods.eks.amazonaws.com) do C(sts:AssumeRole) and C(sts:TagSession).
+  - Creates, updates and deletes associations, which give the pods of a service account an IAM role. The cluster needs the add-on
+    C(eks-pod-identity-agent).
+  - The role's trust policy must allow C(sts:AssumeRole) and C(sts:TagSession) for the service C(pods.eks.amazonaws.com).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules
@@ -33,18 +34,18 @@ options:
     type: str
     required: true
   role_arn:
-    description: ARN of the role. Needed to make an association.
+    description: ARN of the role. Required to create an association.
     type: str
   target_role_arn:
-    description: ARN of a role, of another account perhaps, that the first one then assumes.
+    description: ARN of a second role, possibly of another account, that O(role_arn) assumes.
     type: str
   disable_session_tags:
-    description: Whether the tags that EKS adds to sessions are left out.
+    description: Omit the tags that EKS adds to sessions.
     type: bool
 """
 
 EXAMPLES = r"""
-- name: Training pods read the bucket with the scripts
+- name: Let training pods read the bucket with the scripts
   muster.ml.eks_pod_identity_association:
     region: us-west-2
     cluster_name: training
@@ -55,16 +56,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: That it was to be absent and was kept, and why. A warning says the same.
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
 actions:
-  description: The requests that were sent, or would be in check mode.
+  description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
 association:
-  description: The association as EKS describes it, in snake_case.
+  description: Association as EKS describes it, in snake_case.
   returned: success
   type: dict
 """

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: elastic_job
-short_description: A PyTorch training whose workers come and go
+short_description: Run an elastic PyTorch job
 version_added: 0.2.0
 description:
-  - Trains with torchrun in pods that may be added, removed and lost while it trains. Makes an Indexed Job, or a PyTorchJob of
+  - Runs torchrun in pods that may be added, removed and lost while the job trains. Creates an Indexed Job, or a PyTorchJob of
     training-operator, and its headless Service.
-  - The same task with another O(replicas) scales the job. It waits until the rendezvous itself reports the new number of pods and steps
-    go on, and goes back to the old number where that does not happen within O(world_timeout). The highest indexes go first.
-  - A pod that is asked to end leaves the rendezvous at once, so the others go on without it and without losing one of their restarts.
-    Its script gets SIGTERM, and has O(termination_grace_period_seconds) to save a checkpoint.
-  - A job that has ended stays as it is when the task runs again. O(restart=true) trains again.
-  - The image needs C(python3) with torch 1.13 or newer. A script that prints lines
-    C(muster.ml/elastic {"event"':' "step", "time"':' ..., "world_size"':' ..., "epoch"':' ..., "step"':' ...}) has its steps reported.
+  - The same task with another O(replicas) scales the job. It waits until the rendezvous reports the new number of pods and training
+    steps continue. If that takes longer than O(world_timeout), the old number is restored. The highest indexes are removed first.
+  - A pod that is stopped leaves the rendezvous at once, so that the others continue and none of their restarts is used up. Its script
+    gets SIGTERM and has O(termination_grace_period_seconds) to save a checkpoint.
+  - A finished job is not changed when the task runs again. O(restart=true) trains again.
+  - The image needs C(python3) with torch 1.13 or newer. Steps are reported if the script prints lines
+    C(muster.ml/elastic {"event"':' "step", "time"':' ..., "world_size"':' ..., "epoch"':' ..., "step"':' ...}).
   - Needs Kubernetes 1.33 or newer with O(backend=native).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -31,74 +31,107 @@ extends_documentation_fragment:
   - muster.ml.storage
 options:
   name:
-    description: Name of the job, of its Service, and the beginning of its pods' names.
+    description: Name of the job and its Service, and prefix of its pods' names.
     type: str
     required: true
   namespace:
-    description: Namespace, which must exist. Without it that of the kubeconfig's context.
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
     type: str
   backend:
     description:
-      - V(native) makes an Indexed Job.
-      - V(pytorchjob) makes a PyTorchJob for Kubeflow's training-operator 1.x, whose pods are called O(name)-worker-I. They run the same
-        launcher, so scaling, world and steps are the same. Lost pods are made again without being counted, so O(backoff_limit) is
-        refused. When the job has ended before its pods, for O(active_deadline_seconds) or because the script failed in one of them, the
-        others end by themselves.
+      - Kind of the workload. V(native) creates an Indexed Job.
+      - V(pytorchjob) creates a PyTorchJob for Kubeflow's training-operator 1.x, whose pods are named O(name)-worker-I. They run the same
+        launcher, so scaling, world and steps are the same. Lost pods are recreated without being counted, so O(backoff_limit) is
+        refused. If the job ends before its pods, because of O(active_deadline_seconds) or a failed script, the remaining pods end by
+        themselves.
     type: str
     choices: [native, pytorchjob]
     default: native
   replicas:
-    description: Number of pods. May change while the job runs. Needed with O(state=present).
+    description: Number of pods. Can be changed while the job runs. Required with O(state=present).
     type: int
   min_replicas:
-    description: With how many pods it trains at least. Without it O(replicas), and the job is not elastic downwards.
+    description: Minimum number of pods to train with. Defaults to O(replicas).
     type: int
   max_replicas:
-    description: With how many pods it trains at most. Without it O(replicas).
+    description: Maximum number of pods to train with. Defaults to O(replicas).
     type: int
   nproc_per_node:
-    description: Processes in each pod, a number or V(auto), V(cpu) or V(gpu).
+    description: Number of processes in each pod, a number or V(auto), V(cpu) or V(gpu).
     type: str
     default: "1"
   script:
     description:
-      - The Python file to run, a name among O(files), an absolute path in the pods, or C(s3://...) or C(gs://...). Needed with
+      - Python file to run, as a name among O(files), an absolute path in the pods, or a URL C(s3://...) or C(gs://...). Required with
         O(state=present).
-      - One in a bucket is fetched by an init container with the pod's own credentials (O(service_account_name)). For that the image
-        needs C(aws) or boto3, or C(gcloud), C(gsutil) or google-cloud-storage.
+      - A URL is fetched by an init container with the credentials of O(service_account_name). For that the image needs C(aws) or boto3,
+        or C(gcloud), C(gsutil) or google-cloud-storage.
     type: str
   args:
     description: Arguments of the script.
     type: list
     elements: str
   files:
-    description: Text files for all pods, by name; a ConfigMap of at most 1 MiB.
+    description: Text files for all pods, by name. They are stored in a ConfigMap of at most 1 MiB.
     type: dict
     default: {}
   files_path:
-    description: Where O(files) are mounted, read-only.
+    description: Mount path of O(files), which are read-only.
     type: str
     default: /workspace/scripts
   rdzv_backend:
     description:
-      - V(c10d) lets the pods meet at pod 0, by its stable name. While that pod is lost, the others wait for it to come back.
-      - V(etcd-v2) lets them meet at an etcd of at most version 3.5 with its v2 API on, at O(rdzv_endpoint). No pod is special then.
+      - Rendezvous backend. V(c10d) runs in pod 0 and is found by its stable name. While that pod is lost, the others wait for it.
+      - V(etcd-v2) is an etcd of at most version 3.5 with its v2 API enabled, at O(rdzv_endpoint). No pod is special then.
     type: str
     choices: [c10d, etcd-v2]
     default: c10d
   rdzv_endpoint:
-    description: HOST:PORT of etcd. Only O(rdzv_backend=etcd-v2).
+    description: Address of etcd as HOST:PORT. Only for O(rdzv_backend=etcd-v2).
     type: str
+  etcd:
+    description:
+      - The etcd that M(muster.ml.etcd_cluster) has made in the namespace of the job, in place of O(rdzv_endpoint). Only
+        O(rdzv_backend=etcd-v2).
+      - The pods mount the certificate of its clients, and O(rdzv_conf) names it.
+    type: dict
+    suboptions:
+      name:
+        description: Name of the etcd.
+        type: str
+        required: true
+      tls:
+        description: Whether it talks TLS with its clients.
+        type: bool
+        default: true
+  dataset:
+    description:
+      - The data set that M(muster.ml.dataset) has fetched. The pods mount its claim, read-only, unless it is that of O(storage).
+      - MUSTER_DATA_DIR is its folder.
+    type: dict
+    suboptions:
+      claim_name:
+        description: Name of the PersistentVolumeClaim that it is on.
+        type: str
+        required: true
+      path:
+        description: Folder of the claim that holds it.
+        type: str
+        required: true
+      mount_path:
+        description: Where the claim is mounted.
+        type: path
+        default: /workspace/data
   rdzv_conf:
-    description: More of torchrun's C(--rdzv-conf), such as C(protocol) and C(ca_cert) of an etcd with TLS.
+    description: Additional settings for torchrun's C(--rdzv-conf), such as C(protocol) and C(ca_cert) of an etcd with TLS.
     type: dict
     default: {}
   join_timeout:
-    description: Seconds for O(min_replicas) pods to meet.
+    description: Seconds for O(min_replicas) pods to join the rendezvous.
     type: int
     default: 600
   last_call_timeout:
-    description: Seconds that the pods wait for more once O(min_replicas) have met, at each change.
+    description: Seconds to wait for further pods after O(min_replicas) have joined, at each rendezvous.
     type: int
     default: 30
   keep_alive_interval:
@@ -106,23 +139,23 @@ options:
     type: int
     default: 5
   keep_alive_max_attempt:
-    description: After how many missing heartbeats a pod is lost.
+    description: Number of missing heartbeats after which a pod counts as lost.
     type: int
     default: 3
   monitor_interval:
     description:
-      - Seconds between two looks of each agent at its processes and at the rendezvous. How fast a change is seen; with hundreds of pods
-        a few seconds keep the rendezvous from being busy with answers.
+      - Seconds between two checks of each agent on its processes and the rendezvous. Smaller values detect changes faster. With hundreds
+        of pods a few seconds keep the load on the rendezvous low.
     type: float
     default: 0.5
   max_restarts:
-    description: How often the script may fail in a pod before the job has failed. Changes of membership do not count.
+    description: Number of restarts of the script in a pod before the job fails. Changes of membership do not count.
     type: int
     default: 3
   warm_start:
     description:
-      - While the pods meet, the processes of the next round start and import torch already, which saves some seconds at each change.
-      - V(false) for a script that has to set something up before torch is imported.
+      - Start the processes of the next round, which import torch, while the pods still join. It saves some seconds at each change.
+      - Use V(false) for a script that must run code before torch is imported.
     type: bool
     default: true
   volumes:
@@ -130,7 +163,7 @@ options:
     type: list
     elements: dict
   volume_mounts:
-    description: Mounts of the volumes, as in the Kubernetes API.
+    description: Mounts of O(volumes), as in the Kubernetes API.
     type: list
     elements: dict
   shm_size:
@@ -142,44 +175,43 @@ options:
     elements: dict
   backoff_limit:
     description:
-      - How many pods may fail before the job has failed. Pods that were evicted or asked to end do not count. Only O(backend=native).
-      - Kubernetes waits 10 seconds before it makes the pod of an index again, twice as long after each loss of that index. It keeps a lost
-        pod until then, so delete a job that trains before its namespace, or the namespace waits for it.
+      - Number of failed pods after which the job fails. Pods that were evicted or stopped do not count. Only for O(backend=native).
+      - Kubernetes waits 10 seconds before it recreates the pod of an index, and twice as long after each further loss. It keeps a lost pod
+        until then. Delete a running job before its namespace, or the deletion of the namespace waits for it.
     type: int
     default: 6
   ttl_seconds_after_finished:
-    description: Seconds after which Kubernetes removes the ended Job and its pods. The task then trains again, from the last checkpoint.
+    description: Seconds after which Kubernetes removes the finished Job and its pods. The task then trains again, from the last checkpoint.
     type: int
   active_deadline_seconds:
     description:
-      - Seconds after which the job is stopped and has failed. With O(backend=pytorchjob) a pod is stopped so many seconds after its own
-        start.
+      - Seconds after which the job is stopped and fails. With O(backend=pytorchjob) they count from the start of each pod.
     type: int
   overrides:
-    description: Merged into the Job or PyTorchJob last, by the strategic merge rules of Kubernetes.
+    description: Fields to merge into the Job or PyTorchJob last, by the strategic merge rules of Kubernetes.
     type: dict
   restart:
-    description: Train again, whatever the state. The storage stays, so what resumes from a checkpoint does so.
+    description: Train again, whatever the state of the job. The storage stays, so the script can resume from its checkpoint.
     type: bool
     default: false
   world_timeout:
-    description: Seconds for the world to form again after O(replicas) has changed, before the change is taken back.
+    description: Seconds for the rendezvous to complete after a change of O(replicas), before the old number is restored.
     type: int
     default: 300
   wait:
     description:
-      - V(completed) waits until the job has ended well, V(running) until all pods have met, V(none) not at all, not even after a change
-        of O(replicas).
-      - With O(state=absent), V(none) does not wait until everything is gone.
+      - State to wait for. V(completed) is the successful end, V(running) is a rendezvous of all pods, V(none) does not wait, not even
+        after a change of O(replicas).
+      - With O(state=absent), V(none) does not wait for the deletion.
     type: str
     choices: [completed, running, none]
     default: running
   wait_timeout:
-    description: Seconds after which waiting fails, with what was last seen.
+    description: Seconds after which waiting fails. The error contains the last observed state.
     type: int
     default: 600
   delete_data:
-    description: With O(state=absent), delete the claim of O(storage) too, if this module made it.
+    description: Delete the claim of O(storage), too, with O(state=absent), if this module created it.
     type: bool
     default: false
 seealso:
@@ -188,7 +220,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Train with two workers; run it again with replicas 3 to add one while it trains
+- name: Train with two workers (run it again with replicas 3 to add one)
   muster.ml.elastic_job:
     name: digits
     namespace: ml
@@ -204,7 +236,7 @@ EXAMPLES = r"""
     shm_size: 8Gi
     resources: {limits: {nvidia.com/gpu: 1}}
 
-- name: Remove it, its checkpoints too
+- name: Remove the job and its checkpoints
   muster.ml.elastic_job:
     name: digits
     namespace: ml
@@ -214,7 +246,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: What was done to each object.
+  description: Objects, each with what was done to it.
   returned: success
   type: list
   elements: dict
@@ -224,33 +256,33 @@ objects:
       namespace: ml
       action: created
 state:
-  description: State of the job, as M(muster.ml.job_info) tells it.
+  description: State of the job, as in M(muster.ml.job_info).
   returned: when O(state=present)
   type: str
   sample: Running
 reason:
-  description: Why it is in that state, empty where all is well.
+  description: Reason for the state. Empty when nothing is wrong.
   returned: when O(state=present)
   type: str
 world:
-  description: What the pods say, namely C(nodes), C(round) and C(world_size) of the rendezvous, C(epoch), C(step) and C(accuracy).
+  description: Progress in the pods' logs, with C(nodes), C(round) and C(world_size) of the rendezvous, C(epoch), C(step), C(accuracy).
   returned: when O(state=present)
   type: dict
   sample: {nodes: 3, world_size: 3, round: 2, epoch: 7, step: 181, accuracy: 0.95, reason: ""}
 summary:
-  description: The same in a few values. C(backend) is that of the rendezvous, C(rounds) how often the pods have met.
+  description: Key figures of state and progress. C(backend) is that of the rendezvous, C(rounds) the number of rendezvous.
   returned: when O(state=present)
   type: dict
   sample: {ok: true, state: Succeeded, job: ml/digits, pods: 0, backend: c10d, nodes: 3, world_size: 3, rounds: 2, epochs: 8,
            steps: 192, accuracy: 0.95}
 table:
-  description: The same as lines for people.
+  description: State and progress as lines of text.
   returned: when O(state=present)
   type: list
   elements: str
   sample: ["Elastic PyTorch ml/digits: Succeeded, accuracy 0.95 on held-out data"]
 groups:
-  description: The pods, as M(muster.ml.job_info) tells them.
+  description: Pods of the job, as in M(muster.ml.job_info).
   returned: when O(state=present)
   type: list
   elements: dict
@@ -264,9 +296,19 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training import KIND, desired
 
+_ETCD: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "required": True},
+    "tls": {"type": "bool", "default": True},
+}
+_DATASET: dict[str, dict[str, t.Any]] = {
+    "claim_name": {"type": "str", "required": True},
+    "path": {"type": "str", "required": True},
+    "mount_path": {"type": "path", "default": "/workspace/data"},
+}
 _RENDEZVOUS: dict[str, dict[str, t.Any]] = {
     "rdzv_backend": {"type": "str", "choices": ["c10d", "etcd-v2"], "default": ElasticJob.rdzv_backend},
     "rdzv_endpoint": {"type": "str"},
+    "etcd": {"type": "dict", "options": _ETCD},
     "rdzv_conf": {"type": "dict", "default": {}},
     **with_defaults(
         ElasticJob,
@@ -298,6 +340,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "shm_size": {"type": "str"},
     "init_containers": {"type": "list", "elements": "dict"},
     **groups.STORAGE,
+    "dataset": {"type": "dict", "options": _DATASET},
     "ttl_seconds_after_finished": {"type": "int"},
     "active_deadline_seconds": {"type": "int"},
     "overrides": {"type": "dict"},
@@ -309,8 +352,9 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 CONSTRAINTS: dict[str, t.Any] = {
     "required_if": [
         ("state", "present", ("replicas", "script", "image")),
-        ("rdzv_backend", "etcd-v2", ("rdzv_endpoint",)),
-    ]
+        ("rdzv_backend", "etcd-v2", ("rdzv_endpoint", "etcd"), True),
+    ],
+    "mutually_exclusive": [("etcd", "rdzv_endpoint")],
 }
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcd_certificates
-short_description: Certificates of an etcd outside of Kubernetes
+short_description: Create and renew TLS certificates for etcd on hosts
 version_added: 0.2.0
 description:
-  - Makes an authority, a certificate for each member's peers, one for its clients, and one for a client, in a folder that only its owner
-    may enter. They are made once, stay as they are on every later run, and are renewed when fewer than 60 of their 397 days are left.
-  - The authority lasts ten years, and its certificate is then renewed with the same key. One that is damaged or lost while there is
-    something that it signed is an error, and is not followed by another one.
-  - Members on Kubernetes get theirs from M(muster.ml.etcd_cluster).
+  - Creates a certificate authority, a peer and a server certificate for each member, and a client certificate, in a folder that only
+    its owner can read. Existing certificates are kept, and renewed when fewer than 60 of their 397 days are left.
+  - The authority is valid for ten years. Its certificate is then renewed with the same key. If the authority is damaged or lost while
+    certificates that it signed exist, the task fails and does not create another authority.
+  - Members on Kubernetes get their certificates from M(muster.ml.etcd_cluster).
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -26,26 +26,26 @@ options:
     default: etcd
   directory:
     description:
-      - Folder of the files. C(ca.crt) and C(ca.key), C(client.crt) and C(client.key), and for each member
+      - Folder for the files C(ca.crt) and C(ca.key), C(client.crt) and C(client.key), and for each member
         C(<member>/peer.crt), C(<member>/peer.key), C(<member>/server.crt) and C(<member>/server.key).
     type: path
     required: true
   members:
-    description: Name of each member with the address that clients and other members use.
+    description: Addresses that clients and other members use, by name of the member.
     type: dict
     required: true
   trusted:
     description:
-      - The authority's certificate that hosts trust already, in PEM, by name of the host.
-      - It has to be of the authority in O(directory), else nothing is done.
+      - Certificates of the authority that hosts trust already, in PEM, by name of the host.
+      - The task fails if one is not of the authority in O(directory).
     type: dict
     default: {}
 requirements:
-  - cryptography (ansible-core brings it)
+  - cryptography
 """
 
 EXAMPLES = r"""
-- name: Certificates of three members
+- name: Create certificates for three members
   muster.ml.etcd_certificates:
     directory: ~/.config/muster/etcd/etcd
     members:
@@ -56,13 +56,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 fresh:
-  description: What was made or renewed, or would be.
+  description: Certificates that were created or renewed, or would be in check mode.
   returned: success
   type: list
   elements: str
   sample: [etcd-b/peer]
 fingerprints:
-  description: For each member, something that changes whenever one of its certificates does.
+  description: Hashes of each member's certificates, by name of the member. They change with the certificates.
   returned: success
   type: dict
 """

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcd_cluster
-short_description: A cluster of etcd members
+short_description: Run an etcd cluster on Kubernetes
 version_added: 0.2.0
 description:
-  - Makes one, three or five etcd members that clients reach at C(<name>:2379), as a StatefulSet with its own storage.
-  - With O(wait=true) the members themselves are asked, through the API server's pod proxy, until each is healthy, connected to every other
-    one, and one of them leads.
-  - Certificates are made once and live in Secrets only. They are renewed when fewer than 60 of their 397 days are left.
+  - Creates, updates and deletes a cluster of one, three or five etcd members with their own storage, as a StatefulSet. Clients reach it
+    at C(<name>:2379).
+  - With O(wait=true) the members are queried through the API server's pod proxy until each is healthy and connected to every other one,
+    and one of them is the leader.
+  - Certificates are created once and stored only in Secrets. They are renewed when fewer than 60 of their 397 days are left.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -29,37 +30,37 @@ options:
     type: str
     default: etcd
   namespace:
-    description: Namespace, which must exist. Without it that of the kubeconfig's context.
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
     type: str
   size:
     description:
-      - Number of members. One, three or five.
-      - It cannot be changed later, because etcd takes its members once.
+      - Number of members, one, three or five.
+      - Cannot be changed later, because etcd reads its initial members only once.
     type: int
     default: 1
   enable_v2:
     description:
-      - Serve the v2 API too, which the rendezvous backends C(etcd) and C(etcd-v2) of torchrun speak. The last version that has it is 3.5.
+      - Serve the v2 API, too, which the rendezvous backends C(etcd) and C(etcd-v2) of torchrun need. The last version that has it is 3.5.
     type: bool
     default: false
   peer_tls:
     description:
-      - Members talk to each other encrypted, each with a certificate. Without it V(true) for a new cluster, and for one that is there
-        what it was made with.
-      - It cannot be changed later.
+      - Encrypt connections between members, each with its own certificate. Defaults to V(true) for a new cluster, and to its current
+        value for an existing one.
+      - Cannot be changed later.
     type: bool
   client_tls:
     description:
-      - Clients need TLS and a certificate, which is in the Secret C(<name>-client-tls).
-      - Without it V(true) for a new cluster, and for one that is there what it was made with, because its clients would be locked out.
-      - When it is changed, the members are started again one by one and keep their data; clients have to change with them.
+      - Require TLS and a client certificate, which is in the Secret C(<name>-client-tls).
+      - Defaults to V(true) for a new cluster, and to its current value for an existing one, because its clients would be locked out.
+      - A change restarts the members one by one. They keep their data. Clients must be changed at the same time.
     type: bool
   storage_size:
-    description: Size of each member's claim. Empty keeps the data in the pod, which is possible for one member only.
+    description: Size of each member's claim. If empty, the data are kept in the pod, which is possible for one member only.
     type: str
     default: 1Gi
   storage_class_name:
-    description: StorageClass of the claims. Without it the default one.
+    description: StorageClass of the claims. Defaults to the cluster's default StorageClass.
     type: str
   image:
     description: Image of the members, with a version or digest.
@@ -72,32 +73,32 @@ options:
   tolerations:
     description: Taints that the members tolerate, as in the Kubernetes API.
   affinity:
-    description: As in the Kubernetes API, instead of the default, which prefers a node of its own for each member.
+    description: Affinity of the members, as in the Kubernetes API. By default each member prefers a node of its own.
   topology_spread_constraints:
-    description: As in the Kubernetes API.
+    description: Topology spread constraints of the members, as in the Kubernetes API.
   priority_class_name:
     description: PriorityClass of the members.
   service_account_name:
     description: ServiceAccount of the members.
   termination_grace_period_seconds:
-    description: Seconds that a member has to end.
+    description: Seconds for a member to shut down.
   pod_security_context:
     description: Security context of the pods, instead of the restricted default.
   security_context:
     description: Security context of the container, instead of the restricted default.
   overrides:
-    description: Merged into the StatefulSet last, by the strategic merge rules of Kubernetes.
+    description: Fields to merge into the StatefulSet last, by the strategic merge rules of Kubernetes.
     type: dict
   delete_data:
-    description: With O(state=absent), also delete the members' claims and the Secrets with their certificates.
+    description: Delete the members' claims and the Secrets with their certificates, too, with O(state=absent).
     type: bool
     default: false
 requirements:
-  - cryptography, for certificates (ansible-core brings it)
+  - cryptography, for certificates
 """
 
 EXAMPLES = r"""
-- name: Where workers of torchrun meet, three members that talk encrypted
+- name: Run three members with TLS for the rendezvous of torchrun
   muster.ml.etcd_cluster:
     namespace: ml
     size: 3
@@ -105,7 +106,7 @@ EXAMPLES = r"""
     wait: true
     wait_timeout: 300
 
-- name: Remove it with its data
+- name: Remove the cluster and its data
   muster.ml.etcd_cluster:
     namespace: ml
     state: absent
@@ -115,7 +116,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: What was done to each object.
+  description: Objects, each with what was done to it.
   returned: success
   type: list
   elements: dict
@@ -125,30 +126,30 @@ objects:
       namespace: ml
       action: created
 url:
-  description: Where clients connect.
+  description: URL for clients.
   returned: when O(state=present)
   type: str
   sample: https://etcd:2379
 members:
-  description: What each member says about itself.
+  description: State of each member, as the member reports it.
   returned: when O(state=present) and O(wait=true), outside check mode
   type: list
   elements: dict
   contains:
     pod:
-      description: Name of its pod.
+      description: Name of the member's pod.
       type: str
       returned: always
     version:
-      description: Its version.
+      description: Version of etcd.
       type: str
       returned: always
     leads:
-      description: Whether it is the leader.
+      description: True if the member is the leader.
       type: bool
       returned: always
     peers:
-      description: Number of other members that it is connected to.
+      description: Number of other members that the member is connected to.
       type: int
       returned: always
 """

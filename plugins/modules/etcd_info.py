@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcd_info
-short_description: What the members of an etcd say about themselves
+short_description: Report the health of etcd members on hosts
 version_added: 0.2.0
 description:
-  - Asks each member at the address that clients use, from the host that the task runs on, with that host's certificate.
-  - With O(wait=true) until each is healthy, connected to every other one, and one of them leads.
+  - Queries each member at its client URL, from the host that the task runs on, with that host's certificate.
+  - With O(wait=true) it waits until each member is healthy and connected to every other one, and one of them is the leader.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -19,7 +19,7 @@ extends_documentation_fragment:
   - muster.ml.attributes.host
 options:
   wait:
-    description: Wait until every member is healthy, and fail with the reason where that does not come about.
+    description: Wait until every member is healthy. After O(wait_timeout) the task fails with the reason.
     type: bool
     default: false
   wait_timeout:
@@ -29,7 +29,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Three members on hosts of their own
+- name: Wait until three members are healthy
   muster.ml.etcd_info:
     endpoints: ["https://10.0.0.4:2379", "https://10.0.0.5:2379", "https://10.0.0.6:2379"]
     ca_cert: /etc/etcd/pki/ca.crt
@@ -40,60 +40,60 @@ EXAMPLES = r"""
 
 RETURN = r"""
 members:
-  description: What each member says about itself, in the order of O(endpoints).
+  description: State of each member, as the member reports it, in the order of O(endpoints).
   returned: success
   type: list
   elements: dict
   contains:
     address:
-      description: Host and port.
+      description: Host and port of the member.
       type: str
       returned: always
     healthy:
-      description: Whether it says that it is.
+      description: True if the member reports that it is healthy.
       type: bool
       returned: always
     version:
-      description: Its version.
+      description: Version of etcd.
       type: str
       returned: always
     leads:
-      description: Whether it is the leader.
+      description: True if the member is the leader.
       type: bool
       returned: always
     peers:
-      description: Number of other members that it is connected to.
+      description: Number of other members that the member is connected to.
       type: int
       returned: always
     error:
-      description: Why it could not be asked. Empty where it answered.
+      description: Error of the query. Empty if the member answered.
       type: str
       returned: always
 known:
-  description: Who belongs to the cluster, as the first member that answers says. Empty where none does.
+  description: Members of the cluster, as reported by the first member that answers. Empty if none does.
   returned: success
   type: list
   elements: dict
   contains:
     id:
-      description: Its number, in hexadecimal digits.
+      description: Id of the member, in hexadecimal digits.
       type: str
       returned: always
     name:
-      description: Its name. Empty where it was never started.
+      description: Name of the member. Empty if it was never started.
       type: str
       returned: always
     peer_urls:
-      description: Where the other members reach it.
+      description: URLs for the other members.
       type: list
       elements: str
       returned: always
     started:
-      description: Whether it was ever started.
+      description: True if the member was started before.
       type: bool
       returned: always
 problems:
-  description: Why the cluster is not as it should be. Empty where it is.
+  description: Problems of the cluster. Empty if it is healthy.
   returned: success
   type: list
   elements: str

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcd_member
-short_description: Who belongs to an etcd
+short_description: Add, replace or remove an etcd member on a host
 version_added: 0.2.0
 description:
-  - Adds a member to a cluster of etcd, or takes one out of it, by asking the members that are there.
-  - It starts and stops nothing. A member that lost its data has to be taken out and added again before it can come back.
+  - Adds a member to the member list of an etcd cluster, or removes it, by a request to an existing member.
+  - Does not start or stop etcd. A member that lost its data must be removed and added again before it can start.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -19,28 +19,28 @@ extends_documentation_fragment:
   - muster.ml.attributes.host
 options:
   name:
-    description: Name of the member. One that is added has no name until it is started, and is known by O(peer_url).
+    description: Name of the member. A new member has no name until it is started, and is identified by O(peer_url).
     type: str
     required: true
   peer_url:
-    description: Where the other members reach it. Required with O(state=present) and O(state=replaced).
+    description: URL of the member for the other members. Required with O(state=present) and O(state=replaced).
     type: str
   state:
     description:
-      - V(replaced) takes out a member of that name that was started before, and adds it again, as one that has no data.
+      - State of the member. V(replaced) removes a member of that name that was started before, and adds it again without data.
     type: str
     choices: [present, absent, replaced]
     default: present
   endpoints:
-    description: Addresses of members that are healthy, such as C(https://10.0.0.4:2379).
+    description: Client URLs of healthy members, such as C(https://10.0.0.4:2379).
 attributes:
   idempotent:
     details:
-      - A member that was added and not yet started stays as it is, with O(state=replaced) too.
+      - A member that was added and not yet started is not changed, with O(state=replaced), too.
 """
 
 EXAMPLES = r"""
-- name: The member on this host has lost its disk
+- name: Replace the member on this host, which has lost its disk
   muster.ml.etcd_member:
     name: etcd-b
     peer_url: https://10.0.0.5:2380
@@ -53,7 +53,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 actions:
-  description: What was done, or would be.
+  description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: go_binary
-short_description: Build a program from a pinned Go module, once
+short_description: Build a program from a pinned Go module
 version_added: 0.1.0
 description:
-  - Builds one program from a folder with a C(go.mod) and a C(go.sum) that pin it and everything it needs, without cgo, and keeps it in a
-    cache. The same pins and flags are never built twice.
-  - Go fetches the modules itself, as C(go env GOPROXY) says, and checks them against C(go.sum).
+  - Builds one program without cgo from a folder with C(go.mod) and C(go.sum), which pin it and its dependencies, and keeps it in a cache.
+    The same pins and flags are never built twice.
+  - Go downloads the modules from C(go env GOPROXY) and verifies them with C(go.sum).
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -31,7 +31,7 @@ options:
     type: str
     required: true
   ldflags:
-    description: Flags for the linker besides C(-s -w), such as C(-X) settings of a version.
+    description: Linker flags in addition to C(-s -w), such as C(-X) settings of a version.
     type: str
     default: ''
   tags:
@@ -40,15 +40,15 @@ options:
     elements: str
     default: []
   cache_dir:
-    description: Where the result is kept, below C(bin/).
+    description: Folder of the cache. The program is kept below C(bin/).
     type: path
     default: ~/.cache/muster
   note:
-    description: Shown while it builds, such as V(3 of 12).
+    description: Note for the progress output, such as V(3 of 12).
     type: str
     default: ''
 requirements:
-  - Go, of the version that C(go.mod) asks for, or 1.21 and later where it may fetch a newer toolchain itself
+  - Go in the version of C(go.mod), or 1.21 and later if it may download a newer toolchain
 """
 
 EXAMPLES = r"""
@@ -61,12 +61,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 path:
-  description: The program in the cache.
+  description: Path of the program in the cache.
   returned: success
   type: str
   sample: /root/.cache/muster/bin/0f3a5a6b7c8d9e0f/etcd
 elapsed:
-  description: Seconds that building took; 0 where it was in the cache.
+  description: Seconds that the build took. 0 if the program was in the cache.
   returned: success
   type: int
   sample: 75

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: iam_oidc_provider
-short_description: OpenID Connect providers of IAM
+short_description: Manage OpenID Connect providers of IAM
 version_added: 0.1.0
 description:
-  - Makes an issuer of tokens known to IAM, such as that of an EKS cluster, so that roles can trust its service accounts (IRSA).
+  - Creates, updates and deletes providers, by which roles can trust an issuer of tokens, such as the service accounts of an EKS cluster
+    (IRSA).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules
@@ -20,22 +21,22 @@ extends_documentation_fragment:
   - muster.ml.aws
 options:
   url:
-    description: Address of the issuer, C(https://...); for EKS the C(identity.oidc.issuer) of the cluster.
+    description: URL of the issuer, C(https://...). For EKS it is the C(identity.oidc.issuer) of the cluster.
     type: str
     required: true
   client_ids:
-    description: Audiences; all of them.
+    description: Audiences. Audiences that are not listed are removed.
     type: list
     elements: str
     default: [sts.amazonaws.com]
   thumbprints:
-    description: Certificates of the issuer; IAM finds out by itself when it is left out.
+    description: Thumbprints of the issuer's certificates. IAM determines them by default.
     type: list
     elements: str
 """
 
 EXAMPLES = r"""
-- name: IAM knows the service accounts of the cluster
+- name: Let roles trust the service accounts of the cluster
   muster.ml.iam_oidc_provider:
     region: us-west-2
     url: "{{ eks.cluster.identity.oidc.issuer }}"
@@ -43,21 +44,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: That it was to be absent and was kept, and why. A warning says the same.
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
 actions:
-  description: The requests that were sent, or would be in check mode.
+  description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
 provider:
-  description: The provider.
+  description: Provider as IAM describes it.
   returned: success
   type: dict
   contains:
     arn:
-      description: Its ARN, for trust policies.
+      description: ARN of the provider, for trust policies.
       returned: always
       type: str
 """

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: job_info
-short_description: How a training is doing, rank by rank
+short_description: Report the state of a training, rank by rank
 version_added: 0.1.0
 description:
-  - Tells the state of a training and why it is in it, in words, and the same for each of its groups and ranks.
-  - Knows trainings of M(muster.ml.persia_job) on both backends, those of M(muster.ml.elastic_job) with their world size and step, and
+  - Returns the state of a training with its reason, and the same for each of its groups and ranks.
+  - Supports trainings of M(muster.ml.persia_job) on both backends, those of M(muster.ml.elastic_job) with their world size and step, and
     groups of M(muster.ml.training_statefulset).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -22,49 +22,49 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: How is it doing?
+- name: Get the state of the training
   muster.ml.job_info:
     name: adult
     namespace: ml
   register: job
 
-- name: Say it
+- name: Show the state of the training
   ansible.builtin.debug:
     msg: "{{ job.state }} {{ job.reason }}"
 """
 
 RETURN = r"""
 exists:
-  description: Whether there is anything of it in the cluster.
+  description: True if any object of the training exists.
   returned: success
   type: bool
 state:
   description:
-    - V(Pending) before all pods run for the first time, V(Running), V(Succeeded), V(Failed).
-    - V(Degraded) where it has begun and some part does not run, V(Unknown) where there is nothing of it.
+    - State of the training. V(Pending) until all pods run for the first time, then V(Running), V(Succeeded) or V(Failed).
+    - V(Degraded) if a part of a started training does not run, V(Unknown) if the training does not exist.
   returned: success
   type: str
   sample: Degraded
 reason:
-  description: Why, in words; empty where all is well.
+  description: Reason for the state. Empty when nothing is wrong.
   returned: success
   type: str
   sample: "trainer: adult-trainer-1-x7k2p: OOMKilled (exit status 137)"
 backend:
-  description: The backend of a M(muster.ml.persia_job) or M(muster.ml.elastic_job).
+  description: Backend of a M(muster.ml.persia_job) or M(muster.ml.elastic_job).
   returned: success
   type: str
   sample: native
 world:
   description:
-    - What the pods of an elastic job say in their logs; nothing for other trainings, and each of it V(null) until somebody says it.
-    - Epoch, step, accuracy and C(world_size) come from the script, see M(muster.ml.elastic_job).
+    - Progress in the logs of an elastic job's pods. Empty for other trainings. Each value is V(null) until a pod logs it.
+    - Epoch, step, accuracy and C(world_size) are logged by the script, see M(muster.ml.elastic_job).
   returned: success
   type: dict
   sample: {nodes: 3, world_size: 3, round: 2, epoch: 7, step: 181, accuracy: 0.95, reason: ""}
   contains:
     nodes:
-      description: Number of pods in the newest rendezvous.
+      description: Number of pods in the latest rendezvous.
       type: int
       returned: for elastic jobs
     world_size:
@@ -72,38 +72,38 @@ world:
       type: int
       returned: for elastic jobs
     round:
-      description: How often the pods had met before; each change of membership is one more.
+      description: Number of earlier rendezvous. Each change of membership adds one.
       type: int
       returned: for elastic jobs
     epoch:
-      description: The epoch it is in, from 0.
+      description: Current epoch, from 0.
       type: int
       returned: for elastic jobs
     step:
-      description: The newest step.
+      description: Latest step.
       type: int
       returned: for elastic jobs
     accuracy:
-      description: The newest accuracy.
+      description: Latest accuracy.
       type: float
       returned: for elastic jobs
     reason:
-      description: What keeps the pods from meeting, as one of them says it.
+      description: Reason why the pods have not completed a rendezvous, as one of them reports it.
       type: str
       returned: for elastic jobs
 summary:
-  description: The same in a few values, as M(muster.ml.persia_job) and M(muster.ml.elastic_job) return them.
+  description: Key figures of the training, as in M(muster.ml.persia_job) and M(muster.ml.elastic_job).
   returned: success
   type: dict
   sample: {ok: true, state: Running, job: ml/adult, pods: 4, backend: native}
 table:
-  description: The same as lines for people.
+  description: State and progress as lines of text.
   returned: success
   type: list
   elements: str
   sample: ["trainer: 1", "data-compose: 1"]
 groups:
-  description: The groups.
+  description: Groups of the training.
   returned: success
   type: list
   elements: dict
@@ -113,27 +113,27 @@ groups:
       type: str
       returned: always
     role:
-      description: What its processes are to PERSIA, or V(worker).
+      description: Role of the group's processes in PERSIA, or V(worker).
       type: str
       returned: always
     kind:
-      description: Kind of its workload.
+      description: Kind of the group's workload.
       type: str
       returned: always
     wanted:
-      description: Number of ranks that there should be.
+      description: Desired number of ranks.
       type: int
       returned: always
     running:
-      description: Number of ranks that run.
+      description: Number of running ranks.
       type: int
       returned: always
     succeeded:
-      description: Number of ranks that ended well.
+      description: Number of ranks that succeeded.
       type: int
       returned: always
     failed:
-      description: Number of ranks that ended badly and were not replaced.
+      description: Number of ranks that failed and were not replaced.
       type: int
       returned: always
     state:
@@ -141,11 +141,11 @@ groups:
       type: str
       returned: always
     reason:
-      description: Why it is in that state.
+      description: Reason for the state of the group.
       type: str
       returned: always
     ranks:
-      description: Its ranks.
+      description: Ranks of the group.
       type: list
       elements: dict
       returned: always
@@ -155,7 +155,7 @@ groups:
           type: int
           returned: always
         pod:
-          description: Name of its newest pod.
+          description: Name of the rank's latest pod.
           type: str
           returned: always
         node:
@@ -167,31 +167,31 @@ groups:
           type: str
           returned: always
         ready:
-          description: Whether the pod is ready.
+          description: True if the pod is ready.
           type: bool
           returned: always
         restarts:
-          description: How often its container was restarted.
+          description: Number of restarts of the container.
           type: int
           returned: always
         reason:
-          description: Why it does not run.
+          description: Reason why the rank does not run.
           type: str
           returned: always
         message:
-          description: Its last words; of a trainer that ended well, the results that it saved.
+          description: Last message of the pod. For a trainer that succeeded, the results that it saved.
           type: str
           returned: always
         exit_code:
-          description: Exit status of the container, null while it runs.
+          description: Exit status of the container. Null while it runs.
           type: int
           returned: always
         started:
-          description: When it started.
+          description: Start time of the container.
           type: str
           returned: always
         finished:
-          description: When it ended.
+          description: End time of the container.
           type: str
           returned: always
 """

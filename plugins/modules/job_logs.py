@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: job_logs
-short_description: Logs of all ranks of a training
+short_description: Read the logs of all ranks of a training
 version_added: 0.1.0
 description:
-  - Returns the logs of all ranks of a training, each line with the rank in front of it, and on request what a pattern finds in them.
-  - Knows trainings of M(muster.ml.persia_job) on both backends and of M(muster.ml.elastic_job), and groups of
+  - Returns the logs of all ranks of a training, each line prefixed with its rank, and the matches of a pattern in them.
+  - Supports trainings of M(muster.ml.persia_job) on both backends and of M(muster.ml.elastic_job), and groups of
     M(muster.ml.training_statefulset).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -22,38 +22,38 @@ extends_documentation_fragment:
 options:
   training:
     description:
-      - What M(muster.ml.persia_job), M(muster.ml.elastic_job) or M(muster.ml.job_info) returned of it, so that its pods need not be
-        looked up again. A pod that is gone by now has no log.
+      - Result of M(muster.ml.persia_job), M(muster.ml.elastic_job) or M(muster.ml.job_info) for this training, which saves looking up
+        its pods again. A pod that was deleted since then has no log.
     type: dict
   groups:
-    description: Only these groups, such as V(trainer). Without any, all.
+    description: Groups to read, such as V(trainer). All groups by default.
     type: list
     elements: str
     default: []
   tail_lines:
-    description: Only the last lines of each rank. V(0) for all.
+    description: Number of lines from the end of each rank's log. V(0) for all lines.
     type: int
     default: 100
   previous:
-    description: The log of the container before its last restart, of those ranks that have restarted.
+    description: Read the log of the container before its last restart, for ranks that have restarted.
     type: bool
     default: false
   search:
     description:
       - Regular expression with named groups, such as V(loss=(?P<loss>[0-9.]+\) auc=(?P<auc>[0-9.]+\)). Each match is returned in RV(found).
-      - Looked for in the whole log, whatever O(tail_lines).
+      - The whole log is searched, whatever O(tail_lines) is.
     type: str
 """
 
 EXAMPLES = r"""
-- name: Last lines of the trainers
+- name: Get the last lines of the trainers
   muster.ml.job_logs:
     name: adult
     namespace: ml
     groups: [trainer]
     tail_lines: 20
 
-- name: Loss and AUC
+- name: Find loss and AUC
   muster.ml.job_logs:
     name: adult
     namespace: ml
@@ -61,7 +61,7 @@ EXAMPLES = r"""
     search: 'epoch=(?P<epoch>\d+) loss=(?P<loss>[\d.]+) auc=(?P<auc>[\d.]+)'
   register: logs
 
-- name: What it said while it trained, by the pods that a task before has seen
+- name: Get the logs of the pods that an earlier task returned
   muster.ml.job_logs:
     name: adult
     namespace: ml
@@ -70,13 +70,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 lines:
-  description: All lines, rank by rank, each with its group and rank in front.
+  description: Lines of all ranks, each prefixed with its group and rank.
   returned: success
   type: list
   elements: str
   sample: ["[trainer-0] epoch=1 loss=0.5510 auc=0.7282"]
 ranks:
-  description: The same by rank.
+  description: Logs by rank.
   returned: success
   type: list
   elements: dict
@@ -94,11 +94,11 @@ ranks:
       type: str
       returned: always
     text:
-      description: Its log.
+      description: Log of the rank.
       type: str
       returned: always
 found:
-  description: The named groups of each match of O(search), with C(group) and C(rank) of where it was found.
+  description: Named groups of each match of O(search), with C(group) and C(rank) of the log.
   returned: when O(search) is given
   type: list
   elements: dict

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubeadm_node
-short_description: Make a running node of a local cluster a member of it
+short_description: Join a node to a local cluster with kubeadm, or remove it
 version_added: 0.1.0
 description:
   - Runs C(kubeadm init) in the first node, and C(kubeadm join) with a token of a few minutes in every other one, unless that was done.
-  - Was it interrupted before, it is run again; what kubeadm has made already is kept.
+  - Runs kubeadm again if it was interrupted. Files that it has already created are kept.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -23,18 +23,20 @@ options:
     type: int
     required: true
   state:
-    description: Whether the node is a member. V(absent) only takes it off the list of the API server.
+    description: State of the membership. V(absent) only deletes the Node object.
     type: str
     choices: [present, absent]
     default: present
   timeout:
-    description: Seconds that kubeadm may take.
+    description: Seconds after which kubeadm is stopped and the task fails.
     type: int
     default: 300
+requirements:
+  - PyYAML
 """
 
 EXAMPLES = r"""
-- name: Make the control plane
+- name: Create the control plane
   muster.ml.kubeadm_node:
     cluster: "{{ my_cluster }}"
     index: 1

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_cluster_info
-short_description: What a local cluster is, and what it still lacks
+short_description: Report the state of a local cluster and its host
 version_added: 0.1.0
 description:
-  - Judges a local cluster and its host in one go, without changing anything - programs, network, nodes, images, membership, API and
-    kubeconfig.
-  - Role P(muster.ml.local_cluster#role) does only what this says is missing, so a second run is one call of this module.
+  - Checks the programs, network, nodes, images, membership, API and kubeconfig of a local cluster and its host, without changing
+    anything.
+  - Role P(muster.ml.local_cluster#role) does only what this module reports as missing, so a second run is one call of this module.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -20,10 +20,20 @@ extends_documentation_fragment:
   - muster.ml.attributes.host
 options:
   programs:
-    description: Table of the programs that the cluster needs; see the role's C(vars/main.yml).
+    description:
+      - Programs that the cluster needs, as in the role's C(vars/main.yml). A row with C(needed_for) counts only where that is on,
+        C(storage) or C(simulated_nodes).
     type: list
     elements: dict
     default: []
+  storage:
+    description: Whether the cluster has a default StorageClass, and so needs the programs for C(storage).
+    type: bool
+    default: true
+  install_packages:
+    description: Whether somebody installs RV(packages_missing) afterwards. If not, they are among RV(problems).
+    type: bool
+    default: true
   module_root:
     description: Folder with a folder for every Go module that a row of O(programs) names as C(module).
     type: path
@@ -34,16 +44,16 @@ options:
     default: {}
   source:
     description:
-      - Where programs come from. V(auto) takes released files where they are all pinned and can be reached, else Go modules.
+      - Source of the programs. V(auto) takes released files if all of them are pinned and can be downloaded, else Go modules.
     type: str
     choices: [auto, release, go]
     default: auto
   cache_dir:
-    description: Where programs are kept.
+    description: Folder of the cache for programs.
     type: path
     default: ~/.cache/muster
   kubeconfig:
-    description: The user's kubeconfig, to compare with the cluster's own.
+    description: Path of the user's kubeconfig, to compare with the cluster's own.
     type: path
   wait:
     description: Wait until all nodes are Ready and cluster DNS answers.
@@ -53,10 +63,12 @@ options:
     description: Seconds to wait.
     type: int
     default: 180
+requirements:
+  - PyYAML
 """
 
 EXAMPLES = r"""
-- name: See how the local cluster is
+- name: Get the state of the local cluster
   muster.ml.local_cluster_info:
     cluster: "{{ my_cluster }}"
     module_root: /srv/build
@@ -69,11 +81,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ready:
-  description: Whether everything is as asked for. Nothing needs to be done then.
+  description: True if nothing needs to be done.
   returned: success
   type: bool
 problems:
-  description: What is in the way, each with the next step.
+  description: Problems, each with the next step.
   returned: success
   type: list
   elements: str
@@ -82,31 +94,40 @@ packages_missing:
   returned: success
   type: list
   elements: str
-programs:
-  description: The table of programs with C(path), C(way) and C(missing) of each.
+to_fetch:
+  description: Programs that are missing and come as released files, with the options of M(muster.ml.release_binary).
   returned: success
   type: list
   elements: dict
+to_build:
+  description: Programs that are missing and come from Go modules, with the options of M(muster.ml.go_binary).
+  returned: success
+  type: list
+  elements: dict
+programs_ahead:
+  description: How many programs have to be fetched or built, and about how long that takes; empty where none is missing.
+  returned: success
+  type: str
 paths:
-  description: Path of every program, by name.
+  description: Paths of all programs, by name.
   returned: success
   type: dict
 node_programs:
-  description: Path of every program that nodes run themselves, by name.
+  description: Paths of the programs that run in nodes outside of containers, by name.
   returned: success
   type: dict
 supervisor_missing:
-  description: Whether the cluster has no supervisord of its own yet.
+  description: True if the cluster has no supervisord of its own yet.
   returned: success
   type: bool
 network_missing:
-  description: What the network lacks.
+  description: Missing parts of the network.
   returned: success
   type: list
   elements: str
 nodes:
   description:
-    - Every node with C(name), C(index), C(address), C(pid) of its process 1 (0 where it does not run), C(processes) (name to process id
+    - Nodes, each with C(name), C(index), C(address), C(pid) of its process 1 (0 where it does not run), C(processes) (name to process id
       on the host), C(current) (configuration), C(initialised), C(images_missing) and C(not_ready), the reason of the API server.
   returned: success
   type: list
@@ -117,24 +138,24 @@ surplus:
   type: list
   elements: int
 endpoint:
-  description: Where the API is served.
+  description: URL of the API server.
   returned: success
   type: str
   sample: https://10.176.0.2:6443
 admin_kubeconfig:
-  description: The cluster's own kubeconfig, readable by root; empty as long as there is none.
+  description: Path of the cluster's own kubeconfig, readable by root. Empty until it exists.
   returned: success
   type: str
 kubeconfig_current:
-  description: Whether the user's kubeconfig is the same.
+  description: True if the user's kubeconfig is the same.
   returned: success
   type: bool
 not_ready:
-  description: Why the cluster is not ready, as the API server sees it; empty where it is.
+  description: Reason why the cluster is not ready, as the API server reports it. Empty if it is ready.
   returned: success
   type: str
 leftovers:
-  description: Everything of this cluster that is on the host - processes, interfaces, namespaces, tables, cgroups, mounts, folders.
+  description: Resources of this cluster on the host - processes, interfaces, namespaces, tables, cgroups, mounts, folders.
   returned: success
   type: list
   elements: str
@@ -154,6 +175,8 @@ from ansible_collections.muster.ml.plugins.module_utils._local.survey import Sur
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "programs": {"type": "list", "elements": "dict", "default": []},
+    "storage": {"type": "bool", "default": True},
+    "install_packages": {"type": "bool", "default": True},
     "module_root": {"type": "path", "required": True},
     "release": {"type": "dict", "default": {}},
     "source": {"type": "str", "choices": ["auto", "release", "go"], "default": "auto"},
@@ -196,11 +219,15 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     preflight.refuse_strangers(cluster)
     # The wait comes first: what is told of nodes and processes is how they are after it.
     gap = wait_for_api(cluster, cluster.admin_kubeconfig, params)
+    purposes = {"storage": params["storage"], "simulated_nodes": cluster.options["simulated_nodes"]}
     table = [
         {**row, "module_dir": f"{params['module_root']}/{row['module']}", "release": params["release"].get(row["name"])}
         for row in params["programs"]
+        if purposes.get(row.get("needed_for"), True)
     ]
-    survey = Survey.make(cluster, table, Path(params["cache_dir"]), params["source"])
+    survey = Survey.make(
+        cluster, table, Path(params["cache_dir"]), params["source"], install_packages=params["install_packages"]
+    )
     current = survey.kubeconfig_current(params["kubeconfig"])
     return {"changed": False, **survey.result(gap or "", kubeconfig_current=current)}
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_cluster_removal
-short_description: Take a local cluster away without a trace
+short_description: Remove a local cluster from its host
 version_added: 0.1.0
 description:
   - Ends every process of the cluster, and removes its mounts, cgroups, interfaces, network namespaces, nftables table, folders and audit
-    log. With the last cluster of a host, the empty folders go that had to be made as mount points.
-  - Goes by what was written down when the cluster was made, also where O(cluster) says something else, which is told.
-  - What cannot be told to be of this cluster stays and is named, and so does a cluster of which nothing says that Muster made it.
-  - Looks afterwards whether anything is left, and fails naming it if so.
+    log. With the last cluster of a host it also removes the empty folders that were created as mount points.
+  - Follows the record that was written when the cluster was created, even if O(cluster) differs from it. RV(differs) lists the
+    differences.
+  - Keeps and reports everything that does not belong to this cluster for certain, and every cluster without a record.
+  - Checks afterwards that nothing is left, and fails with a list otherwise.
   - Packages and caches stay.
 author:
   - Muster contributors (!UNKNOWN)
@@ -23,7 +24,7 @@ extends_documentation_fragment:
   - muster.ml.attributes.host
 options:
   delete_data:
-    description: Delete volumes that have data in them. Without this such a cluster is left as it is.
+    description: Delete volumes that hold data, too. Otherwise a cluster with such volumes is not removed.
     type: bool
     default: false
 """
@@ -35,30 +36,34 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+summary:
+  description: How many things were removed (in check mode, would be) and what kinds were looked for.
+  returned: success
+  type: str
 found:
-  description: Everything of the cluster that was on the host before.
+  description: Resources of the cluster on the host before the removal.
   returned: success
   type: list
   elements: str
   sample: [interface mu-muster]
 left:
-  description: What is there afterwards. Empty, or the module fails.
+  description: Resources of the cluster on the host after the removal. If there are any, the module fails.
   returned: success
   type: list
   elements: str
 kept:
-  description: What was near and is not of this cluster, or cannot be told to be, each with the reason. It stays.
+  description: Resources that were kept because they do not belong to this cluster for certain, each with the reason.
   returned: success
   type: list
   elements: str
   sample: ["audit log /var/log/api/audit.log: it was there before the cluster was made"]
 differs:
-  description: Options that say something else than what the cluster was made with, by which the removal went.
+  description: Options that differ from the record of the cluster. The removal followed the record.
   returned: success
   type: list
   elements: str
 checked:
-  description: Kinds of things that were looked for.
+  description: Kinds of resources that were looked for.
   returned: success
   type: list
   elements: str
@@ -92,9 +97,10 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
                 hint="Run the removal again; if it stays, something outside of the cluster holds it.",
                 details={"left": left, "kept": kept},
             )
+    removed = f"{'Would remove' if ctx.check else 'Removed'} {len(found)} things of cluster {asked.spec.name}"
     return {
-        "changed": planned.changes, "found": found, "left": left, "kept": kept, "differs": planned.differs,
-        "checked": list(KINDS),
+        "changed": planned.changes, "summary": f"{removed}; looked for {', '.join(KINDS)}.",
+        "found": found, "left": left, "kept": kept, "differs": planned.differs, "checked": list(KINDS),
     }  # fmt: skip
 
 

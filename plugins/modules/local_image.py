@@ -7,35 +7,35 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_image
-short_description: Build an OCI image from packages and import it into the nodes of a local cluster
+short_description: Build a container image and import it into the nodes of a local cluster
 version_added: 0.1.0
 description:
-  - Builds an image from Debian packages (with mmdebstrap), wheels of PyPI that are pinned by hash, and programs from pinned Go modules, and
-    assembles it with umoci. No daemon and no registry are needed.
-  - The result is kept in a cache under a key made from the recipe and everything it points to, so the same recipe is never built twice.
-  - A node gets the image only where it does not have it yet.
+  - Builds an OCI image from Debian packages (with mmdebstrap), wheels of PyPI that are pinned by hash, and programs from pinned Go modules,
+    and assembles it with umoci. Needs no daemon and no registry.
+  - Keeps the image in a cache, under a hash of the recipe and the files that it names, so the same recipe is never built twice.
+  - Imports the image only into nodes that do not have it yet.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.attributes.host
 options:
   name:
-    description: Whole name of the image, such as V(muster.local/nats:2.15.2).
+    description: Full name of the image, such as V(muster.local/nats:2.15.2).
     type: str
     required: true
   state:
     description:
-      - V(present) builds the image where it is not in the cache, and imports it.
+      - State of the image. V(present) builds it if it is not in the cache, and imports it.
       - V(absent) removes it from the nodes. The cache stays.
     type: str
     choices: [present, absent]
     default: present
   cluster_name:
-    description: Local cluster whose nodes get the image. Empty builds it only.
+    description: Local cluster whose nodes get the image. If empty, the image is only built.
     type: str
     default: ''
   cache_dir:
-    description: Where results are kept.
+    description: Folder of the cache for images.
     type: path
     default: ~/.cache/muster
   builder:
@@ -43,21 +43,21 @@ options:
     type: path
     required: true
   note:
-    description: Shown while it builds, such as V(3 of 5).
+    description: Note for the progress output, such as V(3 of 5).
     type: str
     default: ''
   recipe:
-    description: What the image is made of.
+    description: Contents of the image.
     type: dict
     required: true
     suboptions:
       architectures:
-        description: Processors for which it can be built, by Go's names. None given means all.
+        description: Processor architectures that the image can be built for, by Go's names. All by default.
         type: list
         elements: str
         default: []
       debian:
-        description: The root file system below everything else.
+        description: Root file system of the image, from Debian packages.
         type: dict
         suboptions:
           suite:
@@ -65,7 +65,7 @@ options:
             type: str
             required: true
           packages:
-            description: Packages, each as apt takes it, such as V(python3=3.9.2-3).
+            description: Packages as apt accepts them, such as V(python3=3.9.2-3).
             type: list
             elements: str
             required: true
@@ -74,11 +74,11 @@ options:
             type: str
             default: minbase
           mirror:
-            description: Mirror to take packages from. Empty takes the one of the host's own apt sources, else the public one.
+            description: Mirror for the packages. Defaults to the mirror of the host's apt sources, else the public one.
             type: str
             default: ''
           security_mirror:
-            description: Mirror of the security updates. Used together with O(recipe.debian.mirror).
+            description: Mirror for the security updates. Used together with O(recipe.debian.mirror).
             type: str
             default: ''
       wheels:
@@ -88,7 +88,7 @@ options:
         default: []
         suboptions:
           requirements:
-            description: File of requirements, each with its version and hash.
+            description: Path of a requirements file with versions and hashes.
             type: path
             required: true
           python_version:
@@ -96,15 +96,15 @@ options:
             type: str
             required: true
           dest:
-            description: Where they are installed. Console scripts go to C(/usr/local/bin).
+            description: Folder to install the wheels in. Console scripts are installed in C(/usr/local/bin).
             type: str
             default: ''
           members:
-            description: Take only these files out of the wheels, each with its place in the image, and install nothing.
+            description: Files to copy from the wheels, each with its path in the image, instead of installing the wheels.
             type: dict
             default: {}
       programs:
-        description: Programs built from Go modules.
+        description: Programs to build from Go modules.
         type: list
         elements: dict
         default: []
@@ -122,21 +122,21 @@ options:
             type: str
             required: true
           ldflags:
-            description: Flags for the linker.
+            description: Linker flags.
             type: str
             default: ''
           dest:
-            description: Place in the image.
+            description: Path in the image.
             type: str
             required: true
       files:
-        description: Small files with their content. A O(recipe.files[].dest) that ends in a slash is a folder.
+        description: Small files with their content. If O(recipe.files[].dest) ends in a slash, a folder is created.
         type: list
         elements: dict
         default: []
         suboptions:
           dest:
-            description: Place in the image.
+            description: Path in the image.
             type: str
             required: true
           content:
@@ -144,7 +144,7 @@ options:
             type: str
             default: ''
           mode:
-            description: Permissions.
+            description: Permissions of the file.
             type: str
             default: '0644'
       links:
@@ -154,11 +154,11 @@ options:
         default: []
         suboptions:
           dest:
-            description: Place in the image.
+            description: Path in the image.
             type: str
             required: true
           target:
-            description: What it points to.
+            description: Target of the link.
             type: str
             required: true
       config:
@@ -167,34 +167,34 @@ options:
         required: true
         suboptions:
           entrypoint:
-            description: Program that is always run. Required, because in an image with a command alone a pod's C(args) would replace it.
+            description: Program to run. Required, because a pod's C(args) replace the command of an image without an entrypoint.
             type: list
             elements: str
             required: true
           cmd:
-            description: Arguments where a pod gives none.
+            description: Default arguments, for pods without C(args).
             type: list
             elements: str
             default: []
           env:
-            description: Environment.
+            description: Environment variables.
             type: dict
             default: {}
           user:
-            description: User and group, as numbers, so that Kubernetes can tell that it is not root.
+            description: User and group as numbers, by which Kubernetes can verify that the user is not root.
             type: str
             default: '1000:1000'
           working_dir:
-            description: Folder it starts in.
+            description: Working directory of the program.
             type: str
             default: /
           exposed_ports:
-            description: Ports it listens on.
+            description: Ports that the program listens on.
             type: list
             elements: int
             default: []
           labels:
-            description: Labels.
+            description: Labels of the image.
             type: dict
             default: {}
 requirements:
@@ -204,7 +204,7 @@ requirements:
 """
 
 EXAMPLES = r"""
-- name: A NATS server for the local cluster
+- name: Build an image of the NATS server for the local cluster
   muster.ml.local_image:
     name: muster.local/nats:2.15.2
     cluster_name: muster
@@ -221,18 +221,18 @@ EXAMPLES = r"""
 
 RETURN = r"""
 archive:
-  description: The image in the cache, as an OCI archive that C(ctr images import), C(skopeo) and C(crane) read.
+  description: Path of the image in the cache, an OCI archive that C(ctr images import), C(skopeo) and C(crane) read.
   returned: success
   type: str
   sample: /root/.cache/muster/images/0f3a5a6b7c8d9e0f.tar
 nodes:
-  description: Nodes that got the image, or lost it.
+  description: Nodes that the image was imported into, or removed from.
   returned: success
   type: list
   elements: str
   sample: [muster-1]
 elapsed:
-  description: Seconds it took.
+  description: Seconds that the build and the import took.
   returned: success
   type: float
   sample: 31.5

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_network
-short_description: The network of a local cluster on its host
+short_description: Manage the network of a local cluster on its host
 version_added: 0.1.0
 description:
-  - Makes a bridge, and for every node a network namespace that a veth pair connects with it, with the routes that let pods on different
-    nodes reach each other.
-  - Writes down first what the cluster is made with, by which its removal goes.
-  - With O(cluster.egress), adds one nftables table of its own and switches forwarding on. Other rules of the host are not touched; a host
-    whose own firewall drops forwarded packets needs a rule for the bridge.
+  - Creates and removes a bridge, and for every node a network namespace that is connected to it by a veth pair, with routes between the
+    pods of different nodes.
+  - Writes the record of the cluster first, which its removal follows.
+  - With O(cluster.egress), adds one nftables table and enables forwarding. Other rules of the host are not changed. A host whose
+    firewall drops forwarded packets needs a rule for the bridge.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -22,21 +22,21 @@ extends_documentation_fragment:
   - muster.ml.attributes.host
 options:
   state:
-    description: Whether the network is there. Removal waits for no node; stop them first.
+    description: State of the network. Stop the nodes before you remove it, because the removal does not wait for them.
     type: str
     choices: [present, absent]
     default: present
 """
 
 EXAMPLES = r"""
-- name: Make the network of a local cluster
+- name: Create the network of a local cluster
   muster.ml.local_network:
     cluster: "{{ my_cluster }}"
 """
 
 RETURN = r"""
 steps:
-  description: What was, or would be, done.
+  description: Steps that were taken, or would be in check mode.
   returned: success
   type: list
   elements: str

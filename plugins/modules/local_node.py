@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_node
-short_description: A node of a local cluster, in namespaces of its own
+short_description: Manage a node of a local cluster
 version_added: 0.1.0
 description:
-  - Makes the folders, configuration and cgroups of one node and starts it. Its process 1 is supervisord, in network, mount, process,
-    host name and IPC namespaces of its own, over containerd and the kubelet. Killing that process ends the node and everything on it.
-  - A node that is down is started again, with its containers' images, volumes and, on the first node, the data of etcd.
-  - A node whose configuration changed is told so, or started anew where that is needed; its pods then start again too.
+  - Creates, starts and removes a node, with its folders, configuration and cgroups. Its process 1 is supervisord in its own network,
+    mount, process, host name and IPC namespaces, and runs containerd and the kubelet. Killing that process ends the node and its pods.
+  - A node that is down is started again, with its images, volumes and, on the first node, the data of etcd.
+  - A changed configuration is reloaded. Where that is not enough, the node is restarted, and its pods with it.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -25,11 +25,11 @@ options:
     type: int
     required: true
   programs:
-    description: Path of every program that the node runs itself (containerd, kubelet and so on), by name.
+    description: Paths of the programs that run in the node outside of containers, such as containerd and kubelet, by name.
     type: dict
     default: {}
   state:
-    description: Whether the node is there. V(absent) also removes its data, such as that of etcd.
+    description: State of the node. V(absent) also removes its data, such as those of etcd.
     type: str
     choices: [present, absent]
     default: present
@@ -45,12 +45,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 action:
-  description: What was, or would be, done.
+  description: Change of the node that was made, or would be in check mode.
   returned: success
   type: str
   sample: started
 pid:
-  description: The node's process 1 as the host sees it; 0 where it does not run.
+  description: Process id of the node's process 1 on the host. 0 if the node does not run.
   returned: success
   type: int
   sample: 4711

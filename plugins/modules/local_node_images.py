@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_node_images
-short_description: The images of Kubernetes itself in a node of a local cluster
+short_description: Import the images of Kubernetes into a node of a local cluster
 version_added: 0.1.0
 description:
-  - Makes the images of the control plane, kube-proxy, CoreDNS and the volume provisioner from the programs given, and imports them into
-    the containerd of one node. They are never pulled from anywhere.
+  - Builds the images of the control plane, kube-proxy, CoreDNS and the volume provisioner from programs, and imports them into the
+    containerd of one node. They are never pulled from a registry.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -23,7 +23,7 @@ options:
     type: int
     required: true
   programs:
-    description: Path of every program that goes into an image, by name.
+    description: Paths of the programs for the images, by name.
     type: dict
     required: true
 """
@@ -38,7 +38,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 images:
-  description: The images that were, or would be, imported.
+  description: Images that were imported, or would be in check mode.
   returned: success
   type: list
   elements: str

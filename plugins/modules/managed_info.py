@@ -5,11 +5,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: managed_info
-short_description: What of a cluster is Muster's
+short_description: List the objects that Muster manages
 version_added: 0.1.0
 description:
-  - Lists every object that Muster made, by the label it puts on them, with its owner and whether it is ready.
-  - For one namespace, also lists what others have put there.
+  - Lists every object with Muster's label, with its owner and whether it is ready.
+  - For one namespace, it can also list the objects that Muster does not manage.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -17,20 +17,20 @@ extends_documentation_fragment:
   - muster.ml.attributes.kube_info
 options:
   namespace:
-    description: Only objects in this namespace. Without it, those of the whole cluster.
+    description: Namespace of the objects. Defaults to the whole cluster.
     type: str
   others:
-    description: Also list what is in O(namespace) and was not made by Muster, a controller or Kubernetes itself.
+    description: List the objects in O(namespace), too, that neither Muster nor a controller nor Kubernetes itself manages.
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: Everything that Muster made
+- name: List all objects that Muster manages
   muster.ml.managed_info:
   register: managed
 
-- name: Who else lives in a namespace
+- name: List the objects that others created in a namespace
   muster.ml.managed_info:
     namespace: ml
     others: true
@@ -39,13 +39,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 managed:
-  description: Objects that Muster made.
+  description: Objects that Muster manages.
   returned: always
   type: list
   elements: dict
   contains:
     owner:
-      description: What they belong to.
+      description: Owner of the object.
       type: str
       returned: always
       sample: persia_job.fair
@@ -62,20 +62,20 @@ managed:
       type: str
       returned: always
     ready:
-      description: Whether it is ready; always V(true) for kinds without a state.
+      description: True if the object is ready, or of a kind without a state.
       type: bool
       returned: always
     reason:
-      description: Why it is not.
+      description: Reason why the object is not ready.
       type: str
       returned: always
 names:
-  description: The same objects, as C(Kind namespace/name).
+  description: Objects that Muster manages, as C(Kind namespace/name).
   returned: always
   type: list
   elements: str
 owners:
-  description: The owners of these objects, each with what of it is not ready.
+  description: Owners of these objects, each with the objects that are not ready.
   returned: always
   type: list
   elements: dict
@@ -85,20 +85,20 @@ owners:
       type: str
       returned: always
     objects:
-      description: Number of its objects.
+      description: Number of the owner's objects.
       type: int
       returned: always
     ready:
-      description: Whether all of them are.
+      description: True if all objects of the owner are ready.
       type: bool
       returned: always
     reasons:
-      description: What is not ready, and why.
+      description: Objects that are not ready, each with the reason.
       type: list
       elements: str
       returned: always
 trainings:
-  description: The trainings that M(muster.ml.persia_job) and M(muster.ml.elastic_job) made, for M(muster.ml.job_info).
+  description: Trainings of M(muster.ml.persia_job) and M(muster.ml.elastic_job), for M(muster.ml.job_info).
   returned: always
   type: list
   elements: dict
@@ -108,17 +108,17 @@ trainings:
       type: str
       returned: always
     namespace:
-      description: Its namespace.
+      description: Namespace of the training.
       type: str
       returned: always
     kind:
-      description: The module that made it.
+      description: Module that manages the training.
       type: str
       returned: always
 others:
   description:
-    - What others have put into O(namespace), as C(Kind namespace/name). A ReplicaSet or a Lease that nobody owns counts as well.
-    - What could not be looked at is named too, since something of somebody may be among it.
+    - Objects in O(namespace) that Muster does not manage, as C(Kind namespace/name), including ReplicaSets and Leases without an owner.
+    - Kinds that could not be listed are named, too, because such objects may be among them.
   returned: when O(others) is V(true)
   type: list
   elements: str

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nats_cluster
-short_description: A cluster of NATS servers
+short_description: Run a NATS cluster on Kubernetes
 version_added: 0.1.0
 description:
-  - Makes NATS servers that clients reach at C(nats://<name>:4222), as a StatefulSet or as a NatsCluster of nats-operator.
-  - With O(wait=true) the servers themselves are asked, through the API server's pod proxy, until each has a route to every other one and
-    O(max_payload) is in force on each.
-  - PERSIA sends its ID features over NATS and needs a large O(max_payload); its documents use 52428800. Above 8 MiB a server logs at its
-    start that such payloads are discouraged. It works; expect memory of O(max_payload) for every message on its way.
+  - Creates, updates and deletes a cluster of NATS servers, as a StatefulSet or as a NatsCluster of nats-operator. Clients reach it at
+    C(nats://<name>:4222).
+  - With O(wait=true) the servers are queried through the API server's pod proxy until each has a route to every other one and uses
+    O(max_payload).
+  - PERSIA sends its ID features over NATS and needs a large O(max_payload). Its documents use 52428800. Above 8 MiB a server warns at its
+    start. It works, but needs memory of O(max_payload) for every message in flight.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -31,13 +32,14 @@ options:
     default: persia-nats-service
   namespace:
     description:
-      - Namespace, which must exist. Without it that of the kubeconfig's context.
+      - Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
       - With O(backend=operator) it must be one that nats-operator watches.
     type: str
   backend:
     description:
-      - V(statefulset) makes a StatefulSet with its own configuration, disruption budget and spread over nodes. It needs no operator.
-      - V(operator) makes a NatsCluster for nats-operator, which has been dormant since 2022. Servers that the operator leaves running
+      - Kind of the workload. V(statefulset) creates a StatefulSet with its own configuration, disruption budget and spread over nodes. It
+        needs no operator.
+      - V(operator) creates a NatsCluster for nats-operator, which has been dormant since 2022. Servers that the operator leaves running
         with an older O(max_payload) or O(resources) are replaced one by one when O(wait=true).
     type: str
     choices: [statefulset, operator]
@@ -51,18 +53,18 @@ options:
     type: str
     default: nats:2.14.2
   image_pull_policy:
-    description: When the node fetches the image. nats-operator does not know it. Without it V(IfNotPresent).
+    description: Pull policy of the image. Defaults to V(IfNotPresent). Only for O(backend=statefulset).
   image_pull_secrets:
-    description: Names of Secrets with registry credentials. Only O(backend=statefulset).
+    description: Names of Secrets with registry credentials. Only for O(backend=statefulset).
   max_payload:
     description: Largest message in bytes. Over 67108864 (64 MiB) the server would not start, so it is refused.
     type: int
     default: 1048576
   max_connections:
-    description: Most client connections of one server. Without it the server's own default.
+    description: Maximum number of client connections of one server. Defaults to the server's own default.
     type: int
   write_deadline:
-    description: How long a server waits for a slow client, such as V(10s).
+    description: Time that a server waits for a slow client, such as V(10s).
     type: str
   debug:
     description: Let the servers log at debug level.
@@ -76,36 +78,36 @@ options:
   env:
     description: Environment variables of the servers.
   anti_affinity:
-    description: Never put two servers on one node. Otherwise they are spread as evenly as the nodes allow (only O(backend=statefulset)).
+    description: Never schedule two servers on one node. Otherwise they are spread as evenly as possible (only for O(backend=statefulset)).
     type: bool
     default: false
   pod_disruption_budget:
-    description: Let node drains take one server at a time. Only O(backend=statefulset).
+    description: Let node drains evict one server at a time. Only for O(backend=statefulset).
     type: bool
     default: true
   tolerations:
     description: Taints that the servers tolerate, as in the Kubernetes API.
   affinity:
-    description: As in the Kubernetes API, instead of O(anti_affinity). Only O(backend=statefulset).
+    description: Affinity of the servers, as in the Kubernetes API, instead of O(anti_affinity). Only for O(backend=statefulset).
   topology_spread_constraints:
-    description: As in the Kubernetes API, instead of the default. Only O(backend=statefulset).
+    description: Topology spread constraints, as in the Kubernetes API, instead of the default. Only for O(backend=statefulset).
   priority_class_name:
-    description: PriorityClass of the servers. Only O(backend=statefulset).
+    description: PriorityClass of the servers. Only for O(backend=statefulset).
   service_account_name:
-    description: ServiceAccount of the servers. Only O(backend=statefulset).
+    description: ServiceAccount of the servers. Only for O(backend=statefulset).
   termination_grace_period_seconds:
-    description: Seconds that a server has to end. Only O(backend=statefulset).
+    description: Seconds for a server to shut down. Only for O(backend=statefulset).
   pod_security_context:
-    description: Security context of the pods, instead of the restricted default. Only O(backend=statefulset).
+    description: Security context of the pods, instead of the restricted default. Only for O(backend=statefulset).
   security_context:
-    description: Security context of the container, instead of the restricted default. Only O(backend=statefulset).
+    description: Security context of the container, instead of the restricted default. Only for O(backend=statefulset).
   overrides:
-    description: Merged into the StatefulSet or NatsCluster last, by the strategic merge rules of Kubernetes.
+    description: Fields to merge into the StatefulSet or NatsCluster last, by the strategic merge rules of Kubernetes.
     type: dict
 """
 
 EXAMPLES = r"""
-- name: NATS for PERSIA
+- name: Run NATS for PERSIA
   muster.ml.nats_cluster:
     namespace: ml
     size: 3
@@ -115,7 +117,7 @@ EXAMPLES = r"""
       limits: {memory: 1Gi}
     wait: true
 
-- name: The same by nats-operator
+- name: Run NATS with nats-operator
   muster.ml.nats_cluster:
     namespace: ml
     backend: operator
@@ -127,7 +129,7 @@ EXAMPLES = r"""
     wait: true
     wait_timeout: 600
 
-- name: Remove it
+- name: Remove the cluster
   muster.ml.nats_cluster:
     namespace: ml
     state: absent
@@ -136,7 +138,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: What was done to each object.
+  description: Objects, each with what was done to it.
   returned: success
   type: list
   elements: dict
@@ -146,30 +148,30 @@ objects:
       namespace: ml
       action: created
 url:
-  description: Where clients connect.
+  description: URL for clients.
   returned: when O(state=present)
   type: str
   sample: nats://persia-nats-service:4222
 servers:
-  description: What each server says about itself.
+  description: State of each server, as the server reports it.
   returned: when O(state=present) and O(wait=true), outside check mode
   type: list
   elements: dict
   contains:
     pod:
-      description: Name of its pod.
+      description: Name of the server's pod.
       type: str
       returned: always
     version:
-      description: Its version.
+      description: Version of the server.
       type: str
       returned: always
     peers:
-      description: Number of other servers that it has a route to.
+      description: Number of other servers that the server has a route to.
       type: int
       returned: always
     max_payload:
-      description: Its largest message in bytes.
+      description: Largest message in bytes.
       type: int
       returned: always
 """

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_info
-short_description: Nodes of a cluster and what they offer
+short_description: List the nodes of a cluster and their resources
 version_added: 0.1.0
 description:
-  - Returns the nodes of a cluster with their state and what pods can be given on them.
-  - Can wait until each of them offers an extended resource such as C(nvidia.com/gpu), and names those which do not.
+  - Returns the nodes of a cluster with their state and allocatable resources.
+  - Can wait until each of them offers an extended resource such as C(nvidia.com/gpu), and lists those that do not.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -19,16 +19,16 @@ extends_documentation_fragment:
 options:
   label_selectors:
     description:
-      - Only nodes that at least one of these selectors fits. Without any, all nodes.
+      - Label selectors of the nodes. A node is returned if at least one matches. All nodes by default.
       - A selector is V(key), V(!key), V(key=value) or V(key!=value), several of them joined by commas.
     type: list
     elements: str
     default: []
   resource:
-    description: Extended resource that each of the nodes should offer.
+    description: Extended resource that each of the nodes must offer.
     type: str
   minimum_nodes:
-    description: At least so many nodes should fit.
+    description: Minimum number of nodes that match.
     type: int
     default: 0
   wait:
@@ -42,11 +42,11 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Nodes of the cluster
+- name: List the nodes of the cluster
   muster.ml.node_info:
   register: nodes
 
-- name: Every GPU node reports its GPUs
+- name: Wait until every GPU node reports its GPUs
   muster.ml.node_info:
     label_selectors: [cloud.google.com/gke-accelerator]
     resource: nvidia.com/gpu
@@ -62,7 +62,7 @@ server_version:
   type: str
   sample: v1.36.3
 nodes:
-  description: The nodes, by name.
+  description: Nodes, sorted by name.
   returned: always
   type: list
   elements: dict
@@ -72,31 +72,31 @@ nodes:
       type: str
       returned: always
     ready:
-      description: Whether the node is ready.
+      description: True if the node is ready.
       type: bool
       returned: always
     reason:
-      description: Why it is not ready.
+      description: Reason why the node is not ready.
       type: str
       returned: always
     schedulable:
-      description: Whether new pods may be put on it.
+      description: True if new pods may be scheduled on the node.
       type: bool
       returned: always
     simulated:
-      description: Whether it is a simulated node of the local cluster, on which nothing really runs.
+      description: True if it is a simulated node of the local cluster, on which no container runs.
       type: bool
       returned: always
     version:
-      description: Version of its kubelet.
+      description: Version of the kubelet.
       type: str
       returned: always
     labels:
-      description: Its labels.
+      description: Labels of the node.
       type: dict
       returned: always
     allocatable:
-      description: What pods can be given on it.
+      description: Resources that pods can request on the node.
       type: dict
       returned: always
 lacking:
@@ -105,7 +105,7 @@ lacking:
   type: list
   elements: str
 complaint:
-  description: What is missing, empty where nothing is.
+  description: Missing nodes and resources. Empty if there are none.
   returned: always
   type: str
   sample: "1 of 2 nodes report no allocatable nvidia.com/gpu: gpu-1."

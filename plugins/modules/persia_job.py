@@ -7,16 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: persia_job
-short_description: A PERSIA training
+short_description: Run a PERSIA training
 version_added: 0.1.0
 description:
-  - Trains a model with PERSIA, from its groups, its two configuration files and the user's scripts.
-  - Everything is checked before anything is made. Keys of the configuration that PERSIA does not know are refused, because PERSIA itself
-    ignores them silently; so are a slot without C(dim), a quantity such as C(12 GB), and options that the chosen backend cannot express.
-  - A training that has ended stays as it is when the task runs again. Its Jobs are the record of it, so nothing removes them after a time.
-    O(restart=true) trains again, O(recreate=true) trains again where options have changed.
-  - The names of the groups default to those of PERSIA's document for Google Cloud (trainer, data-compose, middleware, emb-server);
-    commands and environment are those of today's persia-launcher.
+  - Creates, restarts and deletes a PERSIA training, from its groups, its two configuration files and the user's scripts.
+  - All options are validated before any object is created. Keys of the configuration that PERSIA does not know are refused, because PERSIA
+    itself ignores them silently. So are a slot without C(dim), a quantity such as C(12 GB), and options that the backend does not support.
+  - A finished training is not changed when the task runs again. Its Jobs are its record, so they are not removed after a time.
+    O(restart=true) trains again, O(recreate=true) trains again if options have changed.
+  - The names of the groups default to those of PERSIA's document for Google Cloud (trainer, data-compose, middleware, emb-server).
+    Commands and environment are those of the current persia-launcher.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -27,26 +27,26 @@ extends_documentation_fragment:
   - muster.ml.storage
 options:
   name:
-    description: Name of the training; every object's name begins with it. Name and group together have at most 52 characters.
+    description: Name of the training, and prefix of its objects' names. Name and group together have at most 52 characters.
     type: str
     required: true
   namespace:
-    description: Namespace, which must exist. Without it that of the kubeconfig's context.
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
     type: str
   backend:
     description:
-      - V(native) makes StatefulSets for embedding servers and workers, and Indexed Jobs for data loaders and trainers. Lost pods come
-        back; where one was replaced, the parts that are left begin again together and the trainers resume from their checkpoint. Needs
-        Kubernetes 1.31 or newer.
-      - V(operator) makes a PersiaJob for PERSIA's own operator, which makes bare pods once and never repairs them.
+      - Kind of the workloads. V(native) creates StatefulSets for embedding servers and workers, and Indexed Jobs for data loaders and
+        trainers. Lost pods are recreated. When a pod was replaced, the remaining parts restart together and the trainers resume from
+        their checkpoint. Needs Kubernetes 1.31 or newer.
+      - V(operator) creates a PersiaJob for PERSIA's own operator, which creates bare pods once and never repairs them.
     type: str
     choices: [native, operator]
     default: native
   image:
-    description: Image of all groups that do not name their own.
+    description: Image of all groups without an image of their own.
     type: str
   image_pull_policy:
-    description: When the node fetches the image. Without it V(IfNotPresent).
+    description: Pull policy of the image. Defaults to V(IfNotPresent).
     type: str
     choices: [Always, IfNotPresent, Never]
   image_pull_secrets:
@@ -54,11 +54,11 @@ options:
     type: list
     elements: str
   nn_worker:
-    description: The trainers. Needed with O(state=present). At least one replica.
+    description: Trainers. Required with O(state=present). At least one replica.
     type: dict
     suboptions:
       nproc_per_node:
-        description: Processes in each pod.
+        description: Number of processes in each pod.
         type: int
         default: 1
       entry:
@@ -72,14 +72,14 @@ options:
           required: true
         group_name:
           description:
-            - Name of the group, which follows that of the training in the names of its objects.
-            - Without it trainer, data-compose, middleware or emb-server.
+            - Name of the group, which follows the name of the training in the names of its objects.
+            - Defaults to trainer, data-compose, middleware or emb-server.
           type: str
         image:
           description: Image of this group.
           type: str
         image_pull_policy:
-          description: When the node fetches the image.
+          description: Pull policy of this group's image.
           type: str
           choices: [Always, IfNotPresent, Never]
         image_pull_secrets:
@@ -96,26 +96,26 @@ options:
               type: str
               required: true
             value:
-              description: Its value.
+              description: Value of the variable.
               type: str
             value_from:
-              description: Where its value comes from, as in the Kubernetes API.
+              description: Source of the value, as in the Kubernetes API.
               type: dict
         resources:
           description: C(requests) and C(limits) as in the Kubernetes API. Extended resources need both to be equal; one of them is enough.
           type: dict
         node_selector:
-          description: Labels that a node must have. Only O(backend=native), like all options about placement and security.
+          description: Labels that a node must have. Only for O(backend=native), like all options about placement and security.
           type: dict
         tolerations:
           description: Taints that the pods tolerate, as in the Kubernetes API.
           type: list
           elements: dict
         affinity:
-          description: As in the Kubernetes API.
+          description: Affinity of the pods, as in the Kubernetes API.
           type: dict
         topology_spread_constraints:
-          description: As in the Kubernetes API. Without a C(labelSelector) a constraint is about this group's own pods.
+          description: Topology spread constraints, as in the Kubernetes API. C(labelSelector) defaults to this group's pods.
           type: list
           elements: dict
         priority_class_name:
@@ -125,7 +125,7 @@ options:
           description: ServiceAccount of the pods. Without it they get no token for the API server.
           type: str
         termination_grace_period_seconds:
-          description: Seconds that a pod has to save its state when it is stopped.
+          description: Seconds for a pod to save its state when it is stopped.
           type: int
         pod_security_context:
           description: Security context of the pods, instead of the restricted default with user 1000. V({}) for none.
@@ -145,20 +145,20 @@ options:
           type: list
           elements: dict
         pod_disruption_budget:
-          description: How many pods of a StatefulSet group a node drain may take at a time.
+          description: PodDisruptionBudget of a StatefulSet group, which limits node drains.
           type: dict
           suboptions:
             min_available:
               description: Number or percentage of pods that must stay.
               type: str
             max_unavailable:
-              description: Number or percentage of pods that may go.
+              description: Number or percentage of pods that may be evicted.
               type: str
         overrides:
-          description: Merged into the group's StatefulSet or Job last, by the strategic merge rules of Kubernetes.
+          description: Fields to merge into the group's StatefulSet or Job last, by the strategic merge rules of Kubernetes.
           type: dict
   dataloader:
-    description: The data loaders. May be left out where the trainers read their data themselves.
+    description: Data loaders. Optional if the trainers read their data themselves.
     type: dict
     suboptions:
       entry:
@@ -167,37 +167,37 @@ options:
         required: true
       <<: *group
   embedding_worker:
-    description: The embedding workers. Needed with O(state=present). At least one replica.
+    description: Embedding workers. Required with O(state=present). At least one replica.
     type: dict
     suboptions: *group
   embedding_parameter_server:
-    description: The embedding parameter servers. Needed with O(state=present). At least one replica.
+    description: Embedding parameter servers. Required with O(state=present). At least one replica.
     type: dict
     suboptions: *group
   global_config:
     description:
-      - PERSIA's global configuration, checked key by key.
-      - The C(metrics_config) follows O(metrics) and O(name) where it is not given.
+      - Global configuration of PERSIA, whose keys are validated.
+      - The C(metrics_config) defaults to O(metrics) and O(name).
     type: dict
   global_config_path:
     description: Path of the file in the pods, instead of O(global_config).
     type: str
   embedding_config:
-    description: PERSIA's embedding configuration, checked key by key.
+    description: Embedding configuration of PERSIA, whose keys are validated.
     type: dict
   embedding_config_path:
     description: Path of the file in the pods, instead of O(embedding_config).
     type: str
   files:
-    description: Text files for all pods, by name; a ConfigMap of at most 1 MiB. Larger ones belong on the shared storage.
+    description: Text files for all pods, by name. They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
     type: dict
     default: {}
   files_path:
-    description: Where O(files) are mounted, read-only.
+    description: Mount path of O(files), which are read-only.
     type: str
     default: /workspace/scripts
   nats_url:
-    description: Where the NATS servers are.
+    description: URL of the NATS servers.
     type: str
     default: nats://persia-nats-service:4222
   log_level:
@@ -215,98 +215,98 @@ options:
     type: list
     elements: dict
   volume_mounts:
-    description: Where all groups mount them, as in the Kubernetes API. Unknown keys such as C(read_only) are refused.
+    description: Mounts of O(volumes) in all groups, as in the Kubernetes API. Unknown keys such as C(read_only) are refused.
     type: list
     elements: dict
   node_selector:
-    description: Labels that a node must have, for groups that do not say.
+    description: Labels that a node must have, for groups without their own.
     type: dict
   tolerations:
-    description: Taints that are tolerated, for groups that do not say.
+    description: Taints that the pods tolerate, for groups without their own.
     type: list
     elements: dict
   priority_class_name:
-    description: PriorityClass, for groups that do not say.
+    description: PriorityClass of the pods, for groups without their own.
     type: str
   service_account_name:
-    description: ServiceAccount, for groups that do not say.
+    description: ServiceAccount of the pods, for groups without their own.
     type: str
   pod_security_context:
-    description: Security context of the pods, for groups that do not say.
+    description: Security context of the pods, for groups without their own.
     type: dict
   security_context:
-    description: Security context of the containers, for groups that do not say.
+    description: Security context of the containers, for groups without their own.
     type: dict
   metrics:
-    description: The gateway that PERSIA's processes push their metrics to, Service C(<name>-metrics-gateway-service).
+    description: Push gateway for the metrics of PERSIA's processes, Service C(<name>-metrics-gateway-service).
     type: dict
     suboptions:
       enabled:
-        description: Whether there is one.
+        description: Run a push gateway.
         type: bool
         default: true
       image:
-        description: Its image. With O(backend=operator) it is the operator's, C(prom/pushgateway:latest).
+        description: Image of the push gateway. With O(backend=operator) the operator uses C(prom/pushgateway:latest).
         type: str
         default: prom/pushgateway:v1.11.1
       resources:
-        description: C(requests) and C(limits).
+        description: C(requests) and C(limits) of the push gateway.
         type: dict
   completion:
     description:
-      - Whether the training ends. V(false) makes data loaders and trainers StatefulSets too, which are started again whenever they end.
-      - Only O(backend=native).
+      - Run data loaders and trainers as Jobs, which end. V(false) runs them as StatefulSets, which restart whenever they end.
+      - Only for O(backend=native).
     type: bool
     default: true
   backoff_limit:
     description:
-      - How many pods of a Job may fail before the training has failed. Pods that were evicted, and trainers that end because another
-        part was replaced, do not count. Only O(backend=native).
+      - Number of failed pods of a Job after which the training fails. Pods that were evicted, and trainers that restart because another
+        part was replaced, do not count. Only for O(backend=native).
     type: int
     default: 6
   active_deadline_seconds:
-    description: Seconds after which trainers and data loaders are stopped and the training has failed. Only O(backend=native).
+    description: Seconds after which trainers and data loaders are stopped and the training fails. Only for O(backend=native).
     type: int
   peer_timeout_seconds:
-    description: Seconds that a pod waits at its start for the pods of the other groups to have an address. Only O(backend=native).
+    description: Seconds that a pod waits at its start for the addresses of the other groups' pods. Only for O(backend=native).
     type: int
     default: 600
   clean_pod_policy:
     description:
-      - What happens to pods that still run when the training is over (seen by the task that waits for it, or by the next one).
-      - V(Running) ends embedding servers, embedding workers and the metrics gateway, which hold memory for nobody. V(None) leaves them.
+      - Cleanup of pods that still run after the training, by the task that waits for it or by the next one.
+      - V(Running) scales embedding servers, embedding workers and the metrics gateway down, which frees their memory. V(None) keeps them.
     type: str
     choices: [Running, None]
     default: Running
   restart:
-    description: Train again, whatever the state. The storage stays, so what resumes from a checkpoint does so.
+    description: Train again, whatever the state of the training. The storage stays, so the trainers can resume from their checkpoint.
     type: bool
     default: false
   results_pattern:
     description:
-      - Regular expression with named groups, looked for in the logs of the trainers once the training has ended well, such as
-        V(epoch=(?P<epoch>\d+\) loss=(?P<loss>[0-9.]+\)). What it finds is in RV(found), RV(summary) and RV(table).
-      - The group C(epoch), where there is one, tells lines of epochs from the one of the final result.
+      - Regular expression with named groups, searched in the logs of the trainers after the training has succeeded, such as
+        V(epoch=(?P<epoch>\d+\) loss=(?P<loss>[0-9.]+\)). The matches are in RV(found), RV(summary) and RV(table).
+      - A match with the optional group C(epoch) is an epoch, a match without it is the final result.
     type: str
   wait:
     description:
-      - V(completed) waits until the training has ended well, V(running) until all pods run, V(none) not at all.
-      - With O(state=absent), V(none) does not wait until everything is gone.
+      - State to wait for. V(completed) is the successful end, V(running) means that all pods run, V(none) does not wait.
+      - With O(state=absent), V(none) does not wait for the deletion.
     type: str
     choices: [completed, running, none]
     default: running
   wait_timeout:
-    description: Seconds after which waiting fails. The error says which rank is not where it should be, and why.
+    description: Seconds after which waiting fails. The error names the ranks that are not in the desired state, with the reason.
     type: int
     default: 600
   delete_data:
-    description: With O(state=absent), delete the claim of O(storage) too, if this module made it.
+    description: Delete the claim of O(storage), too, with O(state=absent), if this module created it.
     type: bool
     default: false
   remove_finalizer:
     description:
-      - Where a PersiaJob has to be deleted and PERSIA's operator does not take its finalizer away, do its work; pods and Services that
-        it made are deleted too.
+      - Delete the pods and Services of a PersiaJob and remove its finalizer, if the PersiaJob is to be deleted and PERSIA's operator does
+        not do it.
     type: bool
     default: false
 seealso:
@@ -316,7 +316,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Train
+- name: Train a model
   muster.ml.persia_job:
     name: adult
     namespace: ml
@@ -345,7 +345,7 @@ EXAMPLES = r"""
     wait: completed
     wait_timeout: 86400
 
-- name: Remove it, its checkpoints too
+- name: Remove the training and its checkpoints
   muster.ml.persia_job:
     name: adult
     namespace: ml
@@ -355,7 +355,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: What was done to each object.
+  description: Objects, each with what was done to it.
   returned: success
   type: list
   elements: dict
@@ -365,24 +365,24 @@ objects:
       namespace: ml
       action: created
 state:
-  description: State of the training, as M(muster.ml.job_info) tells it.
+  description: State of the training, as in M(muster.ml.job_info).
   returned: when O(state=present)
   type: str
   sample: Succeeded
 reason:
-  description: Why it is in that state, empty where all is well.
+  description: Reason for the state. Empty when nothing is wrong.
   returned: when O(state=present)
   type: str
 found:
-  description: The named groups of each match of O(results_pattern).
-  returned: when O(results_pattern) is given and the training has ended well
+  description: Named groups of each match of O(results_pattern).
+  returned: when O(results_pattern) is given and the training has succeeded
   type: list
   elements: dict
   sample: [{"epoch": "1", "loss": "0.5510", "auc": "0.7282"}]
 summary:
   description:
-    - The same in a few values; once the training has ended well also the last ones that O(results_pattern) found.
-    - RV(summary.ok) is V(true) while all is well, after the end only where results were found, if they were looked for.
+    - Key figures of the training. After success also the last match of O(results_pattern).
+    - RV(summary.ok) is V(true) if nothing has failed. With O(results_pattern) a finished training must also have a match.
   returned: when O(state=present)
   type: dict
   sample: {ok: true, state: Succeeded, job: ml/adult, pods: 0, backend: native, loss: 0.551, auc: 0.7282, epochs: 1}
@@ -392,13 +392,13 @@ summary:
       type: bool
       returned: always
 table:
-  description: The same as lines for people, one for each epoch, or, while it trains, one for each group with how many of its pods run.
+  description: Results as lines of text, one for each epoch. While it trains, one line for each group with its running pods.
   returned: when O(state=present)
   type: list
   elements: str
   sample: ["     epoch      loss       auc", "         1    0.5510    0.7282"]
 groups:
-  description: The groups and their ranks, as M(muster.ml.job_info) tells them.
+  description: Groups and their ranks, as in M(muster.ml.job_info).
   returned: when O(state=present)
   type: list
   elements: dict

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: release_binary
-short_description: Fetch a released program, verified by its checksum
+short_description: Download a released program and verify its checksum
 version_added: 0.1.0
 description:
-  - Downloads a released file, compares it with a pinned checksum before anything of it is used, and keeps the program in a cache.
+  - Downloads a released file, verifies its pinned checksum before the file is used, and keeps the program in a cache.
   - A file without a pinned checksum is refused.
 author:
   - Muster contributors (!UNKNOWN)
@@ -22,29 +22,29 @@ options:
     type: str
     required: true
   url:
-    description: Where the file is.
+    description: URL of the file.
     type: str
     required: true
   checksum:
-    description: C(sha256:) or C(sha512:) and the digest of the file, the archive where it is one.
+    description: Digest of the file, prefixed with C(sha256:) or C(sha512:). For an archive it is the digest of the archive.
     type: str
     required: true
   member:
-    description: Path of the program in the archive. Empty where the file is the program itself.
+    description: Path of the program in the archive. Empty if the file is the program itself.
     type: str
     default: ''
   cache_dir:
-    description: Where the result is kept, below C(bin/).
+    description: Folder of the cache. The program is kept below C(bin/).
     type: path
     default: ~/.cache/muster
   note:
-    description: Shown while it downloads, such as V(3 of 12).
+    description: Note for the progress output, such as V(3 of 12).
     type: str
     default: ''
 """
 
 EXAMPLES = r"""
-- name: Fetch etcd
+- name: Download etcd
   muster.ml.release_binary:
     name: etcd
     url: "{{ etcd_url }}"
@@ -54,7 +54,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 path:
-  description: The program in the cache.
+  description: Path of the program in the cache.
   returned: success
   type: str
   sample: /root/.cache/muster/bin/0f3a5a6b7c8d9e0f/etcd

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: s3_bucket
-short_description: Private buckets of S3 that converge
+short_description: Manage private S3 buckets
 version_added: 0.2.0
 description:
-  - Makes, changes and deletes a bucket that is nobody's but the account's. Public access is blocked, objects are encrypted, and requests
-    without TLS are refused; none of the three can be switched off.
-  - Unlike M(amazon.aws.s3_bucket) it has check mode, and shows every request beforehand.
+  - Creates, updates and deletes buckets that only the account can use. Public access is blocked, objects are encrypted, and requests
+    without TLS are refused. None of the three can be disabled.
+  - Unlike M(amazon.aws.s3_bucket) it shows every request in check mode.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules
@@ -26,19 +26,19 @@ options:
     type: str
     required: true
   versioning:
-    description: Whether older versions of objects are kept.
+    description: Keep older versions of objects.
     type: bool
   encryption_key_arn:
-    description: KMS key that objects are encrypted with; S3's own if it is left out.
+    description: KMS key for the encryption of objects. Defaults to the key of S3.
     type: str
   delete_objects:
-    description: With O(state=absent), whether the objects in it are deleted, too. Without it a bucket that holds something is kept.
+    description: Delete the bucket with its objects, with O(state=absent). Otherwise a bucket that is not empty is kept.
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: Scripts of the trainings
+- name: Create a bucket for the scripts of the trainings
   muster.ml.s3_bucket:
     region: us-west-2
     name: example-training-artifacts
@@ -47,16 +47,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: That it was to be absent and was kept, and why. A warning says the same.
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
   returned: when it was kept
   type: str
 actions:
-  description: The requests that were sent, or would be in check mode.
+  description: Requests that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
 bucket:
-  description: The bucket; empty where it does not exist.
+  description: Bucket with its settings. Empty if it does not exist.
   returned: success
   type: dict
 """

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_statefulset
-short_description: One replica group of a training as a StatefulSet
+short_description: Run one replica group of a training as a StatefulSet
 version_added: 0.1.0
 description:
-  - Makes a StatefulSet whose pods start all at once, a headless Service that gives each of them a DNS name before it is ready, and on
-    request a PodDisruptionBudget.
-  - Pod C(<name>-<i>) is rank C(i) for as long as the group exists, whatever node it runs on. It learns its rank from E(REPLICA_INDEX)
+  - Creates, updates and deletes a StatefulSet whose pods start all at once, a headless Service that gives each of them a DNS name before
+    it is ready, and optionally a PodDisruptionBudget.
+  - Pod C(<name>-<i>) is rank C(i) for as long as the group exists, whatever node it runs on. It reads its rank from E(REPLICA_INDEX)
     and the size of the group from E(REPLICA_SIZE). E(NPROC_PER_NODE), E(WORLD_SIZE) (O(replicas) x O(nproc_per_node)), E(MASTER_ADDR)
     (pod 0) and E(MASTER_PORT) are set as well; a variable of the same name in O(env) wins.
-  - A StatefulSet restarts a rank that ends, also one that ended well. So this module fits what runs until it is removed. For a training
-    that ends by itself use M(muster.ml.persia_job), whose trainers are a Job.
+  - A StatefulSet restarts every rank that ends, even after success. Use this module for groups that run until they are removed. For a
+    training that ends use M(muster.ml.persia_job), whose trainers are a Job.
   - By default the pods meet the C(restricted) Pod Security profile and run as user 1000.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -32,27 +32,27 @@ options:
     type: str
     required: true
   namespace:
-    description: Namespace, which must exist. Without it that of the kubeconfig's context.
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
     type: str
   replicas:
-    description: Number of ranks. Needed with O(state=present).
+    description: Number of ranks. Required with O(state=present).
     type: int
   nproc_per_node:
-    description: Processes in each pod.
+    description: Number of processes in each pod.
     type: int
     default: 1
   master_port:
-    description: Port of rank 0 that E(MASTER_PORT) tells.
+    description: Port of rank 0, for E(MASTER_PORT).
     type: int
     default: 29500
   image:
-    description: Container image. Needed with O(state=present).
+    description: Container image. Required with O(state=present).
   command:
     description: Command, instead of the image's entrypoint.
     type: list
     elements: str
   args:
-    description: Arguments; C($(REPLICA_INDEX)) and other variables of the pod are replaced.
+    description: Arguments of the command. C($(REPLICA_INDEX)) and other variables of the pod are expanded.
     type: list
     elements: str
   ports:
@@ -65,11 +65,11 @@ options:
         type: str
         required: true
       container_port:
-        description: Its number.
+        description: Number of the port.
         type: int
         required: true
       protocol:
-        description: Its protocol.
+        description: Protocol of the port.
         type: str
         choices: [TCP, UDP, SCTP]
         default: TCP
@@ -82,49 +82,49 @@ options:
     type: list
     elements: dict
   volume_mounts:
-    description: Where the container mounts them, as in the Kubernetes API. Unknown keys are refused.
+    description: Mounts of O(volumes), as in the Kubernetes API. Unknown keys are refused.
     type: list
     elements: dict
   volume_claim_templates:
-    description: Claims that each rank has for itself, as in the Kubernetes API. They outlive the group, unless O(delete_data=true).
+    description: Claims of each rank, as in the Kubernetes API. They are kept when the group is removed, unless O(delete_data=true).
     type: list
     elements: dict
   shm_size:
-    description: Size of C(/dev/shm), which is 64 MiB otherwise; it counts against the container's memory.
+    description: Size of C(/dev/shm), 64 MiB by default. It counts against the container's memory.
     type: str
   init_containers:
     description: Containers that run first, as in the Kubernetes API.
     type: list
     elements: dict
   readiness_probe:
-    description: As in the Kubernetes API.
+    description: Readiness probe, as in the Kubernetes API.
     type: dict
   liveness_probe:
-    description: As in the Kubernetes API.
+    description: Liveness probe, as in the Kubernetes API.
     type: dict
   startup_probe:
-    description: As in the Kubernetes API.
+    description: Startup probe, as in the Kubernetes API.
     type: dict
   topology_spread_constraints:
-    description: As in the Kubernetes API. Without a C(labelSelector) a constraint is about this group's own pods.
+    description: Topology spread constraints, as in the Kubernetes API. C(labelSelector) defaults to this group's pods.
   termination_grace_period_seconds:
-    description: Seconds that a rank has to save its state when it is stopped.
+    description: Seconds for a rank to save its state when it is stopped.
   pod_security_context:
     description: Security context of the pods, instead of the default. V({}) for none.
   security_context:
     description: Security context of the container, instead of the default. V({}) for none.
   pod_disruption_budget:
-    description: How many ranks a node drain may take at a time.
+    description: PodDisruptionBudget of the group, which limits node drains.
     type: dict
     suboptions:
       min_available:
         description: Number or percentage of ranks that must stay.
         type: str
       max_unavailable:
-        description: Number or percentage of ranks that may go.
+        description: Number or percentage of ranks that may be evicted.
         type: str
   labels:
-    description: Further labels of objects and pods.
+    description: Additional labels of objects and pods.
     type: dict
     default: {}
   annotations:
@@ -133,11 +133,11 @@ options:
     default: {}
   overrides:
     description:
-      - Merged into the StatefulSet last, by the strategic merge rules of Kubernetes, for everything that has no option.
-      - Null deletes a field; C($patch) is understood.
+      - Fields to merge into the StatefulSet last, by the strategic merge rules of Kubernetes.
+      - Null deletes a field. C($patch) is supported.
     type: dict
   delete_data:
-    description: With O(state=absent), delete the claims of O(volume_claim_templates) too.
+    description: Delete the claims of O(volume_claim_templates), too, with O(state=absent).
     type: bool
     default: false
 seealso:
@@ -146,7 +146,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Eight trainers with eight GPUs each
+- name: Run eight trainers with eight GPUs each
   muster.ml.training_statefulset:
     name: trainer
     namespace: ml
@@ -175,7 +175,7 @@ EXAMPLES = r"""
     wait: true
     wait_timeout: 900
 
-- name: Remove them, with their claims
+- name: Remove the trainers and their claims
   muster.ml.training_statefulset:
     name: trainer
     namespace: ml
@@ -185,7 +185,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: What was done to each object.
+  description: Objects, each with what was done to it.
   returned: success
   type: list
   elements: dict
@@ -195,7 +195,7 @@ objects:
       namespace: ml
       action: created
 world_size:
-  description: Processes in the whole group.
+  description: Number of processes in the whole group.
   returned: when O(state=present)
   type: int
   sample: 64

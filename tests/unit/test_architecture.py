@@ -208,6 +208,11 @@ def test_every_source_file_has_the_licence_header() -> None:
     assert not bare
 
 
+def test_no_half_done_merge_is_committed() -> None:
+    texts = {p: p.read_bytes() for p in tracked_files()}
+    assert not [name_of(p) for p, text in texts.items() if re.search(rb"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE)]
+
+
 def test_no_path_of_one_machine_is_committed() -> None:
     mark = "/work/"  # in two parts, or this file would be a finding
     texts = {".cfg", ".ini", ".j2", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml", ""}

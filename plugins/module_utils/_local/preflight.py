@@ -204,6 +204,12 @@ def go_problems(go_mods: t.Iterable[str], free_cache: int) -> list[Problem]:
     return problems
 
 
+def package_problems(missing: t.Sequence[str]) -> list[Problem]:
+    """Packages that somebody else has to install."""
+    fix = f"Install them (apt-get install {' '.join(missing)}) or set local_cluster_install_packages: true."
+    return [Problem(what="Packages are missing.", fix=fix)] if missing else []
+
+
 def missing_packages() -> tuple[str, ...]:
     packages = [package for program, package in PACKAGES.items() if not shutil.which(program, path=SYSTEM_PATH)]
     if not any((Path(folder) / "bridge").exists() for folder in CNI_BIN_DIRS):

@@ -22,6 +22,7 @@ from .node_files import HostTraits
 from .spec import NodeSpec, record_file
 
 Row = dict[str, t.Any]
+BUILD_KEYS = ("name", "module_dir", "package", "ldflags", "tags")
 # Run by the nodes themselves; everything else goes into images.
 NODE_PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kubeadm")
 
@@ -37,7 +38,9 @@ class Survey:
     surplus: list[int]
 
     @classmethod
-    def make(cls, cluster: LocalCluster, table: list[Row], cache_dir: Path, source: str) -> Survey:
+    def make(
+        cls, cluster: LocalCluster, table: list[Row], cache_dir: Path, source: str, *, install_packages: bool
+    ) -> Survey:
         traits = host.traits()
         made = record_file(cluster.spec.name).exists()
         facts = preflight.gather(cluster, cache_dir, architecture(), try_kernel=not made)
@@ -53,7 +56,10 @@ class Survey:
             nodes=nodes,
             network_missing=[step.why for step in steps] if usable else ["unknown without root and its programs"],
             packages_missing=facts.packages_missing,
-            problems=_problems(cluster, facts, rows, made=made),
+            problems=[
+                *_problems(cluster, facts, rows, made=made),
+                *([] if install_packages else preflight.package_problems(facts.packages_missing)),
+            ],
             surplus=surplus(cluster),
         )
 
@@ -72,7 +78,7 @@ class Survey:
             "ready": kubeconfig_current and not any(todo),
             "problems": [f"{problem.what} {problem.fix}" for problem in self.problems],
             "packages_missing": list(self.packages_missing),
-            "programs": self.rows,
+            **programs_ahead(self.rows),
             "paths": {row["name"]: row["path"] for row in self.rows},
             "node_programs": {
                 row["name"]: row["path"] for row in self.rows if row["name"] in node_programs(self.cluster)
@@ -132,6 +138,30 @@ def mark_missing(rows: list[Row], *, all_current: bool) -> None:
     """A cluster that has everything needs no cache."""
     for row in rows:
         row["missing"] = not all_current and not Path(row["path"]).is_file()
+
+
+def programs_ahead(rows: list[Row]) -> dict[str, t.Any]:
+    """The programs that are missing, with what fetches or builds each, and what that means for whoever waits."""
+    missing = [row for row in rows if row["missing"]]
+    to_fetch = [
+        {"name": row["name"], **row["release"], "member": row["release"].get("member") or ""}
+        for row in missing
+        if row["way"] == "release"
+    ]
+    to_build = [
+        {"ldflags": "", "tags": [], **{key: row[key] for key in BUILD_KEYS if key in row}}
+        for row in missing
+        if row["way"] == "go"
+    ]
+    told = []
+    if to_fetch:
+        told.append(f"Programs to fetch: {len(to_fetch)}.")
+    if to_build:
+        told.append(
+            f"Programs to build from Go modules: {len(to_build)}, "
+            "which takes about ten minutes on two cores the first time."
+        )
+    return {"to_fetch": to_fetch, "to_build": to_build, "programs_ahead": " ".join(told)}
 
 
 def look(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], traits: HostTraits) -> Row:

@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 
@@ -16,10 +17,11 @@ from .._core.errors import Immutable, MissingKind, MusterError, WaitTimeout
 from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
-from .._kube.objects import Manifest, Ref, ref_of
+from .._kube.objects import Manifest, Ref, annotations_of, ref_of
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
+from .continued import with_live_programs
 from .kind import Backend, Desired, Kind, Observed, Request
 from .logs import failed
 from .read import observe
@@ -29,22 +31,25 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     """Make the cluster run the training, or leave alone what has been trained already."""
     _require_kind(request, desired.backend)
     before = observe(request.cluster, desired.kind, desired.namespace, desired.name)
-    changed = _changed_options(request, desired) if before.exists else []
+    config = request.cluster.get(Ref("v1", "ConfigMap", desired.config, desired.namespace)) if before.exists else None
+    changed = _changed_options(desired, config) if before.exists else []
     if before.exists and before.status.backend != desired.backend.name and not changed:
         changed = ["backend"]
     if changed and not (request.recreate or request.restart):
         raise _immutable(desired, changed)
     again = before.exists and bool(changed or request.restart)
+    if before.exists and not again:
+        desired = _continued(desired, before, config)
     if before.over and not again:
         return _leave(request, desired, before)
-    stopped, objects = Report(), desired.objects
+    stopped = Report()
     if again:
         stopped = _stop(request, desired, before)
     elif before.exists:
-        objects = _continued(desired, objects, before)
         for warning in desired.backend.warnings(before) if desired.backend.warnings else ():
             request.warn(warning)
-    report = _as_one(stopped, _apply(request, desired, _still_to_plan(request, objects, stopped)), objects)
+    applied = _apply(request, desired, _still_to_plan(request, desired.objects, stopped))
+    report = _as_one(stopped, applied, desired.objects)
     if request.check:
         return report, before
     if before.exists and not again:
@@ -64,10 +69,9 @@ def _require_kind(request: Request, backend: Backend) -> None:
         )
 
 
-def _changed_options(request: Request, desired: Desired) -> list[str]:
+def _changed_options(desired: Desired, config: Manifest | None) -> list[str]:
     """Options in which the training differs from the one that is there, as its ConfigMap tells it."""
-    config = request.cluster.get(Ref("v1", "ConfigMap", desired.config, desired.namespace)) or {"metadata": {}}
-    made_with = (config["metadata"].get("annotations") or {}).get(ANNOTATION_SPEC_PARTS)
+    made_with = annotations_of(config or {}).get(ANNOTATION_SPEC_PARTS)
     return changed_keys(json.loads(made_with), desired.parts) if made_with else []
 
 
@@ -114,9 +118,12 @@ def _stop(request: Request, desired: Desired, before: Observed) -> Report:
     )
 
 
-def _continued(desired: Desired, objects: Sequence[Manifest], before: Observed) -> Sequence[Manifest]:
-    continued = desired.backend.continued
-    return continued(objects, before.workloads) if continued else objects
+def _continued(desired: Desired, before: Observed, config: Manifest | None) -> Desired:
+    """The training with what it keeps while it runs."""
+    objects: Sequence[Manifest] = with_live_programs(desired.objects, config, before.workloads)
+    if desired.backend.continued:
+        objects = desired.backend.continued(objects, before.workloads)
+    return dataclasses.replace(desired, objects=objects)
 
 
 def _still_to_plan(request: Request, objects: Sequence[Manifest], stopped: Report) -> list[Manifest]:
@@ -158,7 +165,7 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
             request, desired, complaint, f"{desired} does not go on with {desired.size} pods", request.world_timeout
         )
     except WaitTimeout as exc:
-        objects = _continued(desired, desired.backend.sized(desired.objects, size), before)
+        objects = desired.backend.sized(desired.objects, size)
         try:
             _apply(request, desired, objects)
         except MusterError as second:

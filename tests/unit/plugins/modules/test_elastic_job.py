@@ -22,6 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native
 from ansible_collections.muster.ml.plugins.modules import elastic_job
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import pod
@@ -237,3 +238,23 @@ def test_a_pytorchjob_leaves_and_its_claim_stays(kubeflow: FakeCluster) -> None:
     as_pytorchjob(kubeflow)
     gone = actions(run(kubeflow, state="absent"))
     assert (gone["PyTorchJob"], gone["PersistentVolumeClaim"]) == ("deleted", "kept")
+
+
+def test_a_run_keeps_the_program_that_it_began_with(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launcher of another version of Muster would change the pods of a Job, which Kubernetes refuses."""
+    run(cluster)
+    written = len(cluster.writes)
+    monkeypatch.setattr(native, "program", lambda _module: "of another version\n")
+    assert set(actions(run(cluster)).values()) == {"unchanged"}
+    assert len(cluster.writes) == written
+    assert actions(run(cluster, replicas=3))["ConfigMap"] == "unchanged"
+    assert actions(run(cluster, restart=True))["ConfigMap"] == "updated"
+
+
+def test_a_launcher_that_somebody_removed_is_set_again(cluster: FakeCluster) -> None:
+    run(cluster)
+    stored = copy.deepcopy(cluster.stored("ConfigMap", "digits-elastic", "default") or {})
+    del stored["data"]["launch.py"]
+    del stored["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]["f:launch.py"]
+    cluster.add(stored)
+    assert actions(run(cluster))["ConfigMap"] == "updated"

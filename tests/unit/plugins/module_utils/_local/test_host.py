@@ -240,6 +240,12 @@ def test_files_are_replaced_at_once_and_never_more_open_than_asked(tmp_path: Pat
     assert [one.name for one in path.parent.iterdir()] == ["secret"]
 
 
+def test_packages_that_nobody_installs_are_a_problem() -> None:
+    (problem,) = preflight.package_problems(["runc", "nftables"])
+    assert problem.fix.startswith("Install them (apt-get install runc nftables) or set local_cluster_install_packages")
+    assert preflight.package_problems([]) == []
+
+
 def test_simulated_nodes_say_what_they_are() -> None:
     group = {"name_prefix": "gpu", "count": 2, "labels": {"a": "b"}, "capacity": {"nvidia.com/gpu": 8}}
     nodes = simulated_nodes([group])

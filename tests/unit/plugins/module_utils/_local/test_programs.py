@@ -164,6 +164,18 @@ def test_what_was_built_before_decides(site: str, module: Path, tmp_path: Path) 
     assert [row["way"] for row in survey.resolve(rows, tmp_path, "auto")] == ["go"]
 
 
+def test_missing_programs_come_with_the_options_that_make_them(module: Path) -> None:
+    go = {"way": "go", "path": "/cache/x", **table(module, needed_for="storage")[0]}
+    released = {**go, "way": "release", "release": {"url": "https://x/etcd", "checksum": "sha256:1", "member": None}}
+    ahead = survey.programs_ahead([{**go, "missing": True}, {**released, "missing": True}, {**go, "missing": False}])
+    assert ahead["to_build"] == [
+        {"name": "etcd", "module_dir": str(module), "package": "./etcd", "ldflags": "", "tags": []}
+    ]
+    assert ahead["to_fetch"] == [{"name": "etcd", "url": "https://x/etcd", "checksum": "sha256:1", "member": ""}]
+    assert ahead["programs_ahead"].startswith("Programs to fetch: 1. Programs to build from Go modules: 1,")
+    assert survey.programs_ahead([{**go, "missing": False}])["programs_ahead"] == ""
+
+
 def build_of(module: Path, cache: Path, **more: t.Any) -> gobuild.GoBuild:
     return gobuild.GoBuild(name="etcd", module_dir=module, package="./etcd", cache_dir=cache, **more)
 

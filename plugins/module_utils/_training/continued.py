@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a training that runs keeps: the programs in its ConfigMap, also when a new version of Muster has other ones.
+
+Their hash is in the pod template, which cannot change in a Job, and whose change would restart the pods of a StatefulSet.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+from collections.abc import Iterator, Sequence
+
+from .._kube.objects import Manifest
+from .._manifests.meta import ANNOTATION_CONFIG_HASH
+
+
+def with_live_programs(
+    objects: Sequence[Manifest], config: Manifest | None, workloads: Sequence[Manifest]
+) -> list[Manifest]:
+    """Return OBJECTS with the data of CONFIG, the live ConfigMap, if the live WORKLOADS were made with other programs.
+
+    The options are the same, so another hash means other programs. With the same hash a change of the data is somebody else's.
+    """
+    live = {notes[ANNOTATION_CONFIG_HASH] for notes in _annotations(workloads)}
+    desired = {notes[ANNOTATION_CONFIG_HASH] for notes in _annotations(objects)}
+    if config is None or len(live) != 1 or live == desired:
+        return list(objects)
+    found = copy.deepcopy(list(objects))
+    for notes in _annotations(found):
+        notes[ANNOTATION_CONFIG_HASH] = next(iter(live))
+    for item in found:
+        if item["kind"] == "ConfigMap" and item["metadata"]["name"] == config["metadata"]["name"]:
+            item["data"] = config["data"]
+    return found
+
+
+def _annotations(value: t.Any) -> Iterator[dict[str, str]]:
+    """All annotations with the hash, at any depth: the pod template of a PyTorchJob is not where that of a Job is."""
+    if isinstance(value, dict):
+        if ANNOTATION_CONFIG_HASH in value:
+            yield value
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _annotations(item)

@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What plugins import is what the requirement files list, and what the documentation of each module says."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGINS = ROOT / "plugins"
+OURS = "ansible_collections.muster.ml."
+MODULES = sorted((PLUGINS / "modules").glob("*.py"))
+# What is installed by another name than it is imported by.
+INSTALLED_AS = {"ansible": "ansible-core", "yaml": "PyYAML"}
+# What the collections that we build on need besides.
+NEEDED_BY_COLLECTION = {"amazon.aws": {"boto3", "botocore"}, "kubernetes.core": {"kubernetes", "PyYAML"}}
+# Every plugin runs within it.
+HOST = {"ansible-core"}
+# What Galaxy's package has of YAML that runs: roles and playbooks.
+TASKS = [path for folder in ("roles", "playbooks") for path in sorted((ROOT / folder).rglob("*.yml"))]
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """The dotted names that a file imports, at the top or in a function; those for the type checker left out."""
+    found: set[str] = set()
+    package = f"{OURS}{path.relative_to(ROOT).parent.as_posix().replace('/', '.')}"
+    todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package.split(".")[: -node.level + 1 or None]) if node.level else ""
+            module = ".".join(filter(None, [base, node.module]))
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+        todo += ast.iter_child_nodes(node)
+    return frozenset(found)
+
+
+@cache
+def needs(path: Path) -> frozenset[str]:
+    """What has to be installed for a plugin, with all that it imports of this collection. Programs for pods find theirs in an image."""
+    found, seen, todo = set[str](), {path}, [path]
+    while todo:
+        for name in imports(todo.pop()):
+            own = ROOT / f"{name.removeprefix(OURS).replace('.', '/')}.py"
+            top = name.partition(".")[0]
+            if name.startswith(OURS):
+                if own.is_file() and own not in seen and own.parent.name != "_pod_programs":
+                    seen.add(own)
+                    todo.append(own)
+            elif top == "ansible_collections":
+                found |= NEEDED_BY_COLLECTION[".".join(name.split(".")[1:3])]
+            elif top not in sys.stdlib_module_names:
+                found.add(INSTALLED_AS.get(top, top))
+    return frozenset(found - HOST)
+
+
+def listed(name: str) -> set[str]:
+    """The packages of a requirements file, those of the files that it includes left out."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    return {re.split(r"[=<>\[ ]", line)[0] for line in lines if line and not line.startswith(("#", "-r"))}
+
+
+def documentation(path: Path) -> dict[str, Any]:
+    """The documentation that a module has itself."""
+    (text,) = [
+        node.value.value
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and "DOCUMENTATION" in ast.dump(node)
+    ]
+    found: dict[str, Any] = yaml.safe_load(str(text))
+    return found
+
+
+def documented(path: Path) -> set[str]:
+    """The first word of each requirement, with those of the fragments."""
+    own = documentation(path)
+    parts = [own]
+    for name in own["extends_documentation_fragment"]:
+        namespace, collection, fragment, *section = name.split(".")
+        module = importlib.import_module(
+            f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}"
+        )
+        parts.append(yaml.safe_load(getattr(module.ModuleDocFragment(), "".join(section).upper() or "DOCUMENTATION")))
+    return {str(line).split()[0].rstrip(",") for part in parts for line in part.get("requirements") or []}
+
+
+def collections_in_tasks() -> set[str]:
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in TASKS)
+    return set(re.findall(r"^\s+(?:- )?(\w+\.\w+)\.\w+:", texts, re.MULTILINE))
+
+
+def is_aws(path: Path) -> bool:
+    return "boto3" in needs(path)
+
+
+def plugins() -> list[Path]:
+    return [path for path in sorted(PLUGINS.rglob("*.py")) if path.parent.name != "_pod_programs"]
+
+
+def test_some_plugins_need_something() -> None:
+    assert any(is_aws(path) for path in MODULES), "no module of AWS found: the checks below would hold for nothing"
+
+
+def test_requirements_are_what_plugins_import_and_roles_use() -> None:
+    used = {package for name in collections_in_tasks() & {"kubernetes.core"} for package in NEEDED_BY_COLLECTION[name]}
+    assert listed("requirements.txt") == {n for path in plugins() if not is_aws(path) for n in needs(path)} | used
+
+
+def test_requirements_of_aws_are_what_its_modules_need_besides() -> None:
+    wanted = {name for path in plugins() if is_aws(path) for name in needs(path)}
+    assert listed("requirements-aws.txt") == wanted - listed("requirements.txt")
+
+
+def test_a_clone_runs_with_ansible_and_its_collections() -> None:
+    assert listed("requirements-controller.txt") == HOST | {"ansible"}
+    depends = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["dependencies"]
+    imported = {
+        ".".join(name.split(".")[1:3])
+        for path in plugins()
+        for name in imports(path)
+        if name.startswith("ansible_collections.") and not name.startswith(OURS)
+    }
+    assert set(depends) == imported | (collections_in_tasks() - {"ansible.builtin", "muster.ml"})
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_module_documents_what_it_imports(path: Path) -> None:
+    known = {name for file in ("requirements.txt", "requirements-aws.txt") for name in listed(file)}
+    assert documented(path) & known == needs(path)
