@@ -12,11 +12,12 @@ short_description: Write the results of a run to a JSON file
 version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - At the end of a run of one of the O(playbooks), writes a JSON file with the results of each system, the number of
-    changed and failed tasks, the write requests that reached the API server, the time the run took and the time each
-    role took.
+  - At the end of a run that installed systems, or of one of the O(playbooks), writes a JSON file with the results of each
+    system, the number of changed and failed tasks, the write requests that reached the API server, the time the run took
+    and the time each role took.
   - Lists the objects of a cluster that modules of this collection created, updated or deleted, or would in check mode.
   - Systems report results through M(ansible.builtin.set_stats), as C(muster_systems), a dictionary by name of the system.
+    A run that installs systems reports it, be it empty.
   - Write requests are counted in the audit log of the local cluster, those of Muster only (by user agent). Dry runs are
     counted separately. Both are V(null) if there is no readable audit log.
   - In check mode the figures are printed, and a file is written only if O(path) is set.
@@ -34,10 +35,10 @@ options:
       - section: callback_summary
         key: path
   playbooks:
-    description: File names of the playbooks whose runs are summarised.
+    description: File names of further playbooks whose runs are summarised, even if they fail before the first system.
     type: list
     elements: str
-    default: [site.yml, persia.yml, elastic.yml]
+    default: [site.yml]
     env:
       - name: MUSTER_SUMMARY_PLAYBOOKS
     ini:
@@ -187,9 +188,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
 
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
         self._end_task()
-        if self._playbook not in self.get_option("playbooks"):
+        told = stats.custom.get("_run", {})
+        if "muster_systems" not in told and self._playbook not in self.get_option("playbooks"):
             return
-        summary = self._summary(stats)
+        summary = self._summary(stats, told)
         writes = summary["write_requests"]
         counted = "" if writes is None else f", {writes} write requests"
         asked = self.get_option("path")
@@ -205,8 +207,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         # The size of this log at the start is unknown, so entries are selected by their times.
         return AuditLog(pathlib.Path(told or DEFAULT_AUDIT_LOG), started=self._started).whole()
 
-    def _summary(self, stats: t.Any) -> dict[str, t.Any]:
-        told = stats.custom.get("_run", {})
+    def _summary(self, stats: t.Any, told: dict[str, t.Any]) -> dict[str, t.Any]:
         writes = self._audit_log(told.get("muster_audit_log")).writes()
         return {
             "systems": told.get("muster_systems", {}),
@@ -217,7 +218,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             "wall_s": round(time.monotonic() - self._clock, 1),
             "roles": {role: round(seconds, 1) for role, seconds in self._roles.items()},
             "check": bool(context.CLIARGS.get("check")),
-            "objects": [dict(zip(_TOLD, told, strict=True)) for told in self._objects],
+            "objects": [dict(zip(_TOLD, done, strict=True)) for done in self._objects],
             "playbook": self._playbook,
             "started": dt.datetime.fromtimestamp(self._started, dt.UTC).isoformat(timespec="seconds"),
         }

@@ -89,6 +89,39 @@ options:
   rdzv_endpoint:
     description: Address of etcd as HOST:PORT. Only for O(rdzv_backend=etcd-v2).
     type: str
+  etcd:
+    description:
+      - The etcd that M(muster.ml.etcd_cluster) has made in the namespace of the job, in place of O(rdzv_endpoint). Only
+        O(rdzv_backend=etcd-v2).
+      - The pods mount the certificate of its clients, and O(rdzv_conf) names it.
+    type: dict
+    suboptions:
+      name:
+        description: Name of the etcd.
+        type: str
+        required: true
+      tls:
+        description: Whether it talks TLS with its clients.
+        type: bool
+        default: true
+  dataset:
+    description:
+      - The data set that M(muster.ml.dataset) has fetched. The pods mount its claim, read-only, unless it is that of O(storage).
+      - MUSTER_DATA_DIR is its folder.
+    type: dict
+    suboptions:
+      claim_name:
+        description: Name of the PersistentVolumeClaim that it is on.
+        type: str
+        required: true
+      path:
+        description: Folder of the claim that holds it.
+        type: str
+        required: true
+      mount_path:
+        description: Where the claim is mounted.
+        type: path
+        default: /workspace/data
   rdzv_conf:
     description: Additional settings for torchrun's C(--rdzv-conf), such as C(protocol) and C(ca_cert) of an etcd with TLS.
     type: dict
@@ -263,9 +296,19 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.training import KIND, desired
 
+_ETCD: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "required": True},
+    "tls": {"type": "bool", "default": True},
+}
+_DATASET: dict[str, dict[str, t.Any]] = {
+    "claim_name": {"type": "str", "required": True},
+    "path": {"type": "str", "required": True},
+    "mount_path": {"type": "path", "default": "/workspace/data"},
+}
 _RENDEZVOUS: dict[str, dict[str, t.Any]] = {
     "rdzv_backend": {"type": "str", "choices": ["c10d", "etcd-v2"], "default": ElasticJob.rdzv_backend},
     "rdzv_endpoint": {"type": "str"},
+    "etcd": {"type": "dict", "options": _ETCD},
     "rdzv_conf": {"type": "dict", "default": {}},
     **with_defaults(
         ElasticJob,
@@ -297,6 +340,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "shm_size": {"type": "str"},
     "init_containers": {"type": "list", "elements": "dict"},
     **groups.STORAGE,
+    "dataset": {"type": "dict", "options": _DATASET},
     "ttl_seconds_after_finished": {"type": "int"},
     "active_deadline_seconds": {"type": "int"},
     "overrides": {"type": "dict"},
@@ -308,8 +352,9 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 CONSTRAINTS: dict[str, t.Any] = {
     "required_if": [
         ("state", "present", ("replicas", "script", "image")),
-        ("rdzv_backend", "etcd-v2", ("rdzv_endpoint",)),
-    ]
+        ("rdzv_backend", "etcd-v2", ("rdzv_endpoint", "etcd"), True),
+    ],
+    "mutually_exclusive": [("etcd", "rdzv_endpoint")],
 }
 
 

@@ -204,7 +204,7 @@ def api_gap(cluster: LocalCluster, kubeconfig: Path) -> str | None:
 def wait_for_api(cluster: LocalCluster, admin: Path, params: dict[str, t.Any]) -> str | None:
     """Report what is missing, after waiting for it if requested."""
     if params["wait"]:
-        host.wait_for(
+        host.wait_until(
             lambda: api_gap(cluster, admin),
             timeout=params["wait_timeout"],
             what=f"local cluster {cluster.spec.name}",

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import gc
-import time
 import typing as t
 
 from ansible.utils.display import Display
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
@@ -60,9 +60,9 @@ class MusterAction(ControllerAction):
 
 
 def _progress(title: str) -> t.Callable[[str], None]:
-    started = time.monotonic()
+    started = SYSTEM_CLOCK.monotonic()
 
     def show(message: str) -> None:
-        display.display(f"    {title}: {message} ({time.monotonic() - started:.0f} s)")
+        display.display(f"    {title}: {message} ({SYSTEM_CLOCK.monotonic() - started:.0f} s)")
 
     return show

@@ -12,12 +12,16 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._core.clock import Deadline
 from .._core.deletion import Candidate, why_kept
 from .._core.errors import Failed, InvalidInput, WaitTimeout
-from .api import Api, pauses
+from .._core.waiting import Pause, ever_longer, last_answer, wait_for
+from .api import Api
 from .errors import CallRefused
 from .plan import Body, Plan, State, Step, in_words, live_tags
 from .resource import Resource
+
+_GOES_ON = "AWS goes on working on it: run again, or with a longer wait_timeout"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,12 +54,12 @@ class Wish:
 
 def converge(resource: Resource, api: Api, wish: Wish, patience: Patience) -> Outcome:
     """Make it so, or say what would be done. A run that was interrupted is taken up where it is."""
-    deadline = api.clock.now() + patience.seconds
+    deadline = Deadline(patience.seconds, api.clock)
     go = _absent if wish.absent else _present
     return go(resource, api, wish, patience, deadline)
 
 
-def _present(resource: Resource, api: Api, wish: Wish, patience: Patience, deadline: float) -> Outcome:
+def _present(resource: Resource, api: Api, wish: Wish, patience: Patience, deadline: Deadline) -> Outcome:
     live = resource.read(api)
     _refuse_others(resource, wish, live)
     if not wish.check and not resource.state(live).settled:
@@ -75,7 +79,7 @@ def _present(resource: Resource, api: Api, wish: Wish, patience: Patience, deadl
     return Outcome(plan, resource.read(api))
 
 
-def _absent(resource: Resource, api: Api, wish: Wish, patience: Patience, deadline: float) -> Outcome:
+def _absent(resource: Resource, api: Api, wish: Wish, patience: Patience, deadline: Deadline) -> Outcome:
     live = resource.read(api)
     kept = _why_kept(resource, api, wish, live)
     if not kept and not wish.check and not resource.state(live).settled:
@@ -166,18 +170,17 @@ def _refuse_others(resource: Resource, wish: Wish, live: Body | None) -> None:
 def _until_seen(resource: Resource, api: Api, wish: Wish) -> Body:
     """What was made just now, with its tags. AWS may take a moment to show it; and where it never shows the tags, the request to make it
     met something that was there already (S3 in us-east-1 calls that a success)."""
-    deadline = api.clock.now() + api.patience
-    for pause in pauses():
+
+    def look() -> tuple[Body | None, str | None]:
         live = resource.read(api)
-        if live is not None and is_ours(live, wish):
-            return live
-        if (live and live.get("_unknown")) or api.clock.now() + pause > deadline:
-            break
-        api.clock.sleep(pause)
+        seen = live is not None and (is_ours(live, wish) or live.get("_unknown"))
+        return live, None if seen else "it is not to be seen with its tags"
+
+    live = last_answer(look, deadline=Deadline(api.patience, api.clock), pause=_pause(api))
     if live is None:
         raise WaitTimeout(f"{resource.label} was made and is not to be seen", hint="Run again")
     _refuse_others(resource, dataclasses.replace(wish, adopt=False), live)
-    raise AssertionError("what is not ours is refused")
+    return live
 
 
 def _run(
@@ -185,7 +188,7 @@ def _run(
     api: Api,
     plan: Plan,
     patience: Patience,
-    deadline: float,
+    deadline: Deadline,
     before: Body | None,
     *,
     more: bool = False,
@@ -205,7 +208,7 @@ def _do(resource: Resource, api: Api, step: Step) -> Body:
         raise resource.explain(refused) from refused
 
 
-def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: float, before: Body | None) -> None:
+def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: Deadline, before: Body | None) -> None:
     if step.wait == "update":
         _until_updated(resource, api, step, answer["update"]["id"], deadline)
     if step.wait in ("settled", "update"):
@@ -216,45 +219,39 @@ def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: floa
         _until_settled(resource, api, deadline, leaving=before)
 
 
-def _until_settled(resource: Resource, api: Api, deadline: float, *, leaving: Body | None = None) -> Body | None:
+def _until_settled(resource: Resource, api: Api, deadline: Deadline, *, leaving: Body | None = None) -> Body | None:
     """What is there when its state does not change any more by itself. ``leaving``: what goes; another one of its name is not it."""
-    for pause in pauses():
+
+    def look() -> tuple[Body | None, str | None]:
         live = resource.read(api)
         state = resource.state(live)
         if leaving and (live is None or resource.identity(live) != resource.identity(leaving)):
-            return None
+            return None, None
         if leaving and state.failure:
             raise Failed(f"{resource.label}: delete failed: {state.failure}", details={"seen": state.seen})
-        if state.settled and not leaving:
-            return live
-        if api.clock.now() + pause > deadline:
-            raise WaitTimeout(
-                f"{resource.label} is not ready in time; it was last seen {state.seen}",
-                hint="AWS goes on working on it: run again, or with a longer wait_timeout",
-                last_seen=[state.seen],
-                details={"seen": state.seen},
-            )
-        api.clock.sleep(pause)
-    raise AssertionError("pauses never end")
+        return live, None if state.settled and not leaving else state.seen
+
+    goal = f"{resource.label} is not {'gone' if leaving else 'ready'}"
+    return wait_for(look, goal=goal, deadline=deadline, pause=_pause(api), hint=_GOES_ON)
 
 
-def _until_updated(resource: Resource, api: Api, step: Step, update: str, deadline: float) -> None:
-    for pause in pauses():
+def _until_updated(resource: Resource, api: Api, step: Step, update: str, deadline: Deadline) -> None:
+    def look() -> tuple[None, str | None]:
         found = api.read(resource.label, "eks", "describe_update", **resource.update_request(update)) or {}
         record = found.get("update", {})
-        if record.get("status") == "Successful":
-            return
         if record.get("status") in ("Failed", "Cancelled"):
             reasons = "; ".join(reason(issue) for issue in record.get("errors", [])) or "AWS gave no reason"
             raise Failed(
                 f"{resource.label}: {step.says} ended as {record['status']}: {reasons}", details={"update": update}
             )
-        if api.clock.now() + pause > deadline:
-            raise WaitTimeout(
-                f"{resource.label}: {step.says} is not over in time; update {update} is {record.get('status')}",
-                hint="AWS goes on working on it: run again, or with a longer wait_timeout",
-            )
-        api.clock.sleep(pause)
+        return None, None if record.get("status") == "Successful" else f"update {update} is {record.get('status')}"
+
+    goal = f"{resource.label}: {step.says} is not over"
+    wait_for(look, goal=goal, deadline=deadline, pause=_pause(api), hint=_GOES_ON)
+
+
+def _pause(api: Api) -> Pause:
+    return ever_longer(1.0, 15.0, api.clock)
 
 
 def reason(issue: Body) -> str:

@@ -13,7 +13,7 @@ import concurrent.futures
 import threading
 import typing as t
 
-from .._core.clock import Clock
+from .clock import SYSTEM_CLOCK, Clock
 from .errors import ApplyFailed, MusterError
 
 T = t.TypeVar("T")
@@ -68,9 +68,9 @@ def raise_all(failures: t.Sequence[MusterError], details: dict[str, t.Any] | Non
 
 
 class Progress:
-    """Passes a message on when it changed and some seconds went by since the last one. Thread safe."""
+    """Shows a message when it changed and some seconds went by since the last one, so that short waits are silent. Thread safe."""
 
-    def __init__(self, show: OnProgress | None, clock: Clock) -> None:
+    def __init__(self, show: OnProgress | None, clock: Clock = SYSTEM_CLOCK) -> None:
         self._show = show
         self._clock = clock
         self._last = clock.monotonic()

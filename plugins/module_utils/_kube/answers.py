@@ -17,6 +17,7 @@ from .._core.errors import (
     Forbidden,
     Gone,
     Immutable,
+    MissingKind,
     MusterError,
     NotFound,
     Rejected,
@@ -55,8 +56,13 @@ def worth_again(status: int, payload: Manifest) -> bool:
 
 def unsettled(status: int, payload: Manifest) -> bool:
     """Whether a server that only just came back may say this for a moment: it has not read all roles and definitions yet."""
-    unserved = "could not find the requested resource" in str(payload.get("message", ""))
+    unserved = payload.get("reason") == "NotFound" and not _names_an_object(payload)
     return status == 403 or (status == 404 and unserved)
+
+
+def _names_an_object(payload: Manifest) -> bool:
+    """Of an answer 404: whether the address is known and the object is missing, or the address itself (a kind) is."""
+    return bool((payload.get("details") or {}).get("name"))
 
 
 def to_error(
@@ -71,7 +77,7 @@ def to_error(
     if status == 403:
         return _forbidden(message, verb, ref, what)
     if status == 404:
-        return NotFound(f"Cannot {verb} {what}: {message}.", ref=ref)
+        return (NotFound if _names_an_object(payload) else MissingKind)(f"Cannot {verb} {what}: {message}.", ref=ref)
     if status == 409:
         return _conflict(payload, message, verb, ref, what)
     if status == 410:

@@ -8,12 +8,13 @@ Private to the collection.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.errors import MusterError, NotFound
+from .._core.pool import PARALLEL, do_all
+from .._core.waiting import every, last_answer
 from .kinds import BYPRODUCTS, NEVER_OURS, Kinds
 from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
 from .ready import PREDICATES, READY, State, state_of
@@ -24,9 +25,8 @@ if t.TYPE_CHECKING:
 # Kubernetes puts these into every namespace by itself.
 _OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 DEFINITION = "CustomResourceDefinition"
-_THREADS = 8
-_LOOKS = 4
-"""So often the server is asked for what it serves while a definition seems not to be served: it may come or go at this moment."""
+_SERVED_WITHIN = 2.0
+"""Seconds in which the server is asked again what it serves while a definition seems not to be served: it may come or go at this moment."""
 _LOOK_AGAIN = 0.5
 """Seconds between two of these. Discovery follows a definition within 0.1 s on an idle server."""
 
@@ -67,8 +67,7 @@ def _kinds(cluster: Cluster, *, namespaced_only: bool) -> list[Kind]:
 
 def _each(kinds: list[Kind], look: t.Callable[[Kind], list[Manifest]]) -> list[Manifest]:
     """What LOOK finds of every kind; the same object served by two API groups counts once."""
-    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
-        found = [manifest for batch in pool.map(look, kinds) for manifest in batch]
+    found = [manifest for batch in do_all(look, kinds, parallel=PARALLEL) for manifest in batch]
     return list({str(item["metadata"].get("uid") or ref_of(item)): item for item in found}.values())
 
 
@@ -116,14 +115,13 @@ def others(cluster: Cluster, namespace: str) -> list[str]:
 
 def served(cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> tuple[Kinds, list[tuple[str, str]]]:
     """What the API server serves; and what may have objects that cannot be listed, because its kind is not served now, and why."""
-    for look in range(_LOOKS):
-        if look:
-            clock.sleep(_LOOK_AGAIN)
+
+    def look() -> tuple[tuple[Kinds, list[tuple[str, str]]], str | None]:
         kinds = cluster.kinds()
         missing = _unserved(cluster, kinds)
-        if not missing:
-            break
-    return kinds, missing
+        return (kinds, missing), "a kind is not served" if missing else None
+
+    return last_answer(look, deadline=Deadline(_SERVED_WITHIN, clock), pause=every(_LOOK_AGAIN, clock))
 
 
 def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
@@ -139,14 +137,16 @@ def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
 
 def inhabitants(cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK) -> tuple[list[Manifest], list[str]]:
     """Metadata of all that would be missed with NAMESPACE, neither made by a controller nor Kubernetes' own; and what cannot be seen."""
-    for look in range(_LOOKS):
-        if look:
-            clock.sleep(_LOOK_AGAIN)
+
+    def look() -> tuple[tuple[list[Manifest], list[str], list[Kind], list[tuple[str, str]]], str | None]:
         known, missing = served(cluster, clock)
         kinds = [one for one in known if one[2].namespaced and one[1] not in BYPRODUCTS]
         found, unseen, gone = _within(cluster, namespace, kinds)
-        if not gone:
-            break
+        return (found, unseen, kinds, missing), "a kind went meanwhile" if gone else None
+
+    found, unseen, kinds, missing = last_answer(
+        look, deadline=Deadline(_SERVED_WITHIN, clock), pause=every(_LOOK_AGAIN, clock)
+    )
     unseen += [f"objects of {name}: {why}" for name, why in missing]
     listed = {(group_of(api_version), kind) for api_version, kind, _resource in kinds}
     return [item for item in found if not _comes_by_itself(item, listed)], sorted(unseen)

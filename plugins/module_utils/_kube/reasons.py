@@ -15,6 +15,7 @@ import contextlib
 import re
 from collections.abc import Sequence
 
+from .._core.conditions import condition, conditions, reason_of
 from .._core.errors import MusterError
 from .cluster import Cluster
 from .objects import Manifest, Ref, ref_of
@@ -149,10 +150,9 @@ def _api_services(cluster: Cluster, manifest: Manifest) -> list[str]:
     """Which APIServices keep a namespace from going. All it holds must be asked for, also of an API that nobody serves."""
     if manifest["kind"] != "Namespace":
         return []
-    conditions = (manifest.get("status") or {}).get("conditions") or []
     said = " ".join(
         str(row.get("message"))
-        for row in conditions
+        for row in conditions(manifest)
         if row.get("status") == "True" and str(row.get("type")).startswith("NamespaceDeletion")
     )
     named = dict.fromkeys(f"{version}.{group}" for group, version in _VERSIONS.findall(said))
@@ -168,13 +168,13 @@ def _api_service(cluster: Cluster, name: str) -> str:
     service = ((found or {}).get("spec") or {}).get("service")
     if found is None or not service:
         return ""  # served by the API server itself
-    for row in (found.get("status") or {}).get("conditions") or []:
-        if row.get("type") == "Available" and row.get("status") != "True":
-            return (
-                f"APIService {name} (Service {service['namespace']}/{service['name']}) does not answer "
-                f"({row.get('reason')}: {row.get('message')}): {advice}"
-            )
-    return ""
+    available = condition(found, "Available")
+    if not available or available.get("status") == "True":
+        return ""
+    return (
+        f"APIService {name} (Service {service['namespace']}/{service['name']}) does not answer "
+        f"({reason_of(available)}): {advice}"
+    )
 
 
 def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.deletion import why_kept
 from .._core.errors import Forbidden, MusterError
 from .._core.pool import PARALLEL, OnProgress, do_all, raise_all, run_all
@@ -114,10 +114,10 @@ def delete_objects(
     What is not there is no error, and no request. What must stay is reported as kept, with the reason.
     """
     mark = Mark(mark) if isinstance(mark, str) else mark
-    deadline = clock.monotonic() + wait_timeout
+    deadline = Deadline(wait_timeout, clock)
 
     def wait_gone(going: dict[Ref, Manifest | None]) -> None:
-        left = max(1.0, deadline - clock.monotonic())  # all waves together have the time of one wait
+        left = deadline.for_an_answer  # all waves together have the time of one wait
         wait_until(cluster, list(going), timeout=left, predicates={ref.kind: gone for ref in going}, known=going,
                    goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
 

@@ -170,7 +170,12 @@ def task_files() -> dict[str, list[Path]]:
     """The files with tasks, by the role or playbook that they belong to."""
     found: dict[str, list[Path]] = {}
     for path in sorted(
-        [*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/tasks/**/*.yml"), *ROOT.glob("roles/*/handlers/*.yml")]
+        [
+            *ROOT.glob("playbooks/*.yml"),
+            *ROOT.glob("playbooks/tasks/*.yml"),
+            *ROOT.glob("roles/*/tasks/**/*.yml"),
+            *ROOT.glob("roles/*/handlers/*.yml"),
+        ]
     ):
         parts = path.relative_to(ROOT).parts
         found.setdefault("/".join(parts[:2]), []).append(path)

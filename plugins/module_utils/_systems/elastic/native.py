@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_PARTS, Manifest, compact, fingerprint
 from ..._manifests.network_policy import own_pods
-from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, field_env, merge_env, pod_template
+from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, pod_template
 from ..._manifests.programs import program
 from ..._manifests.shared import config_map, metadata, mounted
 from ..._manifests.storage import storage_claim
@@ -102,19 +102,7 @@ def torchrun_env(job: ElasticJob) -> list[Manifest]:
 
 
 def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str = "c10d") -> Manifest:
-    """The pod template, with the container and the port named as the backend wants them."""
-    return pod_template(
-        _pod(job, port),
-        container=container,
-        labels=job.labels,
-        selector=job.selector,
-        env=env,
-        annotations={ANNOTATION_CONFIG_HASH: fingerprint([_launcher(), dict(job.files)])},
-    )
-
-
-def _pod(job: ElasticJob, port: str) -> PodSettings:
-    """What the user chose, with what torchrun needs around it."""
+    """What the user chose, with what torchrun needs around it; the container and the port are named as the backend wants them."""
     maps = {"config": (job.objects_name, CONFIG_PATH)}
     if job.files:
         maps["files"] = (_files_name(job.objects_name), job.files_path)
@@ -124,13 +112,21 @@ def _pod(job: ElasticJob, port: str) -> PodSettings:
         volumes.append({"name": "muster-script", "emptyDir": {}})
         mounts.append({"name": "muster-script", "mountPath": FETCHED_PATH})
         first.append(_fetch(job, [mounts[0], mounts[-1]]))
-    return dataclasses.replace(
+    pod = dataclasses.replace(
         job.pod,
         command=("python3", "-u", f"{CONFIG_PATH}/launch.py", job.script_path),
         volumes=(*job.pod.volumes, *volumes),
         volume_mounts=(*job.pod.volume_mounts, *mounts),
         init_containers=(*first, *job.pod.init_containers),
         ports=({"name": port, "container_port": C10D_PORT}, *job.pod.ports),
+    )
+    return pod_template(
+        pod,
+        container=container,
+        labels=job.labels,
+        selector=job.selector,
+        env=env,
+        annotations={ANNOTATION_CONFIG_HASH: fingerprint([_launcher(), dict(job.files)])},
     )
 
 

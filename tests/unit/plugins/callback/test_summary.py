@@ -81,7 +81,11 @@ class Stats:
     changed: t.ClassVar = {"localhost": 2}
     failures: t.ClassVar = {"localhost": 1}
     dark: t.ClassVar[dict[str, int]] = {}
-    custom: t.ClassVar = {"_run": {"muster_systems": {"persia": {"ok": True, "auc": 0.7}}}}
+    custom: t.ClassVar[dict[str, t.Any]] = {"_run": {"muster_systems": {"persia": {"ok": True, "auc": 0.7}}}}
+
+
+class NoSystems(Stats):
+    custom: t.ClassVar[dict[str, t.Any]] = {}
 
 
 def callback(options: dict[str, t.Any], playbook: str) -> tuple[summary.CallbackModule, list[str]]:
@@ -119,8 +123,19 @@ def test_other_playbooks_leave_no_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "summary.json"
     options = {"path": str(path), "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
     module, shown = callback(options, "/x/playbooks/status.yml")
-    module.v2_playbook_on_stats(Stats())
+    module.v2_playbook_on_stats(NoSystems())
     assert (path.exists(), shown) == (False, [])
+
+
+@pytest.mark.parametrize(("playbook", "stats"), [("mine.yml", Stats()), ("site.yml", NoSystems())])
+def test_a_run_that_brings_up_systems_or_is_named_leaves_one(
+    tmp_path: pathlib.Path, playbook: str, stats: Stats
+) -> None:
+    path = tmp_path / "summary.json"
+    options = {"path": str(path), "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
+    module, _shown = callback(options, playbook)
+    module.v2_playbook_on_stats(stats)
+    assert path.exists()
 
 
 def test_a_plan_writes_only_a_file_that_was_asked_for(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

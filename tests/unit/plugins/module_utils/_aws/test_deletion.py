@@ -21,7 +21,8 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.plan import with_ma
 from ansible_collections.muster.ml.plugins.module_utils._aws.resource import Resource
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MusterError
-from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Account, FakeClock
+from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Account
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 OURS = {"muster.ml/owner": "m"}
 BUCKET = S3Bucket("x", "eu-west-1", ACCOUNT, "aws", tags=OURS)

@@ -22,7 +22,8 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Body
 from ansible_collections.muster.ml.plugins.module_utils._aws.resource import Resource
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Account, FakeClock, Killed
+from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Account, Killed
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 OURS, THEIRS = {"muster.ml/owner": "m"}, {"muster.ml/owner": "other"}
 SCOPE: Body = {"type": "cluster"}

@@ -18,7 +18,8 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup impor
 from ansible_collections.muster.ml.plugins.module_utils._aws.errors import CallRefused
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Body, Step, same_members, tag_change
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, WaitTimeout
-from ansible_collections.muster.ml.tests.unit.fakes.aws import FakeClock, Refusal
+from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 NODEGROUP: Body = {
     "nodegroupName": "gpu",
@@ -216,7 +217,7 @@ def test_failure_and_time_limit_tell_what_was_seen() -> None:
         Failed, match=r"gpu of cluster c: create failed: CREATE_FAILED \(NodeCreationFailure: no room \(i-1\)\)"
     ):
         go(FakeEks("MISSING", "CREATING", "CREATE_FAILED"))
-    with pytest.raises(WaitTimeout, match="last seen CREATING"):
+    with pytest.raises(WaitTimeout, match="Last seen: CREATING"):
         go(FakeEks("MISSING", "CREATING"))
 
 

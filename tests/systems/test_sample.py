@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A system is added to a copy of the collection, and lives its life on a real cluster (MUSTER_KUBECONFIG).
+
+What it takes is new files and one entry in one list: no other file of the copy is touched, and all playbooks know the system.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.places import BIN, ROOT, sources
+
+from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
+from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import load
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from systems.sample import ENTRY, FILES, LIST
+
+KUBECONFIG = os.environ["MUSTER_KUBECONFIG"]
+NAMESPACE = "sample-system"
+NAMESPACE_REF = Ref("v1", "Namespace", NAMESPACE, None)
+GREETING = Ref("v1", "ConfigMap", "sample", NAMESPACE)
+
+
+def words(text: str) -> str:
+    """Without line breaks, which Ansible puts wherever a message is long."""
+    return " ".join(text.split())
+
+
+class Collection:
+    """A copy of the collection with the sample in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "ansible_collections" / "muster" / "ml"
+        self.summary = root / "summary.json"
+        for name in sources():
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, self.root / name)
+
+    def add_sample(self) -> None:
+        for name, text in FILES.items():
+            path = self.root / name
+            assert not path.exists(), f"{name} is there already: adding a system changes nothing but {LIST}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        known = (self.root / LIST).read_text(encoding="utf-8")
+        before, mark, after = known.partition("__systems_names:")
+        (self.root / LIST).write_text(before + ENTRY + mark + after, encoding="utf-8")
+
+    def run(self, program: str, *arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+        """An Ansible program on the given cluster, in the namespace of the sample."""
+        given = {
+            "muster_kubeconfig": KUBECONFIG,
+            "muster_namespace": NAMESPACE,
+            "muster_systems": ["sample"],
+            **settings,
+        }
+        collections = [str(self.root.parents[2]), *(path for path in sys.path if path.endswith("site-packages"))]
+        return subprocess.run(
+            [BIN / program, "-i", "inventories/existing", "-e", json.dumps(given), *arguments],
+            cwd=self.root,
+            env={
+                **os.environ,
+                "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join(collections),
+                "ANSIBLE_CONFIG": str(self.root / "ansible.cfg"),
+                "MUSTER_SUMMARY_PATH": str(self.summary),
+                "NO_COLOR": "1",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def play(self, playbook: str, *options: str, **settings: Any) -> str:
+        done = self.run("ansible-playbook", f"playbooks/{playbook}.yml", *options, **settings)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return words(done.stdout)
+
+    def refused(self, playbook: str, **settings: Any) -> str:
+        done = self.run("ansible-playbook", f"playbooks/{playbook}.yml", **settings)
+        assert done.returncode != 0, done.stdout
+        assert "changed=0" in done.stdout
+        return words(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[HttpCluster]:
+    connected = HttpCluster(Transport(load({"kubeconfig": KUBECONFIG})))
+    yield connected
+    connected.close()
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory, cluster: HttpCluster) -> Collection:
+    copied = Collection(tmp_path_factory.mktemp("collection"))
+    copied.add_sample()
+    if cluster.get(NAMESPACE_REF):  # of a run that failed
+        copied.play("teardown", "--tags", "sample,namespace")
+    return copied
+
+
+def test_a_name_that_no_system_has_is_refused_with_those_there_are(collection: Collection) -> None:
+    told = collection.refused("site", muster_systems=["sampel"])
+    assert "sampel unknown; there is persia, elastic, sample" in told
+
+
+def test_its_images_are_those_of_the_local_cluster(collection: Collection) -> None:
+    shown = collection.run(
+        "ansible", "localhost", "-m", "ansible.builtin.debug", "-a", "var=muster_images", "-e", f"@{LIST}"
+    )
+    assert "- tools" in shown.stdout
+
+
+def test_bad_options_are_refused_before_anything_is_made(collection: Collection, cluster: HttpCluster) -> None:
+    assert "sample_greeting is empty." in collection.refused("site", sample_greeting="")
+    assert "nobody reads more than 20 characters" in collection.refused("site", sample_greeting="x" * 21)
+    assert cluster.get(NAMESPACE_REF) is None
+
+
+def test_a_plan_names_its_objects_and_makes_none(collection: Collection, cluster: HttpCluster) -> None:
+    collection.play("site", "--check")
+    planned = json.loads(collection.summary.read_text(encoding="utf-8"))["objects"]
+    assert {(entry["kind"], entry["name"]) for entry in planned} == {("Namespace", NAMESPACE), ("ConfigMap", "sample")}
+    assert cluster.get(NAMESPACE_REF) is None
+
+
+def test_it_is_installed_once(collection: Collection, cluster: HttpCluster) -> None:
+    collection.play("site")
+    assert cluster.get(GREETING) is not None
+    summary = json.loads(collection.summary.read_text(encoding="utf-8"))
+    assert summary["systems"] == {"sample": {"ok": True}}
+    assert f"sample.{NAMESPACE}" in collection.play("status")
+    assert "changed=0" in collection.play("sample", muster_systems=["persia"])
+    assert json.loads(collection.summary.read_text(encoding="utf-8"))["playbook"] == "sample.yml"
+
+
+def test_it_is_removed_by_its_name(collection: Collection, cluster: HttpCluster) -> None:
+    told = collection.play("teardown", "--tags", "sample")
+    assert cluster.get(GREETING) is None
+    assert f"namespace.{NAMESPACE}" in told
+    assert f"sample.{NAMESPACE}" not in told
+    assert f"namespace.{NAMESPACE}" not in collection.play("teardown", "--tags", "namespace")
+    assert cluster.get(NAMESPACE_REF) is None

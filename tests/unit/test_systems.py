@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about systems: each has the same parts, and one list names them all. tests/systems adds one and runs it on a cluster."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from systems.sample import ENTRY, FILES, NAME
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = ROOT / "playbooks" / "vars" / "systems.yml"
+KNOWN: list[dict[str, Any]] = yaml.safe_load(LIST.read_text(encoding="utf-8"))["__systems_known"]
+NAMES = [system["name"] for system in KNOWN]
+# What every system is treated by.
+COMMON = [
+    *(ROOT / "playbooks").rglob("*.yml"),
+    *(ROOT / "playbooks" / "templates").iterdir(),
+    ROOT / "site.yml",
+    ROOT / "plugins" / "callback" / "summary.py",
+    ROOT / "inventories" / "local" / "group_vars" / "all.yml",
+]
+ENTRY_POINTS = ("validate", "preflight", "main", "remove")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def roles_of(system: dict[str, Any]) -> list[str]:
+    return [need["role"] for need in system["needs"]] + system["uses"] + system["eks"]
+
+
+def test_a_system_is_named_once() -> None:
+    assert len(NAMES) == len(set(NAMES)) > 1
+
+
+@pytest.mark.parametrize("system", [*KNOWN, *yaml.safe_load(ENTRY)], ids=lambda system: system["name"])
+def test_every_entry_says_the_same_things(system: dict[str, Any]) -> None:
+    assert system.keys() == {"name", "title", "kubernetes", "needs", "uses", "eks", "images"}
+    assert system["kubernetes"].keys() == {"version", "reason"}
+    for need in system["needs"]:
+        assert {"role", "when", "owners"} <= need.keys() <= {"role", "when", "owners", "shared"}
+
+
+@pytest.mark.parametrize("system", KNOWN, ids=NAMES)
+def test_a_system_has_all_of_its_parts(system: dict[str, Any]) -> None:
+    name = system["name"]
+    parts = [
+        f"plugins/module_utils/_systems/{name}",
+        f"playbooks/{name}.yml",
+        f"docs/systems/{name}.md",
+        f"tests/acceptance/{name}/claims.yml",
+        *(f"roles/{name}/tasks/{entry}.yml" for entry in ENTRY_POINTS),
+        *(f"roles/{role}/tasks/{entry}.yml" for role in roles_of(system) for entry in ("main", "remove")),
+    ]
+    assert [part for part in parts if not (ROOT / part).exists()] == []
+
+
+def test_the_sample_has_the_parts_of_a_system() -> None:
+    parts = {re.sub(r"(?<!/tasks)/[^/]+\.py$", "", name) for name in FILES}
+    assert {"plugins/module_utils/_systems/sample", "playbooks/sample.yml", f"docs/systems/{NAME}.md"} <= parts
+    assert {f"roles/sample/tasks/{entry}.yml" for entry in ENTRY_POINTS} <= parts
+
+
+@pytest.mark.parametrize("path", [p for p in COMMON if p != LIST and p.stem not in NAMES], ids=name_of)
+def test_only_the_list_names_systems(path: Path) -> None:
+    """A condition, a loop or a default with the name of a system is a second list. Comments and options of a system may name it."""
+    lines = [line.split("#")[0] for line in path.read_text(encoding="utf-8").splitlines()]
+    lists = re.compile(rf"['\"\[, ]({'|'.join(NAMES)})(\.yml)?['\"\], ]")
+    assert [line for line in lines if lists.search(f"{line} ") and not line.startswith("muster_systems: ")] == []
