@@ -72,10 +72,10 @@ elapsed:
   sample: 75
 """
 
-import time
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture, build
 
@@ -106,12 +106,12 @@ def wanted(params: dict[str, t.Any]) -> GoBuild:
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     program = wanted(ctx.params)
     missing = not program.path.is_file()
-    started = time.monotonic()
+    started = SYSTEM_CLOCK.monotonic()
     if missing and not ctx.check:
         note = f" ({ctx.params['note']})" if ctx.params["note"] else ""
         ctx.progress(f"building {program.name}{note}")
         build(program)
-    return {"changed": missing, "path": str(program.path), "elapsed": round(time.monotonic() - started)}
+    return {"changed": missing, "path": str(program.path), "elapsed": round(SYSTEM_CLOCK.monotonic() - started)}
 
 
 def main() -> None:

@@ -238,10 +238,10 @@ elapsed:
   sample: 31.5
 """
 
-import time
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import oci_nodes
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture
@@ -312,7 +312,7 @@ def builder(params: dict[str, t.Any], image: OciImage) -> GoBuild:
 
 def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> tuple[bool, list[oci_nodes.Node]]:
     without = [node for node in nodes if not oci_nodes.has(image, node.digests())]
-    # Where every node has it, the cache is not needed.
+    # If every node has the image, the cache is not needed.
     build = not image.archive.is_file() and bool(without or not nodes)
     if build and not ctx.check:
         note = f" ({ctx.params['note']})" if ctx.params["note"] else ""
@@ -332,7 +332,7 @@ def absent(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> tu
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    started = time.monotonic()
+    started = SYSTEM_CLOCK.monotonic()
     image = wanted(ctx.params)
     cluster = ctx.params["cluster_name"]
     nodes = oci_nodes.nodes_of(cluster) if cluster else []
@@ -341,7 +341,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         "changed": changed,
         "archive": str(image.archive),
         "nodes": [node.name for node in touched],
-        "elapsed": round(time.monotonic() - started, 1),
+        "elapsed": round(SYSTEM_CLOCK.monotonic() - started, 1),
     }
 
 

@@ -176,12 +176,12 @@ servers:
       returned: always
 """
 
-import time
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
@@ -198,16 +198,13 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "persia-nats-service"},
     "namespace": {"type": "str"},
-    "backend": {"type": "str", "choices": ["statefulset", "operator"], "default": "statefulset"},
-    "size": {"type": "int", "default": 3},
+    "backend": {"type": "str", "choices": ["statefulset", "operator"], "default": NatsCluster.backend},
+    **with_defaults(NatsCluster, size="int"),
     **groups.POD,
     "image": {"type": "str", "default": "nats:2.14.2"},
-    "max_payload": {"type": "int", "default": 1048576},
+    **with_defaults(NatsCluster, max_payload="int", debug="bool", anti_affinity="bool", pod_disruption_budget="bool"),
     "max_connections": {"type": "int"},
     "write_deadline": {"type": "str"},
-    "debug": {"type": "bool", "default": False},
-    "anti_affinity": {"type": "bool", "default": False},
-    "pod_disruption_budget": {"type": "bool", "default": True},
     "overrides": {"type": "dict"},
     **groups.NETWORK,
     **STATE,
@@ -238,7 +235,7 @@ def wanted(params: dict[str, t.Any], namespace: str) -> NatsCluster:
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Make the servers, or remove them."""
+    """Create, update or delete the servers."""
     params = ctx.params
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("nats_cluster", namespace, params["name"])
@@ -260,7 +257,7 @@ def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner:
             "backend operator: this cluster does not serve NatsCluster (nats.io/v1alpha2).",
             hint="Install nats-operator (role muster.ml.nats_operator), or use backend: statefulset.",
         )
-    deadline = time.monotonic() + params["wait_timeout"]
+    deadline = Deadline(params["wait_timeout"])
     report = apply_objects(
         ctx.cluster,
         objects,
@@ -269,7 +266,7 @@ def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner:
         adopt=params["adopt"],
         force_conflicts=params["force_conflicts"],
         recreate=params["recreate"],
-        # A NatsCluster's status says less than its servers do.
+        # The servers report more than the status of a NatsCluster.
         wait=params["wait"] and not operator,
         wait_timeout=params["wait_timeout"],
         on_progress=ctx.progress,
@@ -281,7 +278,7 @@ def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner:
     servers = []
     if params["wait"] and not ctx.check:
         look = nats.renew if operator else nats.wait
-        servers = look(ctx, cluster, timeout=max(1.0, deadline - time.monotonic()))
+        servers = look(ctx, cluster, timeout=deadline.for_an_answer)
     return ctx.result(report, url=cluster.url, servers=[_server(view) for view in servers])
 
 

@@ -209,7 +209,7 @@ master_addr:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
@@ -226,8 +226,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
     "replicas": {"type": "int"},
-    "nproc_per_node": {"type": "int", "default": 1},
-    "master_port": {"type": "int", "default": 29500},
+    **with_defaults(TrainingStatefulSet, nproc_per_node="int", master_port="int"),
     **groups.POD,
     "command": {"type": "list", "elements": "str"},
     "args": {"type": "list", "elements": "str"},
@@ -267,7 +266,7 @@ def wanted(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Make the group, or remove it."""
+    """Create, update or delete the group."""
     params = ctx.params
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("training_statefulset", namespace, params["name"])
@@ -303,7 +302,7 @@ def _absent(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
     options = {"check": ctx.check, "wait": params["wait"], "wait_timeout": params["wait_timeout"]}
     report = delete_objects(ctx.cluster, None, owner, namespace=namespace, on_progress=ctx.progress, **options)
     if params["delete_data"]:
-        # The StatefulSet's controller made them, with the labels of the pods but without ours.
+        # The StatefulSet controller created these claims, with the labels of the pods but without Muster's owner label.
         selector = f"{LABEL_GROUP}={params['name']}"
         claims = ctx.cluster.list("v1", "PersistentVolumeClaim", namespace, selector)
         free = [claim for claim in claims if LABEL_OWNER not in (claim["metadata"].get("labels") or {})]

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import threading
-import time
 import typing as t
 
 from ansible.utils.display import Display
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
@@ -21,11 +21,11 @@ HEARTBEAT_SECONDS = 30
 
 
 class HostAction(ControllerAction):
-    """Shows what the work on the host is at, also while one step takes long."""
+    """Runs on this host with progress output, which continues during long steps."""
 
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         warnings: list[str] = []
-        with Progress(self._title()) as progress:
+        with Heartbeat(self._title()) as progress:
             context = HostContext(
                 params=params, check=bool(self._task.check_mode), warn=warnings.append, progress=progress.show
             )
@@ -36,17 +36,17 @@ class HostAction(ControllerAction):
         return {**found, "warnings": warnings}
 
 
-class Progress:
+class Heartbeat:
     """Lines on the terminal while a task runs: each message, and the last one again every half minute with the time."""
 
     def __init__(self, title: str) -> None:
         self._title = title
         self._last = ""
-        self._started = time.monotonic()
+        self._started = SYSTEM_CLOCK.monotonic()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Heartbeat:
         self._thread.start()
         return self
 
@@ -61,4 +61,4 @@ class Progress:
     def _beat(self) -> None:
         while not self._done.wait(HEARTBEAT_SECONDS):
             if self._last:
-                display.display(f"    {self._last}: {time.monotonic() - self._started:.0f} s so far")
+                display.display(f"    {self._last}: {SYSTEM_CLOCK.monotonic() - self._started:.0f} s so far")

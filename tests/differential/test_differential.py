@@ -17,10 +17,10 @@ import pytest
 from faults.conftest import AUDIT_LOG, KUBECONFIG, run_apply
 from support import audit
 
+from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, manager_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 from differential.conftest import ask
 from differential.objects import CLUSTER_WIDE, DEFINITIONS, MEDDLER, NAMESPACED, POLICY, Manifest, objects
 

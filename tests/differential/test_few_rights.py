@@ -13,9 +13,9 @@ import pytest
 import yaml
 from faults.conftest import KUBECONFIG, run_apply
 
+from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 from differential.conftest import ask
 
 SPACE, OWNER = "differential-rights", "differential.rights"

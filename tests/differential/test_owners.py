@@ -17,10 +17,10 @@ import pytest
 from faults.conftest import KUBECONFIG, run_apply
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict
+from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, Lease, name_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 from differential.conftest import ask
 
 SPACE = "differential-owners"

@@ -17,10 +17,10 @@ import pytest
 from faults.conftest import AUDIT_LOG, KUBECONFIG, run_apply
 from support import audit
 
+from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
 from differential.conftest import ask
 from differential.manifests import applied, files

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube.fields import covers
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import load
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 from faults import proxy
 from faults.cases import CASES, ONE, PLUGIN, PLUGIN_WATCH, RESTART, STRANGER, TOKEN, WATCH, WRITES, Case, Row
 from faults.conftest import KUBECONFIG, SHORT, Ground, run_apply, writes_since

@@ -241,3 +241,16 @@ def test_errors_have_one_root() -> None:
         for name, path in roots.items()
     }
     assert not {name: used for name, used in layers.items() if used - {roots[name].parent.name}}
+
+
+def test_one_loop_waits() -> None:
+    """_core/waiting.py sleeps between two looks, _core/pace.py between two tries of one call; there is one clock."""
+    ours = [p for p in ALL_CODE if not {"_pod_programs", "callback"} & set(p.parts)]
+    sleeping = {name_of(p) for p in ours if any(a.attr == "sleep" for a in attributes(p))}
+    assert {name for name in sleeping if "/_core/" not in name} == set()
+    assert {name_of(p) for p in ours if "time" in imported(p)} == {"plugins/module_utils/_core/clock.py"}
+
+
+def test_one_pool_has_the_threads() -> None:
+    pooling = {name_of(p) for p in ALL_CODE if any(name.startswith("concurrent") for name in imported(p))}
+    assert pooling - {"plugins/module_utils/_pod_programs/dataset_fetch.py"} == {"plugins/module_utils/_core/pool.py"}

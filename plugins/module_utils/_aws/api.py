@@ -12,9 +12,11 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing as t
 
+from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.errors import MusterError
+from .._core.pace import Patience, retried
 from .errors import CallRefused, without_secrets
 from .plan import Body, Step
 
@@ -63,28 +65,6 @@ HINTS = {
 }
 
 
-class Clock(t.Protocol):
-    def now(self) -> float: ...
-
-    def sleep(self, seconds: float) -> None: ...
-
-
-class RealClock:
-    def now(self) -> float:
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
-
-
-def pauses(first: float = 1.0, longest: float = 15.0) -> t.Iterator[float]:
-    """Ever longer pauses: short ones for what takes seconds, none too short for what takes a quarter of an hour."""
-    pause = first
-    while True:
-        yield pause
-        pause = min(pause * 1.5, longest)
-
-
 # Of these, words are for permissions; a HEAD request is answered with nothing but the number.
 DENIED = {"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 
@@ -103,7 +83,7 @@ class Api:
     def __init__(self, connect: t.Callable[[str], t.Any], clock: Clock | None = None, patience: float = 90.0) -> None:
         self._connect = connect
         self._clients: dict[str, t.Any] = {}
-        self.clock = clock or RealClock()
+        self.clock = clock or SYSTEM_CLOCK
         self.patience = patience
         self._caller: Caller | None = None
 
@@ -147,20 +127,21 @@ class Api:
 
     def _send(self, label: str, step: Step) -> Body:
         """One call, again while AWS says that it is too early. The last refusal is the one that is told."""
-        deadline = self.clock.now() + self.patience
-        for pause in pauses():
+        patience = Patience(self.clock, first=1.0, factor=1.5, longest=15.0)
+
+        def call() -> Body:
             try:
                 return t.cast(Body, getattr(self._client(step.service), step.operation)(**step.request))
             except Exception as error:
-                refused = _refusal(label, step, error)
-                if not too_early(step, refused) or self.clock.now() + pause > deadline:
-                    raise refused from error
-            self.clock.sleep(pause)
-        raise AssertionError("pauses never end")
+                raise _refusal(label, step, error) from error
+
+        return retried(call, lambda refused: too_early(step, refused) and patience.again(limit=self.patience))
 
 
-def too_early(step: Step, refused: CallRefused) -> bool:
+def too_early(step: Step, refused: MusterError) -> bool:
     """Whether the same request may be accepted in a while."""
+    if not isinstance(refused, CallRefused):
+        return False
     if refused.code in THROTTLED:
         return True
     if step.says in ("read", "list"):

@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import abc
 import typing as t
 
 from .._core.errors import MusterError
@@ -17,7 +18,7 @@ from .errors import CallRefused
 from .plan import GONE, Body, Plan, State, Step
 
 
-class Resource:
+class Resource(abc.ABC):
     """One resource as it is wanted. Only what takes an ``Api`` asks AWS; the rest is pure.
 
     All of them are dataclasses with the fields ``tags`` and ``purge_tags``.
@@ -29,26 +30,30 @@ class Resource:
     """The word by which a user lets the data in it go, too."""
 
     @property
+    @abc.abstractmethod
     def label(self) -> str:
-        raise NotImplementedError
+        """What it is, for messages: ``EKS cluster x``."""
 
     @property
     def data_too(self) -> bool:
         """Whether that word was said."""
         return False
 
+    @abc.abstractmethod
     def read(self, api: Api) -> Body | None:
-        raise NotImplementedError
+        """It as AWS describes it now; None where it does not exist."""
 
+    @abc.abstractmethod
     def state(self, live: Body | None) -> State:
-        raise NotImplementedError
+        """How far it is."""
 
+    @abc.abstractmethod
     def plan(self, live: Body | None) -> Plan:
-        raise NotImplementedError
+        """How to make it as it is wanted."""
 
+    @abc.abstractmethod
     def plan_absent(self, live: Body | None) -> Plan:
         """How to delete it, whoever's it is: that it may be is decided before, in ``converge``."""
-        raise NotImplementedError
 
     def update_request(self, update: str) -> Body:
         """The request that asks how far an update is."""
@@ -66,7 +71,7 @@ class Resource:
         """A refusal in better words, where this kind knows some."""
         return refused
 
-    def examine(self, step: Step, answer: Body) -> None:
+    def examine(self, step: Step, answer: Body) -> None:  # noqa: B027  # most answers are what they seem
         """Raise where an answer that AWS calls a success is none."""
 
     def identity(self, live: Body) -> tuple[t.Any, ...]:
@@ -82,4 +87,4 @@ class Immediate(Resource):
     """What is there as soon as AWS has answered."""
 
     def state(self, live: Body | None) -> State:
-        return State(settled=True, seen="there") if live else GONE
+        return State(stable=True, seen="there") if live else GONE

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Time, so that tests need not wait.
+"""Time: the one clock of the collection, so that tests need not wait.
 
 Private to the collection.
 """
@@ -12,9 +12,12 @@ from __future__ import annotations
 import time
 import typing as t
 
+LEAST_FOR_AN_ANSWER = 1.0
+"""Seconds that an answer may take however little time is left, or the last question of a wait would never be answered."""
+
 
 class Clock(t.Protocol):
-    """Time as the engine sees it; the module ``time`` is one."""
+    """Time as everything here sees it; the module ``time`` is one."""
 
     def monotonic(self) -> float: ...
 
@@ -22,3 +25,26 @@ class Clock(t.Protocol):
 
 
 SYSTEM_CLOCK: Clock = t.cast(Clock, time)
+
+
+class Deadline:
+    """The end of the time that several steps have together."""
+
+    def __init__(self, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.seconds = seconds
+        self.clock = clock
+        self._end = clock.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds until it passes, 0 when it has."""
+        return max(0.0, self._end - self.clock.monotonic())
+
+    @property
+    def passed(self) -> bool:
+        return self.left <= 0
+
+    @property
+    def for_an_answer(self) -> float:
+        """How long one answer may take now."""
+        return max(LEAST_FOR_AN_ANSWER, self.left)

@@ -115,10 +115,10 @@ class NotFound(MusterError):
     """
 
 
-class MissingKind(MusterError):
+class MissingKind(NotFound):
     """The cluster serves no such apiVersion and kind.
 
-    Unlike NotFound it concerns all objects of the kind: an operator or a definition is not installed, or the cluster is too old or too new
+    It concerns all objects of the kind, and not one: an operator or a definition is not installed, or the cluster is too old or too new
     for this version of the API. The user installs what serves the kind.
     """
 

@@ -17,6 +17,7 @@ from .._core.errors import (
     Forbidden,
     Gone,
     Immutable,
+    MissingKind,
     MusterError,
     NotFound,
     Rejected,
@@ -55,8 +56,13 @@ def worth_again(status: int, payload: Manifest) -> bool:
 
 def unsettled(status: int, payload: Manifest) -> bool:
     """Whether a server that only just came back may say this for a moment: it has not read all roles and definitions yet."""
-    unserved = "could not find the requested resource" in str(payload.get("message", ""))
+    unserved = payload.get("reason") == "NotFound" and not _names_an_object(payload)
     return status == 403 or (status == 404 and unserved)
+
+
+def _names_an_object(payload: Manifest) -> bool:
+    """Of an answer 404: whether the address is known and the object is missing, or the address itself (a kind) is."""
+    return bool((payload.get("details") or {}).get("name"))
 
 
 def to_error(
@@ -71,7 +77,7 @@ def to_error(
     if status == 403:
         return _forbidden(message, verb, ref, what)
     if status == 404:
-        return NotFound(f"Cannot {verb} {what}: {message}.", ref=ref)
+        return (NotFound if _names_an_object(payload) else MissingKind)(f"Cannot {verb} {what}: {message}.", ref=ref)
     if status == 409:
         return _conflict(payload, message, verb, ref, what)
     if status == 410:
@@ -99,8 +105,8 @@ def _cause(cause: dict[str, t.Any], secret: bool) -> str:
 
 def _only_immutable(payload: Manifest, message: str) -> bool:
     """Whether the object is refused for nothing else than that a field cannot change: then a new one would be accepted, perhaps."""
-    told = [str(cause.get("message", "")) for cause in _causes(payload)] or [message]
-    return all(map(_IMMUTABLE.search, told))
+    messages = [str(cause.get("message", "")) for cause in _causes(payload)] or [message]
+    return all(map(_IMMUTABLE.search, messages))
 
 
 def _forbidden(message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
@@ -143,9 +149,9 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
     by_manager: dict[str, list[str]] = {}
     for manager, field in conflicts:
         by_manager.setdefault(manager, []).append(field)
-    told = "; ".join(f"{', '.join(fields)} (set by {manager})" for manager, fields in by_manager.items())
+    conflicting = "; ".join(f"{', '.join(fields)} (set by {manager})" for manager, fields in by_manager.items())
     return Conflict(
-        f"{what}: other field managers have fields that differ from what is wanted: {told}.",
+        f"{what}: other field managers have fields that differ from what is wanted: {conflicting}.",
         managers=list(by_manager), fields=[field for _manager, field in conflicts], ref=ref,
         hint="Leave those fields out, or take them over with force_conflicts.",
     )  # fmt: skip

@@ -28,13 +28,13 @@ import typing as t
 import urllib.parse
 
 from .._core.clock import SYSTEM_CLOCK, Clock
-from .._core.errors import InvalidInput, MusterError, NotFound, Unreachable
+from .._core.errors import InvalidInput, MissingKind, MusterError, NotFound, Unreachable
+from .._core.pace import Limits, Patience, TokenBucket
 from .._core.sensitive import Sensitive
 from . import answers, headers, kinds, redact, tls
 from .credentials import Proof
 from .kubeconfig import Connection, Params, load
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
-from .pace import Limits, Patience, TokenBucket
 
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -572,7 +572,7 @@ class HttpCluster:
         # Asked again before giving up: a definition may be established a moment before discovery knows of it.
         resource = self.resource(api_version, kind) or self.resource(api_version, kind, refresh=True)
         if resource is None:
-            raise NotFound(f"The cluster does not serve {kind} of {api_version}.")
+            raise MissingKind(f"The cluster does not serve {kind} of {api_version}.")
         return resource
 
     def _json(

@@ -20,9 +20,10 @@ import secrets
 import socket
 import threading
 
-from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.errors import Conflict, Forbidden, MusterError, NotFound, Rejected, WaitTimeout
-from .._core.pool import OnProgress
+from .._core.pool import OnProgress, Progress
+from .._core.waiting import wait_for
 from .cluster import Cluster
 from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref
 from .ready import gone
@@ -84,23 +85,27 @@ class Lease:
                 return
 
     def _acquire(self, ref: Ref) -> None:
-        deadline = self._clock.monotonic() + self._patience
-        while True:
+        deadline = Deadline(self._patience, self._clock)
+        other: Manifest | None = None
+
+        def take() -> tuple[None, str | None]:
+            nonlocal other
             try:
                 self._write(ref)
             except Conflict:
-                seen = self._cluster.get(ref)
-            else:
-                return
-            if seen is None:
-                continue
-            if self._on_progress:
-                self._on_progress(f"waiting for {_told(seen)}")
-            self._wait_or_take(ref, seen, deadline)
+                other = self._cluster.get(ref)
+                return None, f"waiting for {_holder_of(other)}" if other else "the other run ends"
+            return None, None
 
-    def _wait_or_take(self, ref: Ref, seen: Manifest, deadline: float) -> None:
+        def until_free(left: float) -> None:
+            if other and not self._ends(ref, other) and left <= DURATION:
+                raise self._refusal(ref, other)
+
+        wait_for(take, goal=f"{ref} is not free", deadline=deadline, pause=until_free,
+                 progress=Progress(self._on_progress, self._clock))  # fmt: skip
+
+    def _ends(self, ref: Ref, seen: Manifest) -> bool:
         """Wait for the other run to end. One that gives no sign of life while we look is dead, and its Lease is deleted."""
-        left = deadline - self._clock.monotonic()
         try:
             wait_until(
                 self._cluster, [ref], timeout=DURATION, predicates={ref.kind: gone}, goal="gone", clock=self._clock
@@ -108,16 +113,19 @@ class Lease:
         except WaitTimeout:
             now = self._cluster.get(ref)
         else:
-            return
-        if now and now["metadata"]["resourceVersion"] == seen["metadata"]["resourceVersion"]:
-            # Only this very one: another waiting run may have taken it over a moment ago.
-            self._cluster.delete(ref, dry_run=False, uid=now["metadata"]["uid"],
-                                 resource_version=now["metadata"]["resourceVersion"])  # fmt: skip
-        elif now and left <= DURATION:
-            raise Conflict(
-                f"Another run works on the objects of {self._owner}: {_told(now)}.", ref=ref,
-                hint=f"Nothing was changed. Run again when it is over. A run that was killed holds no longer than {DURATION} s.",
-            )  # fmt: skip
+            return True
+        if now is None or now["metadata"]["resourceVersion"] != seen["metadata"]["resourceVersion"]:
+            return now is None
+        # Only this very one: another waiting run may have taken it over a moment ago.
+        self._cluster.delete(ref, dry_run=False, uid=now["metadata"]["uid"],
+                             resource_version=now["metadata"]["resourceVersion"])  # fmt: skip
+        return True
+
+    def _refusal(self, ref: Ref, other: Manifest) -> Conflict:
+        return Conflict(
+            f"Another run works on the objects of {self._owner}: {_holder_of(other)}.", ref=ref,
+            hint=f"Nothing was changed. Run again when it is over. A run that was killed holds no longer than {DURATION} s.",
+        )  # fmt: skip
 
     def _write(self, ref: Ref) -> None:
         labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: self._owner}
@@ -165,7 +173,7 @@ def _now() -> str:
     return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _told(live: Manifest) -> str:
+def _holder_of(live: Manifest) -> str:
     spec = live.get("spec") or {}
     begun, now = str(spec.get("acquireTime") or ""), dt.datetime.now(dt.UTC)
     try:

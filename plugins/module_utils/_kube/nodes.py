@@ -13,14 +13,16 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
 from .._core.clock import SYSTEM_CLOCK, Clock
-from .._core.errors import Gone, InvalidInput, ServerError, Unreachable, WaitTimeout
+from .._core.conditions import condition, holds
+from .._core.errors import InvalidInput
 from .objects import Manifest, labels_of
+from .watching import Changes, until
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
 
-# What one look may take where no time is left, and the pause after trouble; seconds.
-_LEAST = 1.0
+_LOOK_AGAIN = 10.0
+"""Seconds between two looks where no node changes."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,11 +89,11 @@ def _amount(node: Manifest, resource: str) -> str | None:
 def describe(node: Manifest) -> dict[str, t.Any]:
     """A node as the module returns it."""
     status = node.get("status", {})
-    ready: Manifest = next((entry for entry in status.get("conditions") or [] if entry.get("type") == "Ready"), {})
+    ready = condition(node, "Ready")
     return {
         "name": node["metadata"]["name"],
-        "ready": ready.get("status") == "True",
-        "reason": "" if ready.get("status") == "True" else ready.get("message") or ready.get("reason") or "no report",
+        "ready": holds(node, "Ready"),
+        "reason": "" if holds(node, "Ready") else ready.get("message") or ready.get("reason") or "no report",
         "schedulable": not node.get("spec", {}).get("unschedulable", False),
         "simulated": labels_of(node).get("type") == "kwok",
         "version": status.get("nodeInfo", {}).get("kubeletVersion", ""),
@@ -120,32 +122,13 @@ def wait(
     clock: Clock = SYSTEM_CLOCK,
 ) -> Nodes:
     """Watch the nodes until QUERY is satisfied; WaitTimeout names what was missing last."""
-    deadline = clock.monotonic() + timeout
-    said, trouble = None, ""
-    while True:
-        left = deadline - clock.monotonic()
-        try:
-            nodes, version = read(cluster.within(max(_LEAST, left)), query)
-            complaint = nodes.complaint
-            if complaint is None:
-                return nodes
-            if complaint != said:
-                progress(complaint)
-            said, trouble = complaint, ""
-            left = deadline - clock.monotonic()
-            if left > 0:
-                # Any event is reason enough to look again: nodes report changes only.
-                watch = cluster.watch("v1", "Node", resource_version=version, timeout=left)
-                next((event for event in watch if event.type != "BOOKMARK"), None)
-        except Gone:
-            clock.sleep(_LEAST)
-        except (Unreachable, ServerError) as exc:
-            trouble = exc.message  # it may be restarting, and the deadline bounds our patience
-            clock.sleep(_LEAST)
-        if clock.monotonic() >= deadline:
-            last = " ".join(filter(None, [said, trouble])) or "no nodes were seen yet."
-            raise WaitTimeout(
-                f"Gave up after {timeout:.0f} s: {last}",
-                last_seen=[last],
-                hint="Look at the pods of the driver installer or device plugin on these nodes, and at `kubectl describe node`.",
-            )
+    changes = Changes("v1", "Node", longest=_LOOK_AGAIN)
+
+    def observe(asked: Cluster) -> tuple[Nodes, str | None]:
+        nodes, changes.version = read(asked, query)
+        return nodes, nodes.complaint
+
+    return until(
+        cluster, changes, observe, goal="The nodes are not as required", timeout=timeout, progress=progress, clock=clock,
+        hint="Look at the pods of the driver installer or device plugin on these nodes, and at `kubectl describe node`.",
+    )  # fmt: skip

@@ -14,7 +14,6 @@ import hashlib
 import json
 import typing as t
 
-from .._core import quantity
 from .._core.sensitive import Sensitive, revealed
 from . import redact
 from .objects import (
@@ -30,8 +29,9 @@ from .objects import (
     place_mark,
     ref_of,
 )
+from .quantities import with_canonical_quantities
 
-# Set by the server. They come with objects that were read from a cluster or made by a generator, and mean nothing in a wish.
+# Set by the server. They come with objects that were read from a cluster or made by a generator, and mean nothing in a options.
 _SERVER_METADATA = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
                     "resourceVersion", "selfLink", "uid")  # fmt: skip
 _DIGEST_VERSION = "2"
@@ -90,7 +90,7 @@ def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
 
 def digest(wanted: Manifest) -> str:
     """Tells two wishes apart. No secret value goes into it, because annotations are shown freely."""
-    public = quantity.with_canonical_quantities(wanted)
+    public = with_canonical_quantities(wanted)
     text = json.dumps(public, sort_keys=True, separators=(",", ":"), default=_public)
     return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 

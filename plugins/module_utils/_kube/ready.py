@@ -13,7 +13,9 @@ import dataclasses
 import datetime as dt
 import typing as t
 
+from .._core.conditions import condition, conditions, holds, reason_of
 from .objects import Manifest, group_of
+from .pod_status import why_not_running
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +70,10 @@ def _remains(manifest: Manifest) -> list[str]:
     """What is in the way of deleting a namespace: of its conditions, those that are true are the bad ones."""
     if manifest.get("kind") != "Namespace":
         return []
-    conditions = _status(manifest).get("conditions") or []
     return [
-        f"{row['type']}: {row.get('message') or row.get('reason')}" for row in conditions if row.get("status") == "True"
+        f"{row['type']}: {row.get('message') or row.get('reason')}"
+        for row in conditions(manifest)
+        if row.get("status") == "True"
     ]
 
 
@@ -97,17 +100,6 @@ def _unobserved(manifest: Manifest) -> State | None:
     return None
 
 
-def _condition(manifest: Manifest, kind: str) -> dict[str, t.Any]:
-    for condition in _status(manifest).get("conditions") or []:
-        if condition.get("type") == kind:
-            return t.cast(dict[str, t.Any], condition)
-    return {}
-
-
-def _why(condition: dict[str, t.Any]) -> str:
-    return ": ".join(part for part in (condition.get("reason"), condition.get("message")) if part)
-
-
 def exists(manifest: Manifest | None) -> State:
     """For kinds without a status of interest."""
     return READY if manifest is not None else State(False, "does not exist")
@@ -120,10 +112,10 @@ def deployment(manifest: Manifest | None) -> State:
     if early:
         return early
     wanted, status = manifest["spec"].get("replicas", 1), _status(manifest)
-    progressing = _condition(manifest, "Progressing")
+    progressing = condition(manifest, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
         # No failure yet: what held it up may just have been repaired, and the condition only tells of the past.
-        return State(False, f"{_why(progressing)}{_refused(manifest)}")
+        return State(False, f"{reason_of(progressing)}{_refused(manifest)}")
     updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
     refused = _refused(manifest)
     if updated < wanted:
@@ -136,8 +128,8 @@ def deployment(manifest: Manifest | None) -> State:
 
 def _refused(manifest: Manifest) -> str:
     """Why pods could not be made. Deployment and ReplicaSet have a condition for it; of the others only events tell."""
-    failure = _condition(manifest, "ReplicaFailure")
-    return f"; {_why(failure)}" if failure.get("status") == "True" else ""
+    failure = condition(manifest, "ReplicaFailure")
+    return f"; {reason_of(failure)}" if failure.get("status") == "True" else ""
 
 
 def replica_set(manifest: Manifest | None) -> State:
@@ -194,17 +186,17 @@ def job(manifest: Manifest | None) -> State:
     """Ready means complete."""
     if manifest is None:
         return State(False, "does not exist")
-    failed = _condition(manifest, "Failed")
+    failed = condition(manifest, "Failed")
     if failed.get("status") == "True":
-        return State(False, f"failed ({_why(failed)})", failed=True)
-    if _condition(manifest, "Complete").get("status") == "True":
+        return State(False, f"failed ({reason_of(failed)})", failed=True)
+    if holds(manifest, "Complete"):
         return READY
     status = _status(manifest)
     wanted = manifest["spec"].get("completions") or manifest["spec"].get("parallelism", 1)
     if manifest["spec"].get("suspend"):
         return State(False, "is suspended")
-    told = f"{status.get('succeeded', 0)} of {wanted} succeeded"
-    return State(False, f"{told}, {status['failed']} failed" if status.get("failed") else told)
+    progress = f"{status.get('succeeded', 0)} of {wanted} succeeded"
+    return State(False, f"{progress}, {status['failed']} failed" if status.get("failed") else progress)
 
 
 def pod(manifest: Manifest | None) -> State:
@@ -214,37 +206,13 @@ def pod(manifest: Manifest | None) -> State:
     phase = status.get("phase", "Pending")
     if phase == "Succeeded":
         return READY
+    reason, _stuck = why_not_running(manifest)
     if phase == "Failed":
-        return State(False, f"failed ({status.get('reason') or pod_reason(manifest)})", failed=True)
-    if phase == "Running" and _condition(manifest, "Ready").get("status") == "True":
+        return State(False, f"failed ({reason})", failed=True)
+    if phase == "Running" and holds(manifest, "Ready"):
         return READY
-    return State(False, pod_reason(manifest))
-
-
-def pod_reason(manifest: Manifest) -> str:
-    """Why a pod does not run, in the words of the scheduler, the kubelet or the container."""
-    status = _status(manifest)
-    phase = status.get("phase", "Pending")
-    scheduled = _condition(manifest, "PodScheduled")
-    if scheduled.get("status") == "False":
-        return f"{phase}: {scheduled.get('message') or scheduled.get('reason') or 'not scheduled'}"
-    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        told = _container_reason(container)
-        if told:
-            return f"{phase}: container {container.get('name')} {told}"
-    return f"{phase}: not ready" if phase == "Running" else str(phase)
-
-
-def _container_reason(container: Manifest) -> str:
-    state = container.get("state") or {}
-    waiting, terminated = state.get("waiting") or {}, state.get("terminated") or {}
-    if waiting.get("reason") and waiting["reason"] not in ("PodInitializing", "ContainerCreating"):
-        last = ((container.get("lastState") or {}).get("terminated") or {}).get("exitCode")
-        ended = f" (last exit code {last})" if last is not None else ""
-        return f"{_why(waiting)}{ended}"
-    if terminated and terminated.get("exitCode"):
-        return f"ended with exit code {terminated['exitCode']} ({terminated.get('reason') or 'Error'})"
-    return ""
+    reason = reason or ("not ready" if phase == "Running" else "")
+    return State(False, f"{phase}: {reason}" if reason else str(phase))
 
 
 def claim(manifest: Manifest | None) -> State:
@@ -261,10 +229,10 @@ def definition(manifest: Manifest | None) -> State:
     if manifest is None:
         return State(False, "does not exist")
     for kind, when_bad in (("NamesAccepted", "False"), ("Established", "True")):
-        condition = _condition(manifest, kind)
-        if kind == "NamesAccepted" and condition.get("status") == when_bad:
-            return State(False, f"its names are not accepted ({_why(condition)})", failed=True)
-        if kind == "Established" and condition.get("status") == when_bad:
+        found = condition(manifest, kind)
+        if kind == "NamesAccepted" and found.get("status") == when_bad:
+            return State(False, f"its names are not accepted ({reason_of(found)})", failed=True)
+        if kind == "Established" and found.get("status") == when_bad:
             return READY
     return State(False, "is not established yet")
 
@@ -297,13 +265,13 @@ def by_conditions(manifest: Manifest | None) -> State:
     if isinstance(observed, int) and observed < manifest["metadata"].get("generation", 0):
         return State(False, "its controller has not seen the change yet")
     for kind in ("Failed", "Stalled"):
-        condition = _condition(manifest, kind)
-        if condition.get("status") == "True":
-            return State(False, f"{kind.lower()} ({_why(condition)})", failed=True)
+        found = condition(manifest, kind)
+        if found.get("status") == "True":
+            return State(False, f"{kind.lower()} ({reason_of(found)})", failed=True)
     for kind in ("Ready", "Available", "Complete", "Succeeded"):
-        condition = _condition(manifest, kind)
-        if condition:
-            return READY if condition.get("status") == "True" else State(False, _why(condition) or f"is not {kind}")
+        found = condition(manifest, kind)
+        if found:
+            return READY if found.get("status") == "True" else State(False, reason_of(found) or f"is not {kind}")
     return READY
 
 

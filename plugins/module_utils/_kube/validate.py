@@ -20,6 +20,7 @@ from .._core.sensitive import revealed
 from . import redact
 from .objects import Manifest, group_of, ref_of
 from .order import BUILT_IN_GROUPS
+from .quantities import quantities
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -157,7 +158,7 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
 
 
 def _quantities(manifest: Manifest) -> t.Iterator[str]:
-    for path, value in quantity.quantities(manifest):
+    for path, value in quantities(manifest):
         # emptyDir has other fields, too.
         if isinstance(value, str) and _NUMBER_FIRST.match(value):
             try:

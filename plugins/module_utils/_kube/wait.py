@@ -10,14 +10,15 @@ Private to the collection.
 from __future__ import annotations
 
 import collections
-import concurrent.futures
 import contextlib
+import dataclasses
 import threading
 import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock
-from .._core.errors import Failed, Forbidden, Gone, MusterError, ServerError, Unreachable, WaitTimeout
+from .._core.clock import LEAST_FOR_AN_ANSWER, SYSTEM_CLOCK, Clock, Deadline
+from .._core.errors import Failed, Forbidden, MusterError, ServerError, Unreachable, WaitTimeout
 from .._core.pool import PARALLEL, OnProgress, Progress, do_all
+from .._core.waiting import every, wait_for
 from . import reasons
 from .cluster import Cluster
 from .objects import Manifest, Ref
@@ -28,8 +29,6 @@ Predicates = t.Mapping[str, Predicate]
 
 _CHUNK = 10.0
 """Seconds of one watch: the longest time that a finished wait hangs on for a group that stays silent."""
-_AGAIN = 1.0
-"""Seconds until a server is asked again that failed, or that knows no history."""
 _EXPLAINED = 20
 """Objects whose reasons are looked for once time is up; beyond that the message is too long to be read anyway."""
 _REASONS_WITHIN = 2.0
@@ -53,8 +52,8 @@ class _Tracker:
         self.objects: dict[Ref, Manifest | None] = {}
         self.refused: dict[Ref, str] = {}
         """Why the pods of an object cannot be made, as far as it was asked for."""
-        self.trouble: MusterError | None = None
-        """What the API server failed with last, None where it answers."""
+        self.trouble: BaseException | None = None
+        """What the API server failed with when time was up, None where it answered."""
         self.broken = False
         """Set when one thread cannot go on (no right to watch), so that the others need not."""
 
@@ -72,7 +71,7 @@ class _Tracker:
         with self._lock:
             self.states[ref], self.objects[ref] = state, manifest
 
-    def look_closer(self, group: t.Iterable[Ref]) -> None:
+    def inspect(self, group: t.Iterable[Ref]) -> None:
         """Learn what no change of an object tells: that a claim waits for its pod, that the pods of a workload are refused."""
         asked = False
         for ref in self.pending(group):
@@ -149,23 +148,20 @@ def wait_until(
     for ref, manifest in (known or {}).items():
         with contextlib.suppress(Unreachable, ServerError):  # it is looked at again
             tracker.see(ref, manifest)
-    progress = Progress(on_progress, clock)
-    deadline = clock.monotonic() + timeout
+    progress, deadline = Progress(on_progress, clock), Deadline(timeout, clock)
 
     def follow(group: list[Ref]) -> None:
+        follower = _Follower(cluster, tracker, group, label_selector, deadline, progress, goal)
         try:
-            _follow(
-                cluster, tracker, group, label_selector, deadline, clock, lambda: progress.tell(_told(tracker, goal))
-            )
+            wait_for(follower.observe, goal="", deadline=deadline, pause=follower.watch, progress=progress)
+        except WaitTimeout as exc:
+            tracker.trouble = tracker.trouble or exc.__cause__  # the rest is said below, of all groups together
         except MusterError:
             tracker.broken = True
             raise
 
     groups = _groups(tracker.pending())
-    if groups:
-        with concurrent.futures.ThreadPoolExecutor(len(groups)) as pool:
-            for finished in [pool.submit(follow, group) for group in groups]:
-                finished.result()
+    do_all(follow, groups, parallel=len(groups))
     if tracker.failed:
         raise _failed(cluster, tracker)
     if tracker.pending():
@@ -174,64 +170,75 @@ def wait_until(
 
 
 def _groups(refs: t.Iterable[Ref]) -> list[list[Ref]]:
-    by_place: dict[tuple[str, str, str | None], list[Ref]] = collections.defaultdict(list)
+    by_kind: dict[tuple[str, str, str | None], list[Ref]] = collections.defaultdict(list)
     for ref in refs:
-        by_place[ref.api_version, ref.kind, ref.namespace].append(ref)
-    return list(by_place.values())
+        by_kind[ref.api_version, ref.kind, ref.namespace].append(ref)
+    return list(by_kind.values())
 
 
-def _follow(
-    cluster: Cluster, tracker: _Tracker, group: list[Ref], selector: str | None, deadline: float, clock: Clock,
-    changed: t.Callable[[], None],
-) -> None:  # fmt: skip
-    """Watch the objects of one kind and namespace until all are ready, one failed, or time is up."""
-    first = group[0]
-    name, selector = (first.name, None) if len(group) == 1 else (None, selector)
+@dataclasses.dataclass
+class _Follower:
+    """Watches the objects of one kind and namespace until all are ready, or one of any group failed."""
+
+    cluster: Cluster
+    tracker: _Tracker
+    group: list[Ref]
+    selector: str | None
+    deadline: Deadline
+    progress: Progress
+    goal: str
     version: str | None = None
-    while tracker.pending(group) and not tracker.over and clock.monotonic() < deadline:
-        try:
-            left = deadline - clock.monotonic()
-            if version is None:
-                version = _look(cluster.within(max(1.0, left)), tracker, group, selector)
-                tracker.trouble = None
+    """From where to watch; None where the objects have to be read first."""
+
+    def observe(self) -> tuple[None, str | None]:
+        if self.version is None:
+            self.version = self._read(self.cluster.within(self.deadline.for_an_answer))
+        return None, None if self._over else _progress_line(self.tracker, self.goal)
+
+    @property
+    def _over(self) -> bool:
+        return not self.tracker.pending(self.group) or self.tracker.over
+
+    def _read(self, cluster: Cluster) -> str:
+        """Take note of the present state; the version from which to watch."""
+        first = self.group[0]
+        if len(self.group) == 1:
+            found = cluster.get(first)
+            self.tracker.see(first, found)
+            return str(found["metadata"]["resourceVersion"]) if found else ""
+        listing = cluster.list(first.api_version, first.kind, first.namespace, self.selector)
+        by_name = {item["metadata"]["name"]: item for item in listing}
+        for ref in self.group:
+            self.tracker.see(ref, by_name.get(ref.name))
+        return listing.resource_version
+
+    def watch(self, left: float) -> None:
+        """Take note of changes for a while. Where a watch breaks off, nobody knows what was missed: all is read again."""
+        version, self.version = self.version or "", None
+        first, began = self.group[0], self.deadline.clock.monotonic()
+        name, selector = (first.name, None) if len(self.group) == 1 else (None, self.selector)
+        events = self.cluster.watch(
+            first.api_version, first.kind, first.namespace, label_selector=selector, name=name,
+            resource_version=version, timeout=max(LEAST_FOR_AN_ANSWER, min(_CHUNK, left)),
+        )  # fmt: skip
+        for event in events:
+            metadata = event.object["metadata"]
+            version = metadata.get("resourceVersion") or version
+            if event.type == "BOOKMARK":
                 continue
-            chunk = max(1.0, min(_CHUNK, left))
-            for event in cluster.watch(first.api_version, first.kind, first.namespace, label_selector=selector, name=name,
-                                       resource_version=version, timeout=chunk):  # fmt: skip
-                metadata = event.object["metadata"]
-                version = metadata.get("resourceVersion") or version
-                if event.type == "BOOKMARK":
-                    continue
-                seen = Ref(first.api_version, first.kind, metadata["name"], first.namespace)
-                tracker.see(seen, None if event.type == "DELETED" else event.object)
-                changed()
-                if not tracker.pending(group) or tracker.over:
-                    return
-            tracker.look_closer(group)
-            changed()  # also what is as it was: nobody may have been told yet
-        except Gone:
-            version = None  # the history before this is gone from the server: read again
-            clock.sleep(_AGAIN)
-        except (Unreachable, ServerError) as exc:
-            version, tracker.trouble = None, exc  # it may be restarting, and the deadline bounds our patience
-            clock.sleep(_AGAIN)
+            seen = Ref(first.api_version, first.kind, metadata["name"], first.namespace)
+            self.tracker.see(seen, None if event.type == "DELETED" else event.object)
+            self.progress.tell(_progress_line(self.tracker, self.goal))
+            if self._over:
+                break
+        else:
+            self.tracker.inspect(self.group)
+            # Something between us and the server may end every watch at once, which must not make us ask as fast as it does.
+            every(LEAST_FOR_AN_ANSWER - (self.deadline.clock.monotonic() - began), self.deadline.clock)(left)
+        self.version = version
 
 
-def _look(cluster: Cluster, tracker: _Tracker, group: list[Ref], selector: str | None) -> str:
-    """Read the present state; the version from which to watch."""
-    first = group[0]
-    if len(group) == 1:
-        found = cluster.get(first)
-        tracker.see(first, found)
-        return str(found["metadata"]["resourceVersion"]) if found else ""
-    listing = cluster.list(first.api_version, first.kind, first.namespace, selector)
-    by_name = {item["metadata"]["name"]: item for item in listing}
-    for ref in group:
-        tracker.see(ref, by_name.get(ref.name))
-    return listing.resource_version
-
-
-def _told(tracker: _Tracker, goal: str) -> str:
+def _progress_line(tracker: _Tracker, goal: str) -> str:
     pending, total = tracker.pending(), len(tracker.states)
     done = f"{total - len(pending)} of {total} {goal}"
     if not pending:
@@ -254,15 +261,17 @@ def _explained(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, as
 
 
 def _failed(cluster: Cluster, tracker: _Tracker) -> Failed:
-    told = _explained(cluster, tracker, tracker.failed)
-    return Failed("Will not get ready: " + ". ".join(told) + ".", ref=tracker.failed[0], details={"last_seen": told})
+    seen_last = _explained(cluster, tracker, tracker.failed)
+    return Failed(
+        "Will not get ready: " + ". ".join(seen_last) + ".", ref=tracker.failed[0], details={"last_seen": seen_last}
+    )
 
 
 def _timed_out(cluster: Cluster, tracker: _Tracker, goal: str, timeout: float) -> WaitTimeout:
     pending, trouble = tracker.pending(), tracker.trouble
-    told = _explained(cluster, tracker, pending, ask=trouble is None)
-    lately = f" {trouble.message}" if trouble else ""
+    seen_last = _explained(cluster, tracker, pending, ask=trouble is None)
+    lately = f" {trouble.message}" if isinstance(trouble, MusterError) else ""
     return WaitTimeout(
-        f"{len(pending)} of {len(tracker.states)} objects not {goal} after {round(timeout, 1):g} s. {'. '.join(told)}.{lately}",
-        last_seen=told, ref=pending[0],
+        f"{len(pending)} of {len(tracker.states)} objects not {goal} after {round(timeout, 1):g} s. {'. '.join(seen_last)}.{lately}",
+        last_seen=seen_last, ref=pending[0],
     )  # fmt: skip

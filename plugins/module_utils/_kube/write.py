@@ -15,9 +15,11 @@ import secrets
 
 from .._core.clock import Clock
 from .._core.deletion import why_kept
-from .._core.errors import Conflict, Forbidden, Immutable, InvalidInput, MusterError, NotFound, ServerError
+from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound
+from .._core.pace import Patience, retried
 from .._core.sensitive import printable
 from . import fields
+from .causes import cause_of
 from .cluster import Cluster
 from .deletion import Judge, Mark
 from .objects import ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT, FIELD_MANAGER, Manifest, annotations_of, manager_of
@@ -48,7 +50,7 @@ class Writer:
         """The change, and the object as it is (or would be) stored."""
         if step.verdict == "unchanged":
             return Change(step.ref, "unchanged", step.reason), step.live
-        if step.unborn and self.check:
+        if step.deferred and self.check:
             return self._guessed(step, step.reason), None
         taken = step if self.check else self._taken_over(step)
         try:
@@ -56,7 +58,7 @@ class Writer:
         except Immutable as exc:
             return self._recreated(taken, exc)
         except MusterError as exc:
-            if self.check and (_about_webhook(exc) or _dependency(exc)):
+            if self.check and _says_nothing(exc):
                 return self._guessed(step, "could not be tried, so this is what was asked for"), None
             raise
         if step.live is None and not self.check:
@@ -93,7 +95,7 @@ class Writer:
         except Immutable as exc:
             self._may_recreate(step, exc)
         except MusterError as exc:
-            if not (_about_webhook(exc) or _dependency(exc) or (later and "admission webhook" in exc.message)):
+            if not (_says_nothing(exc) or (later and cause_of(exc) == "webhook refusal")):
                 raise
 
     def _tried(self, step: Step) -> Manifest:
@@ -117,15 +119,13 @@ class Writer:
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
     def _sent(self, wanted: Manifest) -> Manifest:
-        deadline = self.clock.monotonic() + _WEBHOOK_PATIENCE
-        while True:
-            try:
-                return self.cluster.apply(wanted, dry_run=self.check, force_conflicts=self.force_conflicts,
-                                          manager=manager_of(self.owner))  # fmt: skip
-            except (ServerError, NotFound, Forbidden) as exc:
-                if not _may_come(exc) or self.clock.monotonic() >= deadline:
-                    raise
-            self.clock.sleep(0.5)
+        patience = Patience(self.clock, first=0.5, factor=1)
+
+        def send() -> Manifest:
+            return self.cluster.apply(wanted, dry_run=self.check, force_conflicts=self.force_conflicts,
+                                      manager=manager_of(self.owner))  # fmt: skip
+
+        return retried(send, lambda exc: _may_come(exc) and patience.again(limit=_WEBHOOK_PATIENCE))
 
     def _change(self, step: Step, stored: Manifest) -> Change:
         if step.live is None:
@@ -177,7 +177,7 @@ class Writer:
         try:
             self.cluster.apply(tried, dry_run=True, manager=manager_of(self.owner))
         except MusterError as exc:
-            if "already allocated" in exc.message:  # an address or port that the old object holds, and gives back
+            if cause_of(exc) == "allocated":  # an address or port that the old object holds, and gives back
                 return
             raise InvalidInput(
                 f"{step.ref} cannot be changed in place, and is not deleted either, because the new one would be refused: {exc.message}",
@@ -248,27 +248,13 @@ def _naming_fields(refusal: Immutable, wanted: Manifest, live: Manifest) -> Immu
                      hint=refusal.hint, ref=refusal.ref, details={"fields": changed})  # fmt: skip
 
 
-def _about_webhook(exc: MusterError) -> bool:
-    """A dry run that says nothing about the object."""
-    return "does not support dry run" in exc.message or "failed calling webhook" in exc.message
-
-
-def _dependency(exc: MusterError) -> bool:
-    """Refused because something that it refers to does not exist."""
-    return isinstance(exc, NotFound) or bool(_REFERS.search(exc.message))
-
-
-_REFERS = re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found")
+def _says_nothing(exc: MusterError) -> bool:
+    """Whether a refused dry run says nothing about the object: a webhook was not asked, or what it refers to is still to come."""
+    return isinstance(exc, NotFound) or cause_of(exc) in (
+        "webhook unavailable", "webhook without dry run", "missing reference",
+    )  # fmt: skip
 
 
 def _may_come(exc: MusterError) -> bool:
     """A webhook whose server just started, a kind whose definition was just established, a new namespace's service account."""
-    message = exc.message
-    return (
-        "failed calling webhook" in message
-        or "error looking up service account" in message
-        or (
-            isinstance(exc, NotFound)
-            and ("could not find the requested resource" in message or "does not serve" in message)
-        )
-    )
+    return isinstance(exc, MissingKind) or cause_of(exc) in ("webhook unavailable", "missing reference")

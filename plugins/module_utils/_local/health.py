@@ -11,16 +11,9 @@ from __future__ import annotations
 
 import typing as t
 
+from .._core.conditions import condition, holds
+
 Object = t.Mapping[str, t.Any]
-
-
-def condition(found: Object, kind: str) -> Object | None:
-    return next((one for one in found.get("status", {}).get("conditions", []) if one.get("type") == kind), None)
-
-
-def is_ready(found: Object) -> bool:
-    ready = condition(found, "Ready")
-    return ready is not None and ready.get("status") == "True"
 
 
 def cluster_gap(wanted: t.Sequence[str], nodes: t.Iterable[Object], dns_pods: t.Iterable[Object]) -> str | None:
@@ -29,8 +22,8 @@ def cluster_gap(wanted: t.Sequence[str], nodes: t.Iterable[Object], dns_pods: t.
     for name in wanted:
         if name not in by_name:
             return f"Node {name} has not registered"
-        if not is_ready(by_name[name]):
-            ready = condition(by_name[name], "Ready") or {}
+        if not holds(by_name[name], "Ready"):
+            ready = condition(by_name[name], "Ready")
             return f"Node {name} is not Ready: {ready.get('message') or 'no condition yet'}"
     # A pod of a node that died can still be in the list, so one that works is enough.
-    return None if any(is_ready(pod) for pod in dns_pods) else "no pod of CoreDNS is Ready"
+    return None if any(holds(pod, "Ready") for pod in dns_pods) else "no pod of CoreDNS is Ready"

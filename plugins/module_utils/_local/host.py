@@ -14,12 +14,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import typing as t
 from pathlib import Path
 
+from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.deletion import Candidate, why_kept
-from .._core.errors import CommandFailed, WaitTimeout
+from .._core.errors import CommandFailed
+from .._core.waiting import every, wait_for
 from .node_files import HostTraits
 
 CAP_SYS_RESOURCE = 24
@@ -58,21 +59,17 @@ def run(
     return done.stdout.decode(errors="replace")
 
 
-def wait_for(
-    condition: t.Callable[[], str | None],
+def wait_until(
+    missing: t.Callable[[], str | None],
     *,
     timeout: float,
     what: str,
     interval: float = 0.2,
-    clock: t.Callable[[], float] = time.monotonic,
-    pause: t.Callable[[float], None] = time.sleep,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> None:
-    """Poll until ``condition`` returns None; otherwise it returns what is still missing."""
-    deadline = clock() + timeout
-    while (missing := condition()) is not None:
-        if clock() >= deadline:
-            raise WaitTimeout(f"{what}: not ready after {timeout:.0f} s; last seen: {missing}.")
-        pause(interval)
+    """Ask MISSING until it is None; before, it returns what is still missing."""
+    deadline = Deadline(timeout, clock)
+    wait_for(lambda: (None, missing()), goal=f"{what} is not ready", deadline=deadline, pause=every(interval, clock))
 
 
 def capabilities(status: str) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .._core.deletion import Candidate
 from .._core.errors import Failed
-from .host import Process, cgroup_folders, kill, pids_in_cgroup, processes_in, processes_in_cgroup, run, wait_for
+from .host import Process, cgroup_folders, kill, pids_in_cgroup, processes_in, processes_in_cgroup, run, wait_until
 from .network import NETNS_DIR
 from .node_files import OWN_FOLDERS, HostTraits
 from .spec import STATE_ROOT, NodeSpec, record_file
@@ -129,7 +129,7 @@ def remove_cgroups(path: str) -> None:
     """Remove a folder and all below it in every hierarchy, the deepest first. The processes are gone already."""
     for top in cgroup_folders(path):
         for folder, _names, _files in os.walk(top, topdown=False):
-            wait_for(functools.partial(_try_rmdir, Path(folder)), timeout=10, what=f"cgroup {folder}")
+            wait_until(functools.partial(_try_rmdir, Path(folder)), timeout=10, what=f"cgroup {folder}")
 
 
 def _try_rmdir(folder: Path) -> str | None:
@@ -179,7 +179,7 @@ def start(node: NodeSpec) -> Process:
             )
         return None if (run_dir / "containerd.sock").exists() else "containerd has no socket yet"
 
-    wait_for(missing, timeout=60, what=f"node {node.name}")
+    wait_until(missing, timeout=60, what=f"node {node.name}")
     found = init_process(node)
     if found is None:
         raise Failed(f"Node {node.name} ended right after its start.", hint=f"See {node.state_dir}/log.")
@@ -193,7 +193,7 @@ def stop(node: NodeSpec) -> bool:
     before = init_process(node)
     if before is not None:
         kill(before.pid, lambda: _candidate(node.cluster, before.pid, marked=_init_pid(node) == before.pid))
-    wait_for(lambda: _left_in(node), timeout=30, what=f"end of node {node.name}")
+    wait_until(lambda: _left_in(node), timeout=30, what=f"the end of node {node.name}")
     return before is not None
 
 
@@ -209,7 +209,7 @@ def end_processes(cluster: str, cgroup: str) -> None:
             end(pid)
         return f"processes {', '.join(found)}" if found else None
 
-    wait_for(running, timeout=30, what=f"end of {cgroup}")
+    wait_until(running, timeout=30, what=f"end of {cgroup}")
 
 
 def _candidate(cluster: str, pid: int, *, marked: bool) -> Candidate:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from .._core.errors import InvalidInput
+from .._core.quantity import parse, spelling
 
 Manifest = dict[str, t.Any]
 
@@ -37,9 +38,6 @@ CONFIG_MAP_MAX = 1024 * 1024
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_QUANTITY = re.compile(r"(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?")
-_HUMAN_SIZE = re.compile(r"\s*(\d+\.?\d*)\s*([kKMGTPE])(i?)[bB]?(?:ytes)?\s*")
-_SCALE = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
@@ -103,29 +101,13 @@ def check_env_name(name: str, where: str) -> str:
 def quantity(value: t.Any, what: str) -> str:
     """Return VALUE as Kubernetes writes quantities; 12 GB and other human forms are refused with the right spelling."""
     text = str(value)
-    if not isinstance(value, bool) and _QUANTITY.fullmatch(text):
-        return text
-    human = _HUMAN_SIZE.fullmatch(text)
-    if human:
-        number, unit = human.group(1), human.group(2)
-        decimal = "k" if unit in "kK" else unit
-        hint = f"Write {number}{decimal} (powers of 1000) or {number}{unit.upper()}i (powers of 1024)."
-    else:
-        hint = "Examples: 500m, 2, 12Gi, 12G."
-    raise InvalidInput(f"{what}: '{text}' is not a quantity.", hint)
-
-
-def quantity_value(text: str) -> Decimal:
-    """The number a (valid) quantity stands for, so that 1 and 1000m compare equal."""
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"'{text}' is not a quantity.")
-    number, suffix = Decimal(match.group(1)), match.group(2) or ""
-    if suffix.endswith("i"):
-        return number * Decimal(1024) ** ("KMGTPE".index(suffix[0]) + 1)
-    if len(suffix) > 1:
-        return number * Decimal(10) ** int(suffix[1:])
-    return number * Decimal(10) ** _SCALE[suffix] if suffix else number
+    try:
+        number = parse(value)
+    except ValueError:
+        number = Decimal(-1)
+    if number < 0:
+        raise InvalidInput(f"{what}: '{text}' is not a quantity.", spelling(text))
+    return text
 
 
 def owner(kind: str, name: str) -> str:
@@ -136,7 +118,7 @@ def owner(kind: str, name: str) -> str:
     return f"{text[:52]}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
-def fingerprint(value: t.Any) -> str:
+def spec_hash(value: t.Any) -> str:
     """A short hash of a plain value, the same on every machine and run."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -154,8 +136,8 @@ def changed_keys(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def hashes(spec: Mapping[str, t.Any]) -> dict[str, str]:
-    """A fingerprint for each option that says something: what a training is compared with later."""
-    return {key: fingerprint(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
+    """A spec_hash for each option that says something: what a training is compared with later."""
+    return {key: spec_hash(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
 
 
 def compact(mapping: Mapping[str, t.Any]) -> Manifest:

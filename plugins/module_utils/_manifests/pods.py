@@ -11,6 +11,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
+from .._core.quantity import parse
 from .meta import (
     Manifest,
     check_count,
@@ -18,7 +19,6 @@ from .meta import (
     check_port,
     compact,
     quantity,
-    quantity_value,
     refuse_unknown_keys,
 )
 
@@ -141,7 +141,7 @@ def resources(wanted: Mapping[str, t.Any] | None, where: str) -> Manifest:
 
 def _check_request_fits(name: str, sides: Mapping[str, Mapping[str, str]], where: str) -> None:
     request, limit = sides["requests"].get(name), sides["limits"].get(name)
-    if request and limit and quantity_value(request) > quantity_value(limit):
+    if request and limit and parse(request) > parse(limit):
         raise InvalidInput(f"{where}: {name} requests {request}, more than its limit {limit}.")
 
 
@@ -153,13 +153,13 @@ def _settle_extended(name: str, sides: dict[str, dict[str, str]], where: str) ->
             f"Native ones are {', '.join(_NATIVE_RESOURCES)}; devices look like nvidia.com/gpu.",
         )
     request, limit = sides["requests"].get(name), sides["limits"].get(name)
-    if request and limit and quantity_value(request) != quantity_value(limit):
+    if request and limit and parse(request) != parse(limit):
         raise InvalidInput(
             f"{where}: {name} requests {request} but is limited to {limit}.",
             "Extended resources need limits equal to requests; giving the limit alone is enough.",
         )
     value = t.cast(str, limit or request)
-    if "/" in name and quantity_value(value) % 1:
+    if "/" in name and parse(value) % 1:
         raise InvalidInput(f"{where}: {name} {value} is not a whole number.", "Devices are given out whole.")
     sides["requests"][name] = sides["limits"][name] = value
 

@@ -14,13 +14,13 @@ import json
 from collections.abc import Callable, Sequence
 
 from .._core.errors import Immutable, MissingKind, MusterError, WaitTimeout
+from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
 from .._kube.objects import Manifest, Ref, annotations_of, ref_of
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
-from . import wait
 from .continued import with_live_programs
 from .kind import Backend, Desired, Kind, Observed, Request
 from .logs import failed
@@ -226,7 +226,7 @@ def _follow(
         return observed, None if observed.over else complaint(observed)
 
     selector = desired.backend.selector(desired.name)
-    return wait.follow(
+    return watching.follow(
         request.cluster,
         desired.namespace,
         selector,

@@ -12,22 +12,13 @@ import re
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
 
+from .._core.conditions import condition, holds
+from .._kube.pod_status import why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_ROLE, Manifest
 
 State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unknown"]
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
-# What a container waits for that will not pass by itself.
-_STUCK = {
-    "CrashLoopBackOff",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "ErrImageNeverPull",
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "RunContainerError",
-}
 _MESSAGE_LINES = 6
 
 
@@ -246,42 +237,13 @@ def last_words(text: str) -> str:
 
 def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:
     """Why a pod does not run (or ended badly), and whether that stays so."""
-    status = pod.get("status") or {}
-    state = main.get("state") or {}
-    if phase == "Failed":
-        return _ended(state.get("terminated") or {}, status), True
     if phase == "Terminating":
         return "is being deleted", False
-    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        waiting = (container.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") in _STUCK:
-            return _waits(container, waiting), True
-    for condition in status.get("conditions") or []:
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return (
-                f"{condition.get('reason') or 'Unschedulable'}: {condition.get('message') or 'no reason given'}",
-                True,
-            )
-    if phase == "Pending":
-        waiting = (state.get("waiting") or {}).get("reason")
-        return waiting or "waits for a node" if not status.get("startTime") else waiting or "is starting", False
-    return "", False
-
-
-def _ended(terminated: Manifest, status: Manifest) -> str:
-    code = terminated.get("exitCode")
-    why = terminated.get("reason") or status.get("reason") or "Error"
-    if code is None:
-        return ": ".join(part for part in (why, status.get("message")) if part)
-    return f"{why} (exit status {code})"
-
-
-def _waits(container: Manifest, waiting: Manifest) -> str:
-    before = (container.get("lastState") or {}).get("terminated")
-    if before:
-        return f"{waiting['reason']} after {_ended(before, {})}"
-    message = waiting.get("message") or ""
-    return f"{waiting['reason']}: {message}" if message else str(waiting["reason"])
+    reason, stuck = why_not_running(pod)
+    if phase == "Pending" and not reason:
+        waiting = ((main.get("state") or {}).get("waiting") or {}).get("reason")
+        return waiting or ("is starting" if (pod.get("status") or {}).get("startTime") else "waits for a node"), False
+    return reason, stuck
 
 
 def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
@@ -317,12 +279,11 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
 
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
-    conditions = {c["type"]: c for c in (job.get("status") or {}).get("conditions") or [] if c.get("status") == "True"}
     # The words of Kubernetes, and of training-operator.
-    if "Complete" in conditions or "Succeeded" in conditions:
+    if holds(job, "Complete", "Succeeded"):
         return dataclasses.replace(group, state="Succeeded")
-    failed = conditions.get("Failed") or conditions.get("FailureTarget")
-    if failed:
+    if holds(job, "Failed", "FailureTarget"):
+        failed = condition(job, "Failed" if holds(job, "Failed") else "FailureTarget")
         why = "; ".join(_told(rank) for rank in group.ranks if rank.phase == "Failed") or failed.get("message") or ""
         reason = f"{failed.get('reason') or 'Failed'}: {why}"
         return dataclasses.replace(group, state="Failed", reason=reason)

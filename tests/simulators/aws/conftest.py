@@ -56,6 +56,15 @@ def ground(aws: Simulator) -> dict[str, Any]:
     return made
 
 
+class Hasty:
+    """The system's clock, with pauses of a fiftieth."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds / 50)
+
+
 @pytest.fixture
 def run(aws: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a module in this process: its own ``main``, with arguments as Ansible hands them over."""
@@ -63,7 +72,7 @@ def run(aws: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.M
         monkeypatch.delenv(name)
     # The same pauses, but shorter: nothing here takes minutes. botocore's own retries are left one, to see ours.
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
-    monkeypatch.setattr(api.RealClock, "sleep", lambda _clock, seconds: time.sleep(seconds / 50))
+    monkeypatch.setattr(api, "SYSTEM_CLOCK", Hasty())
     connection = {"region": REGION, "endpoint_url": aws.url, "access_key": "AKIAIOSFODNN7EXAMPLE", "secret_key": SECRET}
 
     def run_module(module_name: str, /, *, check: bool = False, **options: Any) -> Result:

@@ -12,7 +12,6 @@ It knows what matters for losing and taking things: names, tags, ids, states tha
 from __future__ import annotations
 
 import copy
-import dataclasses
 import itertools
 import typing as t
 
@@ -30,19 +29,6 @@ class Refusal(Exception):
     def __init__(self, code: str, message: str = "no") -> None:
         super().__init__(message)
         self.response = {"Error": {"Code": code, "Message": message}}
-
-
-@dataclasses.dataclass
-class FakeClock:
-    """Time that passes only when somebody waits."""
-
-    time: float = 0.0
-
-    def now(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += seconds
 
 
 class Killed(BaseException):

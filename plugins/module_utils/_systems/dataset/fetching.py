@@ -13,11 +13,10 @@ import contextlib
 import typing as t
 
 from ..._core.errors import Failed, Forbidden, InvalidInput, MusterError
-from ..._kube import reasons, storage
+from ..._kube import reasons, storage, watching
 from ..._kube.objects import Manifest, Ref, labels_of, ref_of
 from ..._kube.ready import job as job_state
 from ..._kube.removal import delete_objects
-from ..._training import wait as waiting
 from ..._training.status import Rank, rank_of
 from .manifests import Dataset, nested, place_of
 
@@ -105,6 +104,6 @@ def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
         return pod.phase
 
     goal = f"Data set {data.namespace}/{data.name} is not complete"
-    return waiting.follow(
+    return watching.follow(
         ctx.cluster, data.namespace, selector, look, goal=goal, timeout=timeout, progress=ctx.progress
     )

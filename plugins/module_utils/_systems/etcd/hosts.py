@@ -10,14 +10,15 @@ Private to the collection.
 from __future__ import annotations
 
 import json
-import time
 import typing as t
 from collections.abc import Mapping, Sequence
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
-from ..._core.errors import Unreachable, WaitTimeout
-from ..._core.pool import PARALLEL, do_all
+from ..._core.clock import SYSTEM_CLOCK, Clock, Deadline
+from ..._core.errors import Unreachable
+from ..._core.pool import PARALLEL, OnProgress, Progress, do_all
+from ..._core.waiting import every, wait_for
 from .manifests import MemberView, member_view, problems, together
 
 CONNECTION: dict[str, t.Any] = {
@@ -102,18 +103,16 @@ def look(clients: Clients, *, timeout: float = _TIMEOUT) -> tuple[list[MemberVie
     return views, problems(len(clients.endpoints), views)
 
 
-def wait(clients: Clients, timeout: float, progress: t.Callable[[str], None]) -> list[MemberView]:
+def wait(clients: Clients, timeout: float, progress: OnProgress, clock: Clock = SYSTEM_CLOCK) -> list[MemberView]:
     """Until every member is healthy, connected to every other one, and one of them leads."""
-    deadline = time.monotonic() + timeout
-    while True:
+    deadline = Deadline(timeout, clock)
+
+    def ask() -> tuple[list[MemberView], str | None]:
         # A member has two questions to answer.
-        views, wrong = look(clients, timeout=min(_TIMEOUT, max(1.0, deadline - time.monotonic()) / 2))
-        if not wrong:
-            return views
-        if time.monotonic() >= deadline:
-            raise WaitTimeout(
-                f"etcd is not healthy after {timeout:.0f} s: {'; '.join(wrong[:4])}.",
-                hint="Its unit's log on that host says why: journalctl -u etcd.",
-            )
-        progress("; ".join(wrong[:4]))
-        time.sleep(_PAUSE)
+        views, wrong = look(clients, timeout=min(_TIMEOUT, deadline.for_an_answer / 2))
+        return views, "; ".join(wrong[:4]) or None
+
+    return wait_for(
+        ask, goal="etcd is not healthy", deadline=deadline, pause=every(_PAUSE, clock), progress=Progress(progress, clock),
+        hint="Its unit's log on that host says why: journalctl -u etcd.",
+    )  # fmt: skip

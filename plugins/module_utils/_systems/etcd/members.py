@@ -13,13 +13,12 @@ import typing as t
 
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import PARALLEL, run_all
-from ..._kube import reasons, storage
+from ..._kube import reasons, storage, watching
 from ..._kube.deletion import Mark
 from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, made_for, ref_of
 from ..._kube.ready import stateful_set
 from ..._kube.removal import delete_objects
 from ..._kube.report import Report
-from ..._training import wait as waiting
 from ..._training.status import rank_of
 from .certificates import Leaf, secrets
 from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, together
@@ -121,7 +120,7 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
         return views, "; ".join(_complaints(cluster, etcd, views)) or None
 
     goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
-    return waiting.follow(ctx.cluster, etcd.namespace, labels, look, goal=goal, timeout=timeout, progress=ctx.progress)
+    return watching.follow(ctx.cluster, etcd.namespace, labels, look, goal=goal, timeout=timeout, progress=ctx.progress)
 
 
 def _complaints(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:

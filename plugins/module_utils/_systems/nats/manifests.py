@@ -14,6 +14,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
+from ..._core.quantity import parse
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
     ANNOTATION_CONFIG_HASH,
@@ -22,8 +23,7 @@ from ..._manifests.meta import (
     check_count,
     check_name,
     compact,
-    fingerprint,
-    quantity_value,
+    spec_hash,
 )
 from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template, resources
@@ -81,7 +81,7 @@ def manifests(cluster: NatsCluster) -> list[Manifest]:
         return [*policy, apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
     config = config_map(cluster)
     # Without the routes: a new server announces itself, so another size is no reason to restart the others.
-    workload = apply_overrides(stateful_set(cluster, fingerprint(_settings(cluster))), cluster.overrides)
+    workload = apply_overrides(stateful_set(cluster, spec_hash(_settings(cluster))), cluster.overrides)
     objects = [config, client_service(cluster), management_service(cluster), *policy, workload]
     if cluster.pod_disruption_budget and cluster.size > 1:
         objects.append(disruption_budget(cluster))
@@ -376,7 +376,7 @@ def _same(live: Mapping[str, t.Any], wanted: Mapping[str, t.Any]) -> bool:
     """Equal by value; requests that only follow from limits do not count as a difference."""
     for side in ("limits", "requests"):
         have, want = live.get(side) or {}, wanted.get(side) or {}
-        if any(key not in have or quantity_value(have[key]) != quantity_value(value) for key, value in want.items()):
+        if any(key not in have or parse(have[key]) != parse(value) for key, value in want.items()):
             return False
         extra = set(have) - set(want) - (set(wanted.get("limits") or {}) if side == "requests" else set())
         if extra:

@@ -10,13 +10,13 @@ Private to the collection.
 from __future__ import annotations
 
 import json
-import time
 import typing as t
 
+from ..._core.clock import Deadline
 from ..._core.errors import MusterError
 from ..._core.pool import PARALLEL, do_all
+from ..._kube import watching
 from ..._kube.objects import Manifest, Ref
-from ..._training import wait as waiting
 from ..._training.status import rank_of
 from .manifests import MONITOR_PORT, NatsCluster, ServerView, is_stale, problems
 
@@ -70,7 +70,7 @@ def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]
         found = views(cluster, pods(cluster, nats))
         return found, "; ".join(problems(nats, found)[:4]) or None
 
-    return waiting.follow(
+    return watching.follow(
         ctx.cluster,
         nats.namespace,
         selector(nats),
@@ -88,25 +88,29 @@ def renew(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView
     The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never gives
     a running pod other resources.
     """
-    deadline = time.monotonic() + timeout
-    replaced: set[str] = set()
-    while True:
-        asked = ctx.cluster.within(max(1.0, deadline - time.monotonic()))
-        found = pods(asked, nats)
-        said = views(asked, found)
-        payloads = [(view.varz or {}).get("max_payload") for view in said]
-        stale = [pod for pod, payload in zip(found, payloads, strict=True) if is_stale(nats, pod, payload)]
-        fresh = [pod for pod in stale if pod["metadata"]["uid"] not in replaced]
-        left = max(1.0, deadline - time.monotonic())
-        if not fresh and not problems(nats, said):
-            return said
-        if not fresh or time.monotonic() > deadline:
-            return wait(ctx, nats, timeout=left)
-        victim = fresh[0]["metadata"]
-        ctx.progress(f"replaces server {victim['name']}, which runs with an older configuration")
-        ctx.cluster.delete(Ref("v1", "Pod", victim["name"], nats.namespace), dry_run=False, uid=victim["uid"])
-        replaced.add(victim["uid"])
-        _whole(ctx, nats, replaced, timeout=left)
+    deadline, replaced = Deadline(timeout), set[str]()
+    outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)
+    while outdated:
+        name, uid = outdated["name"], outdated["uid"]
+        ctx.progress(f"replaces server {name}, which runs with an older configuration")
+        ctx.cluster.delete(Ref("v1", "Pod", name, nats.namespace), dry_run=False, uid=uid)
+        replaced.add(uid)
+        _whole(ctx, nats, replaced, timeout=deadline.for_an_answer)
+        outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)
+    return wait(ctx, nats, timeout=deadline.for_an_answer) if problems(nats, said) else said
+
+
+def _outdated(
+    cluster: Cluster, nats: NatsCluster, replaced: t.Container[str], deadline: Deadline
+) -> tuple[Manifest | None, list[ServerView]]:
+    """The metadata of the first server with an older configuration that was not replaced already, and what all servers say."""
+    asked = cluster.within(deadline.for_an_answer)
+    found = pods(asked, nats)
+    said = views(asked, found)
+    for pod, view in zip(found, said, strict=True):
+        if is_stale(nats, pod, (view.varz or {}).get("max_payload")) and pod["metadata"]["uid"] not in replaced:
+            return pod["metadata"], said
+    return None, said
 
 
 def _whole(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: float) -> None:
@@ -117,4 +121,6 @@ def _whole(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: floa
         return None, "; ".join(problems(nats, views(cluster, found), payload=False)[:4]) or None
 
     said = f"NATS cluster {nats.namespace}/{nats.name} did not get its server back"
-    waiting.follow(ctx.cluster, nats.namespace, selector(nats), look, goal=said, timeout=timeout, progress=ctx.progress)
+    watching.follow(
+        ctx.cluster, nats.namespace, selector(nats), look, goal=said, timeout=timeout, progress=ctx.progress
+    )

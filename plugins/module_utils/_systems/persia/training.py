@@ -9,11 +9,12 @@ Private to the collection.
 
 from __future__ import annotations
 
-import time
 import typing as t
 from collections.abc import Mapping
 
+from ..._core.clock import Deadline
 from ..._core.errors import InvalidInput, WaitTimeout
+from ..._kube import watching
 from ..._kube.cluster import Cluster
 from ..._kube.deletion import Mark
 from ..._kube.objects import LABEL_OWNER, Ref, labels_of, ref_of
@@ -22,7 +23,6 @@ from ..._kube.removal import delete_objects
 from ..._kube.report import Change, Report
 from ..._manifests import network_policy
 from ..._manifests.meta import LABEL_JOB, LABEL_ROLE
-from ..._training import wait
 from ..._training.kind import Backend, Desired, Kind, Observed, Request
 from ..._training.results import pattern_of
 from ..._training.status import JOB, STATEFUL_SET, Workload, job_status
@@ -111,7 +111,7 @@ def _stop(request: Request, mine: str, observed: Observed) -> Report:
         raise InvalidInput(f"{ref} was not made by this module.", "Delete it with the tool that made it.")
     timeout, by_hand = float(request.wait_timeout), request.remove_finalizer
     patience = min(timeout, _OPERATOR_PATIENCE if by_hand else timeout)
-    began = time.monotonic()
+    deadline = Deadline(timeout)
     try:
         report = delete_objects(request.cluster, [ref], mine, check=request.check, wait=True, wait_timeout=patience)
     except WaitTimeout as exc:
@@ -124,7 +124,7 @@ def _stop(request: Request, mine: str, observed: Observed) -> Report:
             ) from exc
         report = _do_operators_work(request, ref)
     if not request.check:
-        _wait_for_pods(request, ref, max(1.0, timeout - (time.monotonic() - began)))
+        _wait_for_pods(request, ref, deadline.for_an_answer)
     return report
 
 
@@ -137,7 +137,7 @@ def _wait_for_pods(request: Request, ref: Ref, timeout: float) -> None:
         return None, f"{len(left)} pods are still there" if left else None
 
     goal = f"The pods of training {namespace}/{ref.name} are not gone"
-    wait.follow(request.cluster, namespace, selector, look, goal=goal, timeout=timeout, progress=request.progress)
+    watching.follow(request.cluster, namespace, selector, look, goal=goal, timeout=timeout, progress=request.progress)
 
 
 def _do_operators_work(request: Request, ref: Ref) -> Report:

@@ -193,7 +193,7 @@ def test_what_is_wrong_is_told_by_member(members: list[Member]) -> None:
     found = run(etcd_info, endpoints=[members[0].url, members[1].url, "http://127.0.0.1:1"])
     assert "/health answers 503" in found["members"][1]["error"]
     assert "127.0.0.1:1: no answer" in found["problems"][2]
-    with pytest.raises(WaitTimeout, match=r"not healthy after 0 s: .*503.*journalctl -u etcd"):
+    with pytest.raises(WaitTimeout, match=r"not healthy after 0 s\. .*503.*journalctl -u etcd"):
         run(etcd_info, endpoints=endpoints(members), wait=True, wait_timeout=0)
 
 

@@ -24,10 +24,10 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
-from ansible_collections.muster.ml.plugins.module_utils._training import wait
 from ansible_collections.muster.ml.plugins.modules import (
     elastic_job,
     job_info,
@@ -211,9 +211,11 @@ def test_a_failed_training_says_why(cluster: FakeCluster) -> None:
 
 
 def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = wait.follow
-    monkeypatch.setattr(wait, "follow", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
-    with pytest.raises(WaitTimeout, match=r"not after 30 s\. Pending.*emb-server: 1 of 1 pods are missing"):
+    real = watching.follow
+    monkeypatch.setattr(watching, "follow", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+    with pytest.raises(
+        WaitTimeout, match=r"is not running after 30 s\. Last seen: Pending.*emb-server: 1 of 1 pods are missing"
+    ):
         run(persia_job, cluster, {**JOB, "wait": "running", "wait_timeout": 30})
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.errors import CallRefused
-from ansible_collections.muster.ml.tests.unit.fakes.aws import FakeClock, Refusal
+from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 TOKEN = "IQoJb3JpZ2luX2VjEXAMPLETOKEN"
 # What IAM and STS answer when a clock is wrong, or a proxy changed the request.

@@ -10,7 +10,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api, too_early
-from ansible_collections.muster.ml.plugins.module_utils._aws.converge import Patience, Wish, converge
+from ansible_collections.muster.ml.plugins.module_utils._aws.converge import ConvergeOptions, Patience, converge
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, as_value, check_version
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
@@ -18,7 +18,8 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup impor
 from ansible_collections.muster.ml.plugins.module_utils._aws.errors import CallRefused
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Body, Step, same_members, tag_change
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, WaitTimeout
-from ansible_collections.muster.ml.tests.unit.fakes.aws import FakeClock, Refusal
+from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 NODEGROUP: Body = {
     "nodegroupName": "gpu",
@@ -196,7 +197,7 @@ WANTED = EksNodegroup("c", "gpu", node_role="r", subnets=["a"])
 
 def go(fake: FakeEks, *, check: bool = False, seconds: float = 60) -> t.Any:
     api = Api(lambda _service: fake, FakeClock())
-    return converge(WANTED, api, Wish(absent=False, check=check), Patience(wait=True, seconds=seconds))
+    return converge(WANTED, api, ConvergeOptions(absent=False, check=check), Patience(wait=True, seconds=seconds))
 
 
 def test_it_waits_until_it_is_there() -> None:
@@ -216,7 +217,7 @@ def test_failure_and_time_limit_tell_what_was_seen() -> None:
         Failed, match=r"gpu of cluster c: create failed: CREATE_FAILED \(NodeCreationFailure: no room \(i-1\)\)"
     ):
         go(FakeEks("MISSING", "CREATING", "CREATE_FAILED"))
-    with pytest.raises(WaitTimeout, match="last seen CREATING"):
+    with pytest.raises(WaitTimeout, match="Last seen: CREATING"):
         go(FakeEks("MISSING", "CREATING"))
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._core import quantity
+from ansible_collections.muster.ml.plugins.module_utils._kube import quantities
 
 SUFFIXES = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 
@@ -62,7 +63,7 @@ def test_quantities_are_found_where_the_api_has_them() -> None:
             "replicas": "4",
         },
     }
-    assert dict(quantity.quantities(manifest)) == {
+    assert dict(quantities.quantities(manifest)) == {
         "spec.containers[0].resources.limits.cpu": "1",
         "spec.containers[0].resources.requests.memory": "2Gi",
         "spec.volumes[0].emptyDir.sizeLimit": "3Gi",
@@ -84,5 +85,5 @@ def test_quantities_are_found_where_the_api_has_them() -> None:
     ],
 )
 def test_what_only_has_the_name_of_a_quantity_is_left_as_it_is(manifest: dict[str, object]) -> None:
-    assert quantity.with_canonical_quantities(manifest) == manifest
-    assert list(quantity.quantities(manifest)) == []
+    assert quantities.with_canonical_quantities(manifest) == manifest
+    assert list(quantities.quantities(manifest)) == []

@@ -56,7 +56,8 @@ def test_forbidden_names_user_verb_and_resource() -> None:
         (403, "unable to create new content in namespace ml because it is being terminated", errors.Terminating),
         (403, 'pods "x" is forbidden: exceeded quota: q', errors.Rejected),
         (403, "something else", errors.Forbidden),
-        (404, 'namespaces "ml" not found', errors.NotFound),
+        (404, "the server could not find the requested resource", errors.MissingKind),
+        (404, "404 page not found", errors.MissingKind),
         (409, "object has been modified", errors.Conflict),
         (410, "too old resource version", errors.Gone),
         (400, "admission webhook x denied the request", errors.Rejected),
@@ -72,6 +73,12 @@ def test_kinds_of_errors(status: int, message: str, kind: type[errors.MusterErro
     assert found.__class__ is kind
     assert found.ref == REF
     assert (message or "HTTP status 503") in str(found) or kind in (errors.Unauthorized, errors.Terminating)
+
+
+def test_an_object_that_is_missing_is_told_from_a_kind_that_is() -> None:
+    details = {"name": "ml", "kind": "namespaces"}
+    found = error(404, reason="NotFound", message='namespaces "ml" not found', details=details)
+    assert found.__class__ is errors.NotFound
 
 
 def test_long_and_secret_values_are_left_out() -> None:

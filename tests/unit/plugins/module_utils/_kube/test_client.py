@@ -27,12 +27,12 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Unauthorized,
     Unreachable,
 )
+from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof, bearer
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
-from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 Reply = tuple[int, t.Any, dict[str, str]]

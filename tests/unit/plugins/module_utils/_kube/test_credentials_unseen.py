@@ -18,13 +18,13 @@ import pytest
 import yaml
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError
+from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 
 CANARY = "s3cr3t-canary"
 ENCODED = base64.b64encode(CANARY.encode()).decode()

@@ -119,7 +119,7 @@ def test_what_cannot_be_seen_counts_as_something(cluster: t.Any, monkeypatch: py
         return listed(api_version, kind, *args, **options)
 
     monkeypatch.setattr(cluster, "list_metadata", refuse)
-    monkeypatch.setattr(managed, "_LOOKS", 1)
+    monkeypatch.setattr(managed, "_SERVED_WITHIN", 0)
     assert managed.others(cluster, "ml") == [
         "objects of kind Secret: secrets is forbidden",
         "objects of metrics.example/v1: the server behind that API does not answer",

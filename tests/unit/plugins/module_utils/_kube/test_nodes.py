@@ -10,6 +10,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    Forbidden,
     Gone,
     InvalidInput,
     ServerError,
@@ -89,16 +90,17 @@ def test_wait_ends_as_soon_as_the_node_reports(cluster: t.Any) -> None:
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
     found = nodes.wait(cluster, query, timeout=60, progress=said.append, clock=cluster.clock)
     assert found.complaint is None
-    assert watches == [60]
-    assert said == ["1 of 1 nodes report no allocatable nvidia.com/gpu: a."]
+    assert watches == [10]
+    assert cluster.clock.now < 1001
+    assert said == []  # it was there before anybody would have read it
 
 
 def test_wait_gives_up_and_names_the_node(cluster: t.Any) -> None:
     cluster.add(node("a", "8", gke="x"), node("b", gke="x"))
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
-    with pytest.raises(WaitTimeout, match=r"Gave up after 60 s: 1 of 2 nodes .*: b\.") as caught:
+    with pytest.raises(WaitTimeout, match=r"not as required after 60 s\. Last seen: 1 of 2 nodes .*: b\.") as caught:
         nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock)
-    assert caught.value.last_seen == ["1 of 2 nodes report no allocatable nvidia.com/gpu: b."]
+    assert caught.value.last_seen == ["1 of 2 nodes report no allocatable nvidia.com/gpu: b"]
 
 
 @pytest.mark.parametrize("error", [Gone("410"), Unreachable("It does not answer."), ServerError("It fails.")])
@@ -117,6 +119,38 @@ def test_wait_goes_on_after_trouble(cluster: t.Any, error: Exception, verb: str)
     cluster.fail(verb, "", error, error)
     cluster.fail("watch", "", *[error] * 2)
     assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock).complaint is None
+
+
+@pytest.mark.parametrize("error", [Gone("410"), ServerError("It fails.")])
+def test_wait_in_endless_trouble_ends_at_its_deadline(cluster: t.Any, error: Exception) -> None:
+    cluster.add(node("a", gke="x"))
+    cluster.fail("watch", "", *[error] * 999)
+    query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
+    with pytest.raises(WaitTimeout, match=r"report no allocatable nvidia\.com/gpu: a\."):
+        nodes.wait(cluster, query, timeout=20, progress=lambda _: None, clock=cluster.clock)
+    assert cluster.clock.now <= 1021
+
+
+def test_a_server_that_comes_back_may_forbid_for_a_moment_what_it_allowed(cluster: t.Any) -> None:
+    cluster.add(node("a", gke="x"))
+    query, listed = nodes.NodeQuery(selectors=["gke"], resource=GPU), cluster.list
+    answers: list[Exception | None] = [None, Unreachable("refused"), Forbidden("not yet"), Forbidden("not yet")]
+
+    def restarting(*args: t.Any) -> t.Any:
+        answer = answers.pop(0) if answers else cluster.set_status(Ref("v1", "Node", "a"), {"allocatable": {GPU: "8"}})
+        if answer:
+            raise answer
+        return listed(*args)
+
+    cluster.list = restarting
+    assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock).complaint is None
+
+
+def test_a_right_that_is_missing_from_the_start_is_told_at_once(cluster: t.Any) -> None:
+    cluster.fail("list", "", Forbidden("User x may not list nodes."))
+    with pytest.raises(Forbidden):
+        nodes.wait(cluster, nodes.NodeQuery(), timeout=60, progress=lambda _: None, clock=cluster.clock)
+    assert cluster.clock.now == 1000
 
 
 def test_wait_that_gives_up_in_trouble_tells_both(cluster: t.Any) -> None:

@@ -18,11 +18,11 @@ import pytest
 from differential.proxies import CASES, Case
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
+from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig, proxy
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Limits
 
 POD = Ref("v1", "Pod", "p", "ml")
 SHORT = Limits(connect=5, answer=5, first_contact=0.1, outage=0.1)

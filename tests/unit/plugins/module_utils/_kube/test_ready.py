@@ -128,7 +128,7 @@ def test_gone_is_ready_for_deleting() -> None:
                     {"name": "c", "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}
                 ]
             },
-            "Pending: container c ErrImagePull: no such image",
+            "Pending: ErrImagePull: no such image",
         ),
         (
             {
@@ -141,17 +141,24 @@ def test_gone_is_ready_for_deleting() -> None:
                     }
                 ],
             },
-            "Running: container c CrashLoopBackOff (last exit code 3)",
+            "Running: CrashLoopBackOff after Error (exit status 3)",
         ),
         (
             {"phase": "Failed", "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 2}}}]},
-            "Failed: container c ended with exit code 2 (Error)",
+            "failed (Error (exit status 2))",
         ),
         ({"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}]}, "Pending"),
     ],
 )
 def test_why_a_pod_does_not_run(status: Manifest, told: str) -> None:
-    assert ready.pod_reason(thing({}, status)) == told
+    assert ready.pod(thing({}, status)).reason == told
+
+
+def test_of_several_containers_the_one_is_named() -> None:
+    waiting = {"name": "side", "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}
+    running = {"name": "main", "state": {"running": {}}}
+    found = ready.pod(thing({}, {"containerStatuses": [running, waiting]}))
+    assert found.reason == "Pending: container side: ErrImagePull: no such image"
 
 
 def test_every_kind_has_a_predicate() -> None:

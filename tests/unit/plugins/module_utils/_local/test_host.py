@@ -26,6 +26,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
     system_images,
 )
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 GIB = 1 << 30
 OPTIONS = {key: spec.get("default") for key, spec in CLUSTER_OPTION["options"].items()} | {
@@ -138,16 +139,11 @@ def test_a_missing_program_is_an_expected_failure() -> None:
         host.run(["sh", "-c", "echo cause >&2; exit 3"])
 
 
-def test_waiting_ends_with_what_was_last_seen() -> None:
-    now = [0.0]
-
-    def pause(seconds: float) -> None:
-        now[0] += seconds
-
-    with pytest.raises(WaitTimeout, match="the node: not ready after 1 s; last seen: no socket"):
-        host.wait_for(lambda: "no socket", timeout=1, what="the node", clock=lambda: now[0], pause=pause)
+def test_waiting_ends_with_what_was_last_seen(clock: FakeClock) -> None:
+    with pytest.raises(WaitTimeout, match=r"the node is not ready after 1 s\. Last seen: no socket\."):
+        host.wait_until(lambda: "no socket", timeout=1, what="the node", clock=clock)
     answers = ["not yet", None]
-    host.wait_for(lambda: answers.pop(0), timeout=1, what="x", clock=lambda: now[0], pause=pause)
+    host.wait_until(lambda: answers.pop(0), timeout=1, what="x", clock=clock)
 
 
 def ready(name: str, status: str = "True") -> dict[str, t.Any]:

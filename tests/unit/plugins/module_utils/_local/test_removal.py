@@ -35,6 +35,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.node_files import HostTraits
 from ansible_collections.muster.ml.plugins.modules import local_cluster_removal, local_network, local_node
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 DEFAULTS = {key: one.get("default") for key, one in CLUSTER_OPTION["options"].items()} | {
     "kubernetes_version": "v1.36.3",
@@ -197,7 +198,7 @@ def on(machine: Machine, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(host.os, "pidfd_open", lambda pid: os.open(machine.proc / str(pid) / "comm", os.O_RDONLY))
     patch.setattr(host.signal, "pidfd_send_signal", lambda handle, _signal: machine.kill(pid_of(handle)))
     patch.setattr(node, "_try_rmdir", rmdir_of_cgroup)
-    patch.setitem(t.cast("dict[str, t.Any]", host.wait_for.__kwdefaults__), "pause", lambda _seconds: None)
+    patch.setitem(t.cast("dict[str, t.Any]", host.wait_until.__kwdefaults__), "clock", FakeClock())
     patch.setattr(node.os, "fsync", lambda _handle: None)
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How hard we may knock, and how long we keep knocking: rate limit and retries. Pure but for the clock that is given.
+"""Request rate limits, time limits, and retry back-off. Pure but for the clock that is given.
 
 Private to the collection.
 """
@@ -11,8 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import typing as t
 
-from .._core.clock import SYSTEM_CLOCK, Clock
+from .clock import SYSTEM_CLOCK, Clock
+from .errors import MusterError
+
+T = t.TypeVar("T")
 
 
 class TokenBucket:
@@ -51,19 +55,34 @@ class Limits:
 
 
 class Patience:
-    """How often one request is tried again. All our requests may be: an apply or a delete twice is the same as once."""
+    """How often one request is tried again, with pauses that grow from FIRST to LONGEST seconds.
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+    All requests to Kubernetes may be tried again: an apply or a delete twice is the same as once.
+    """
+
+    def __init__(
+        self, clock: Clock = SYSTEM_CLOCK, *, first: float = 0.2, factor: float = 2.0, longest: float = 3.0
+    ) -> None:
         self._clock = clock
         self._started = clock.monotonic()
-        self._tries = 0
+        self._pause, self._factor, self._longest = first, factor, longest
 
     def again(self, *, limit: float, retry_after: float | None = None) -> bool:
         """Wait and say True, or False where the limit is reached."""
-        self._tries += 1
         # Also one who says "at once" is not asked without a pause: it would be asked as fast as it answers.
-        pause = max(retry_after, 0.1) if retry_after is not None else min(0.1 * 2**self._tries, 3.0)
+        pause = max(retry_after, 0.1) if retry_after is not None else self._pause
+        self._pause = min(self._pause * self._factor, self._longest)
         if self._clock.monotonic() + pause - self._started > limit:
             return False
         self._clock.sleep(pause)
         return True
+
+
+def retried(call: t.Callable[[], T], again: t.Callable[[MusterError], bool]) -> T:
+    """The result of a call, which is repeated as long as AGAIN says so of its error. AGAIN also waits, with a Patience."""
+    while True:
+        try:
+            return call()
+        except MusterError as exc:
+            if not again(exc):
+                raise

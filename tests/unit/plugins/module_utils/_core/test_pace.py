@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import ApplyFailed, MusterError, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.pace import Patience, TokenBucket
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress, raise_all, run_all
-from ansible_collections.muster.ml.plugins.module_utils._kube.pace import Patience, TokenBucket
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 

@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Status conditions, the list by which Kubernetes' controllers say how an object is.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+Condition = t.Mapping[str, t.Any]
+
+
+def conditions(live: t.Mapping[str, t.Any]) -> t.Sequence[Condition]:
+    """All conditions of an object; a custom resource may use the field status for anything."""
+    status = live.get("status")
+    return (status.get("conditions") or []) if isinstance(status, dict) else []
+
+
+def condition(live: t.Mapping[str, t.Any], kind: str) -> Condition:
+    """The condition of that type, empty where the object has none."""
+    return next((row for row in conditions(live) if row.get("type") == kind), {})
+
+
+def holds(live: t.Mapping[str, t.Any], *kinds: str) -> bool:
+    """Whether any of these conditions is True."""
+    return any(condition(live, kind).get("status") == "True" for kind in kinds)
+
+
+def reason_of(row: Condition) -> str:
+    """A condition's, or a container state's, own words."""
+    return ": ".join(part for part in (row.get("reason"), row.get("message")) if part)

@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The one loop that waits.
+
+Every wait of the collection asks the same question again and again until there is nothing to complain about: are the nodes ready, does
+the training run, is the EKS cluster active, does etcd have a leader. What differs is who is asked and what makes it worth asking again, so
+those are given: ``observe`` and ``pause``. What must not differ is here:
+
+* It ends at its deadline, whoever stays silent: each turn checks it, also after an error.
+* It survives what passes by itself. An API server that restarts refuses connections, then answers 5xx, then forbids what it allowed
+  before, because it has not read all roles yet; a long watch loses its history (410).
+* It says what was seen last, and what was in the way since.
+* It shows progress when something changed, and not more often than people read.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .clock import Clock, Deadline
+from .errors import Forbidden, Gone, MusterError, ServerError, Unreachable, WaitTimeout
+from .pool import Progress
+
+T = t.TypeVar("T")
+Observe = t.Callable[[], tuple[T, str | None]]
+"""The answer, and what is still missing in words: None when the wait is over."""
+Pause = t.Callable[[float], None]
+"""Called between two looks with the seconds that are left; returns when it is worth to look again."""
+
+PASSES = (Gone, Unreachable, ServerError)
+"""Errors that a server which is still there, or comes back, stops giving by itself."""
+_AFTER_TROUBLE = 1.0
+
+
+def wait_for(
+    observe: Observe[T],
+    *,
+    goal: str,
+    deadline: Deadline,
+    pause: Pause,
+    progress: Progress | None = None,
+    hint: str | None = None,
+) -> T:
+    """The answer as soon as OBSERVE has no complaint.
+
+    A WaitTimeout begins with GOAL, a clause that says what is not so: ``x is not ready``.
+    """
+    seen: str | None = None
+    trouble: MusterError | None = None
+    while True:
+        try:
+            answer, seen = observe()
+            trouble = None
+            if seen is None:
+                return answer
+            if progress:
+                progress.tell(seen)
+            if not deadline.passed:
+                pause(deadline.left)
+        except (*PASSES, Forbidden) as exc:
+            if isinstance(exc, Forbidden) and seen is None:
+                raise  # it was never allowed
+            trouble = None if isinstance(exc, Gone) else exc
+            deadline.clock.sleep(min(_AFTER_TROUBLE, deadline.left))
+        if deadline.passed:
+            raise _timed_out(goal, deadline.seconds, seen, trouble, hint) from trouble
+
+
+def last_answer(observe: Observe[T], *, deadline: Deadline, pause: Pause) -> T:
+    """As wait_for, where time that runs out is no error: the answer that was last."""
+    answers: list[T] = []
+
+    def noting() -> tuple[T, str | None]:
+        answer, complaint = observe()
+        answers[:] = [answer]
+        return answer, complaint
+
+    try:
+        return wait_for(noting, goal="Nobody has answered", deadline=deadline, pause=pause)
+    except WaitTimeout as exc:
+        if answers:
+            return answers[0]
+        raise exc.__cause__ or exc from None
+
+
+def every(seconds: float, clock: Clock) -> Pause:
+    """Observe again after so many seconds."""
+
+    def pause(left: float) -> None:
+        if seconds > 0:
+            clock.sleep(min(seconds, left))
+
+    return pause
+
+
+def ever_longer(first: float, longest: float, clock: Clock) -> Pause:
+    """Observe again soon at what takes seconds, and not too often at what takes a quarter of an hour."""
+    following = [first]
+
+    def pause(left: float) -> None:
+        clock.sleep(min(following[0], left))
+        following[0] = min(following[0] * 1.5, longest)
+
+    return pause
+
+
+def _timed_out(
+    goal: str, seconds: float, seen: str | None, trouble: MusterError | None, hint: str | None
+) -> WaitTimeout:
+    last = [f"Last seen: {seen.rstrip('.')}"] if seen else []
+    last += [trouble.message.rstrip(".")] if trouble else []
+    what = ". ".join(last) or "Nothing was seen yet"
+    return WaitTimeout(
+        f"{goal} after {round(seconds, 1):g} s. {what}.", hint, last_seen=[what.removeprefix("Last seen: ")]
+    )

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a refusal means beyond its class, where only its text says so. The one place that reads messages to decide.
+
+Whatever the API server says by status code, reason and details has become a class in answers.py. What stands here has none of these of its
+own: admission plugins answer a plain Forbidden, and a webhook that cannot be called is a plain InternalError, each with nothing but a
+message.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .._core.errors import MusterError
+
+Cause = t.Literal[
+    "webhook unavailable", "webhook without dry run", "webhook refusal", "missing reference", "allocated", "other"
+]
+
+_TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
+    # 500 InternalError: nobody answers at the webhook's address, or its certificate is not accepted.
+    ("webhook unavailable", re.compile(r"failed calling webhook")),
+    # 400 BadRequest: the webhook has side effects, so the API server does not ask it in a dry run.
+    ("webhook without dry run", re.compile(r"does not support dry run")),
+    # Code and reason are whatever the webhook chooses; the API server puts only these words in front.
+    ("webhook refusal", re.compile(r"admission webhook")),
+    # 403 Forbidden, from the plugins ServiceAccount, Priority and RuntimeClass: what a pod names does not exist (yet).
+    (
+        "missing reference",
+        re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found"),
+    ),
+    # 422 Invalid with reason FieldValueInvalid, as for any other wrong value: another Service has the address or the port.
+    ("allocated", re.compile(r"already allocated")),
+)
+
+
+def cause_of(refusal: MusterError) -> Cause:
+    """The first that fits."""
+    return next((cause for cause, text in _TEXTS if text.search(refusal.message)), "other")

@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where an object of Kubernetes has quantities.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._core.quantity import canonical
+from .objects import Manifest, group_of
+from .order import BUILT_IN_GROUPS
+
+_MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "emptyDir")
+"""Fields of Kubernetes' own kinds whose values are quantities by name (of emptyDir, those that look like one)."""
+
+
+def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
+    """Every (path, value) in an object where the Kubernetes API has a quantity."""
+    if _has_them(manifest):
+        yield from _below(manifest, "")
+
+
+def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            below = f"{path}.{key}" if path else str(key)
+            if key in _MAPS and isinstance(item, dict):
+                yield from ((f"{below}.{name}", amount) for name, amount in item.items())
+            else:
+                yield from _below(item, below)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _below(item, f"{path}[{index}]")
+
+
+def with_canonical_quantities(manifest: Manifest) -> Manifest:
+    """A copy in which equal quantities are written equally."""
+    return t.cast(Manifest, _with_canonical(manifest)) if _has_them(manifest) else manifest
+
+
+def _with_canonical(value: t.Any) -> t.Any:
+    if isinstance(value, dict):
+        return {key: _canonical_field(key, item) for key, item in value.items()}
+    return [_with_canonical(item) for item in value] if isinstance(value, list) else value
+
+
+def _canonical_field(key: str, item: t.Any) -> t.Any:
+    if key in _MAPS and isinstance(item, dict):
+        return {name: canonical(amount) for name, amount in item.items()}
+    return _with_canonical(item)
+
+
+def _has_them(manifest: Manifest) -> bool:
+    """To a custom resource, and in a definition of one, limits and 1.10 can mean anything."""
+    group = group_of(str(manifest.get("apiVersion")))
+    return group in BUILT_IN_GROUPS and manifest.get("kind") != "CustomResourceDefinition"
