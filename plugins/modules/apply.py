@@ -176,8 +176,8 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ma
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
+from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import delete_prune_record
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.settled import unsettle
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_owner, check_to_delete
 
 DEFAULT_OWNER = "apply.default"
@@ -263,7 +263,9 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
         **{key: params[key] for key in ("namespace", "wait", "wait_timeout", "delete_data")},
     )
     if named and not ctx.check:
-        unsettle(ctx.cluster, params["owner"], map(ref_of, named), params["namespace"] or ctx.cluster.namespace)
+        delete_prune_record(
+            ctx.cluster, params["owner"], map(ref_of, named), params["namespace"] or ctx.cluster.namespace
+        )
     return ctx.result(report)
 
 

@@ -42,7 +42,7 @@ class Patience:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wish:
+class ConvergeOptions:
     """Whether it is to be, whether to plan only, the tags by which what is ours is told from what is not, and whether to take over
     what has no owner yet."""
 
@@ -52,43 +52,43 @@ class Wish:
     adopt: bool = False
 
 
-def converge(resource: Resource, api: Api, wish: Wish, patience: Patience) -> Outcome:
+def converge(resource: Resource, api: Api, options: ConvergeOptions, patience: Patience) -> Outcome:
     """Make it so, or say what would be done. A run that was interrupted is taken up where it is."""
     deadline = Deadline(patience.seconds, api.clock)
-    go = _absent if wish.absent else _present
-    return go(resource, api, wish, patience, deadline)
+    go = _absent if options.absent else _present
+    return go(resource, api, options, patience, deadline)
 
 
-def _present(resource: Resource, api: Api, wish: Wish, patience: Patience, deadline: Deadline) -> Outcome:
+def _present(resource: Resource, api: Api, options: ConvergeOptions, patience: Patience, deadline: Deadline) -> Outcome:
     live = resource.read(api)
-    _refuse_others(resource, wish, live)
-    if not wish.check and not resource.state(live).settled:
-        live = _until_settled(resource, api, deadline)
-        _refuse_others(resource, wish, live)
+    _refuse_others(resource, options, live)
+    if not options.check and not resource.state(live).stable:
+        live = _until_stable(resource, api, deadline)
+        _refuse_others(resource, options, live)
     plan = resource.plan(live)
     if live is not None and plan.replaces:
-        _refuse_to_delete(resource, api, wish, live)
-    if wish.check or not plan.changed:
+        _refuse_to_delete(resource, api, options, live)
+    if options.check or not plan.changed:
         return Outcome(plan, live)
     rest = plan
     if live is None and (plan.later or len(plan.steps) > 1):
         _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:1]), patience, deadline, live, more=True)
-        made = _until_seen(resource, api, wish)
+        made = _until_seen(resource, api, options)
         rest = resource.plan(made) if plan.later else dataclasses.replace(plan, steps=plan.steps[1:])
     _run(resource, api, rest, patience, deadline, live)
     return Outcome(plan, resource.read(api))
 
 
-def _absent(resource: Resource, api: Api, wish: Wish, patience: Patience, deadline: Deadline) -> Outcome:
+def _absent(resource: Resource, api: Api, options: ConvergeOptions, patience: Patience, deadline: Deadline) -> Outcome:
     live = resource.read(api)
-    kept = _why_kept(resource, api, wish, live)
-    if not kept and not wish.check and not resource.state(live).settled:
-        live = _until_settled(resource, api, deadline)
-        kept = _why_kept(resource, api, wish, live)
+    kept = _why_kept(resource, api, options, live)
+    if not kept and not options.check and not resource.state(live).stable:
+        live = _until_stable(resource, api, deadline)
+        kept = _why_kept(resource, api, options, live)
     if kept:
         return Outcome(Plan(), live, kept)
     plan = resource.plan_absent(live)
-    if wish.check or live is None or not plan.changed:
+    if options.check or live is None or not plan.changed:
         return Outcome(plan, live)
     _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:-1]), patience, deadline, live, more=True)
     if len(plan.steps) > 1:
@@ -100,24 +100,24 @@ def _absent(resource: Resource, api: Api, wish: Wish, patience: Patience, deadli
             raise Failed(
                 f"{resource.label} was made anew by somebody else while it was being deleted, and is left as it is"
             )
-        _refuse_to_delete(resource, api, wish, now)
+        _refuse_to_delete(resource, api, options, now)
     _run(resource, api, dataclasses.replace(plan, steps=plan.steps[-1:]), patience, deadline, live)
     return Outcome(plan, resource.read(api))
 
 
-def is_ours(live: Body, wish: Wish) -> bool:
+def is_ours(live: Body, options: ConvergeOptions) -> bool:
     """Whether it carries all tags by which ours is told from others'; without such tags, whatever has the name is meant."""
-    return wish.only_tagged.items() <= live_tags(live).items()
+    return options.only_tagged.items() <= live_tags(live).items()
 
 
-def _why_kept(resource: Resource, api: Api, wish: Wish, live: Body | None) -> str:
+def _why_kept(resource: Resource, api: Api, options: ConvergeOptions, live: Body | None) -> str:
     """Why it may not be deleted, as a sentence; empty where it may be, or is not there. The only judge of every deletion on AWS."""
     if live is None:
         return ""
     unknown = live.get("_unknown", "")
     candidate = Candidate(
         name=resource.label,
-        marked=bool(unknown) or is_ours(live, wish),
+        marked=bool(unknown) or is_ours(live, options),
         recorded=bool(unknown) or resource.account_of(live) in ("", api.caller().account),
         needed=resource.needed(live),
         unknown=unknown,
@@ -129,7 +129,7 @@ def _why_kept(resource: Resource, api: Api, wish: Wish, live: Body | None) -> st
         except CallRefused as refused:
             candidate = dataclasses.replace(candidate, unknown=str(refused))
     why = _judged(resource, candidate)
-    mark = f" ({in_words(wish.only_tagged)})" if wish.only_tagged and not candidate.marked else ""
+    mark = f" ({in_words(options.only_tagged)})" if options.only_tagged and not candidate.marked else ""
     return f"{resource.label} was kept: it {why}{mark}" if why else ""
 
 
@@ -137,12 +137,12 @@ def _judged(resource: Resource, candidate: Candidate) -> str:
     return why_kept(candidate, data_option=resource.data_option, delete_data=resource.data_too)
 
 
-def _refuse_to_delete(resource: Resource, api: Api, wish: Wish, live: Body) -> None:
-    if kept := _why_kept(resource, api, wish, live):
+def _refuse_to_delete(resource: Resource, api: Api, options: ConvergeOptions, live: Body) -> None:
+    if kept := _why_kept(resource, api, options, live):
         raise InvalidInput(kept)
 
 
-def _refuse_others(resource: Resource, wish: Wish, live: Body | None) -> None:
+def _refuse_others(resource: Resource, options: ConvergeOptions, live: Body | None) -> None:
     """Change nothing that is somebody else's, and nothing that may be."""
     if live is None:
         return
@@ -151,35 +151,37 @@ def _refuse_others(resource: Resource, wish: Wish, live: Body | None) -> None:
             f"{resource.label} exists and is left as it is: {unknown}",
             hint="Give the caller the permission, or choose another name",
         )
-    if is_ours(live, wish):
+    if is_ours(live, options):
         return
     tags = live_tags(live)
     theirs = {
-        key: tags[key] for key in wish.only_tagged if tags.get(key, wish.only_tagged[key]) != wish.only_tagged[key]
+        key: tags[key]
+        for key in options.only_tagged
+        if tags.get(key, options.only_tagged[key]) != options.only_tagged[key]
     }
-    if wish.adopt and not theirs:
+    if options.adopt and not theirs:
         return
     whose = f"it has {in_words(theirs)}" if theirs else "somebody else made it"
     raise InvalidInput(
-        f"{resource.label} exists and does not carry the tag {in_words(wish.only_tagged)}: {whose}, and it is left as it is",
+        f"{resource.label} exists and does not carry the tag {in_words(options.only_tagged)}: {whose}, and it is left as it is",
         hint="Choose another name; or, if it is to be taken over, "
         + ("take that tag away first" if theirs else "run with adopt: true, or give it the tag"),
     )
 
 
-def _until_seen(resource: Resource, api: Api, wish: Wish) -> Body:
+def _until_seen(resource: Resource, api: Api, options: ConvergeOptions) -> Body:
     """What was made just now, with its tags. AWS may take a moment to show it; and where it never shows the tags, the request to make it
     met something that was there already (S3 in us-east-1 calls that a success)."""
 
-    def look() -> tuple[Body | None, str | None]:
+    def observe() -> tuple[Body | None, str | None]:
         live = resource.read(api)
-        seen = live is not None and (is_ours(live, wish) or live.get("_unknown"))
+        seen = live is not None and (is_ours(live, options) or live.get("_unknown"))
         return live, None if seen else "it is not to be seen with its tags"
 
-    live = last_answer(look, deadline=Deadline(api.patience, api.clock), pause=_pause(api))
+    live = last_answer(observe, deadline=Deadline(api.patience, api.clock), pause=_pause(api))
     if live is None:
         raise WaitTimeout(f"{resource.label} was made and is not to be seen", hint="Run again")
-    _refuse_others(resource, dataclasses.replace(wish, adopt=False), live)
+    _refuse_others(resource, dataclasses.replace(options, adopt=False), live)
     return live
 
 
@@ -211,32 +213,32 @@ def _do(resource: Resource, api: Api, step: Step) -> Body:
 def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: Deadline, before: Body | None) -> None:
     if step.wait == "update":
         _until_updated(resource, api, step, answer["update"]["id"], deadline)
-    if step.wait in ("settled", "update"):
-        state = resource.state(_until_settled(resource, api, deadline))
+    if step.wait in ("stable", "update"):
+        state = resource.state(_until_stable(resource, api, deadline))
         if state.failure:
             raise Failed(f"{resource.label}: {step.says} failed: {state.failure}", details={"seen": state.seen})
     if step.wait == "gone":
-        _until_settled(resource, api, deadline, leaving=before)
+        _until_stable(resource, api, deadline, leaving=before)
 
 
-def _until_settled(resource: Resource, api: Api, deadline: Deadline, *, leaving: Body | None = None) -> Body | None:
+def _until_stable(resource: Resource, api: Api, deadline: Deadline, *, leaving: Body | None = None) -> Body | None:
     """What is there when its state does not change any more by itself. ``leaving``: what goes; another one of its name is not it."""
 
-    def look() -> tuple[Body | None, str | None]:
+    def observe() -> tuple[Body | None, str | None]:
         live = resource.read(api)
         state = resource.state(live)
         if leaving and (live is None or resource.identity(live) != resource.identity(leaving)):
             return None, None
         if leaving and state.failure:
             raise Failed(f"{resource.label}: delete failed: {state.failure}", details={"seen": state.seen})
-        return live, None if state.settled and not leaving else state.seen
+        return live, None if state.stable and not leaving else state.seen
 
     goal = f"{resource.label} is not {'gone' if leaving else 'ready'}"
-    return wait_for(look, goal=goal, deadline=deadline, pause=_pause(api), hint=_GOES_ON)
+    return wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=_GOES_ON)
 
 
 def _until_updated(resource: Resource, api: Api, step: Step, update: str, deadline: Deadline) -> None:
-    def look() -> tuple[None, str | None]:
+    def observe() -> tuple[None, str | None]:
         found = api.read(resource.label, "eks", "describe_update", **resource.update_request(update)) or {}
         record = found.get("update", {})
         if record.get("status") in ("Failed", "Cancelled"):
@@ -247,7 +249,7 @@ def _until_updated(resource: Resource, api: Api, step: Step, update: str, deadli
         return None, None if record.get("status") == "Successful" else f"update {update} is {record.get('status')}"
 
     goal = f"{resource.label}: {step.says} is not over"
-    wait_for(look, goal=goal, deadline=deadline, pause=_pause(api), hint=_GOES_ON)
+    wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=_GOES_ON)
 
 
 def _pause(api: Api) -> Pause:
@@ -265,9 +267,9 @@ def reason(issue: Body) -> str:
 def status_state(live: Body | None, ready: t.Container[str], failed: t.Container[str], key: str = "status") -> State:
     """The state of what has a status and, in EKS, health issues that say why."""
     if live is None:
-        return State(settled=True, seen="does not exist")
+        return State(stable=True, seen="does not exist")
     status = live[key]
     issues = "; ".join(reason(issue) for issue in live.get("health", {}).get("issues", []))
     seen = f"{status} ({issues})" if issues else status
     failure = seen if status in failed else ""
-    return State(settled=status in ready or status in failed, seen=seen, failure=failure)
+    return State(stable=status in ready or status in failed, seen=seen, failure=failure)

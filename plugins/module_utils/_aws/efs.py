@@ -113,7 +113,7 @@ class EfsFileSystem(Resource):
         for target in live["MountTargets"]:
             state = status_state(target, READY, BROKEN, STATE)
             states.append(dataclasses.replace(state, seen=f"{state.seen}: mount target in {target['SubnetId']}"))
-        return next((s for s in states if s.failure), None) or next((s for s in states if not s.settled), states[0])
+        return next((s for s in states if s.failure), None) or next((s for s in states if not s.stable), states[0])
 
     @property
     def data_too(self) -> bool:
@@ -145,7 +145,7 @@ class EfsFileSystem(Resource):
 
     def _creation(self) -> Plan:
         """The rest needs the id of what is made: planned here against the file system as EFS would make it."""
-        create = Step("create_file_system", self._create_request(), "create", "efs", "settled")
+        create = Step("create_file_system", self._create_request(), "create", "efs", "stable")
         named = {"FileSystemId": self.name}
         new: Body = {**named, "MountTargets": [], "BackupPolicy": {"Status": "DISABLED"}, "LifecyclePolicies": []}
         compare = Comparison()
@@ -208,7 +208,7 @@ class EfsFileSystem(Resource):
             "ThroughputMode": self.throughput_mode,
             "ProvisionedThroughputInMibps": self.provisioned_throughput_in_mibps,
         }
-        return [Step("update_file_system", without_none(request), "throughput", "efs", "settled")]
+        return [Step("update_file_system", without_none(request), "throughput", "efs", "stable")]
 
     def _policies(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
         steps = []
@@ -227,7 +227,7 @@ class EfsFileSystem(Resource):
     @staticmethod
     def _remove(target: Body) -> Step:
         says = f"delete mount target in {target['SubnetId']}"
-        return Step("delete_mount_target", {"MountTargetId": target["MountTargetId"]}, says, "efs", "settled")
+        return Step("delete_mount_target", {"MountTargetId": target["MountTargetId"]}, says, "efs", "stable")
 
     def _targets(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
         """One mount target per subnet; subnets that are no longer named lose theirs."""
@@ -239,7 +239,7 @@ class EfsFileSystem(Resource):
         for subnet, groups in wanted.items():
             if subnet not in current:
                 request = without_none({**named, "SubnetId": subnet, "SecurityGroups": groups})
-                steps.append(Step("create_mount_target", request, f"mount target in {subnet}", "efs", "settled"))
+                steps.append(Step("create_mount_target", request, f"mount target in {subnet}", "efs", "stable"))
             elif same_members(current[subnet]["SecurityGroups"], groups) is not None:
                 request = {"MountTargetId": current[subnet]["MountTargetId"], "SecurityGroups": groups}
                 says = f"security groups of the mount target in {subnet}"
@@ -291,7 +291,7 @@ class EfsAccessPoint(Resource):
 
     def plan(self, live: Body | None) -> Plan:
         if live is None or live[STATE] == "deleting":
-            return creation(Step("create_access_point", self._create_request(), "create", "efs", "settled"))
+            return creation(Step("create_access_point", self._create_request(), "create", "efs", "stable"))
         for option, current, wanted in (
             ("posix_user", live.get("PosixUser"), self.posix_user),
             ("root_directory", live.get("RootDirectory"), self.root_directory),

@@ -78,7 +78,7 @@ class EksAddon(Resource):
         return {"name": self.cluster_name, "addonName": self.name, "updateId": update}
 
     def plan(self, live: Body | None) -> Plan:
-        create = Step("create_addon", self._create_request(), "install", wait="settled")
+        create = Step("create_addon", self._create_request(), "install", wait="stable")
         if live is None or live["status"] == "DELETING":
             return creation(create)
         if live["status"] in ("CREATE_FAILED", "DELETE_FAILED"):

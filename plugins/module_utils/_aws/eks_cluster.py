@@ -100,7 +100,7 @@ class EksCluster(Resource):
     def plan(self, live: Body | None) -> Plan:
         self._validate()
         if live is None or live["status"] == "DELETING":
-            return creation(Step("create_cluster", self._create_request(), "create", wait="settled"))
+            return creation(Step("create_cluster", self._create_request(), "create", wait="stable"))
         if live["status"] == "FAILED":
             raise InvalidInput(
                 f"{self.label} is FAILED and cannot be mended", hint="Delete it (state: absent) and run again"
@@ -108,8 +108,8 @@ class EksCluster(Resource):
         self._refuse_immutable(live)
         compare = Comparison()
         change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        steps = [*eks_tag_steps(compare, live["arn"], change), *self._doors(compare, live)]
-        steps += [*self._places(compare, live), *self._settings(compare, live)]
+        steps = [*eks_tag_steps(compare, live["arn"], change), *self._endpoint_access(compare, live)]
+        steps += [*self._networks(compare, live), *self._settings(compare, live)]
         return compare.plan([*steps, *self._encryption(compare, live), *self._upgrade(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
@@ -196,7 +196,7 @@ class EksCluster(Resource):
         """EKS takes one kind of change a request, and one request at a time."""
         return Step("update_cluster_config", {"name": self.name, **change}, says, wait="update")
 
-    def _doors(self, compare: Comparison, live: Body) -> list[Step]:
+    def _endpoint_access(self, compare: Comparison, live: Body) -> list[Step]:
         config = live["resourcesVpcConfig"]
         public = (
             self.endpoint_public_access if self.endpoint_public_access is not None else config["endpointPublicAccess"]
@@ -219,7 +219,7 @@ class EksCluster(Resource):
         )
         return [self._config("endpoint access", resourcesVpcConfig=request)]
 
-    def _places(self, compare: Comparison, live: Body) -> list[Step]:
+    def _networks(self, compare: Comparison, live: Body) -> list[Step]:
         config = live["resourcesVpcConfig"]
         subnets = same_members(config["subnetIds"], self.subnet_ids)
         groups = same_members(config.get("securityGroupIds"), self.security_group_ids)

@@ -78,7 +78,7 @@ class EksNodegroup(Resource):
 
     def plan(self, live: Body | None) -> Plan:
         self._validate()
-        create = Step("create_nodegroup", self._create_request(), "create", wait="settled") if self._complete else None
+        create = Step("create_nodegroup", self._create_request(), "create", wait="stable") if self._complete else None
         if live is None or live["status"] in ("CREATE_FAILED", "DELETE_FAILED", "DELETING"):
             if create is None:
                 raise InvalidInput(f"{self.label} does not exist", hint="To make it, node_role and subnets are needed")

@@ -15,7 +15,7 @@ import typing as t
 from .._core.errors import InvalidInput
 
 Body = dict[str, t.Any]
-Wait = t.Literal["none", "settled", "update", "gone"]
+Wait = t.Literal["none", "stable", "update", "gone"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,12 +63,12 @@ class Plan:
 class State:
     """How far a resource is. ``seen`` is for messages; ``failure`` is a state it will not leave by itself."""
 
-    settled: bool
+    stable: bool
     seen: str
     failure: str = ""
 
 
-GONE = State(settled=True, seen="does not exist")
+GONE = State(stable=True, seen="does not exist")
 
 
 class Comparison:

@@ -87,4 +87,4 @@ class Immediate(Resource):
     """What is there as soon as AWS has answered."""
 
     def state(self, live: Body | None) -> State:
-        return State(settled=True, seen="there") if live else GONE
+        return State(stable=True, seen="there") if live else GONE

@@ -59,10 +59,10 @@ def raise_all(failures: t.Sequence[MusterError], details: dict[str, t.Any] | Non
         failure = failures[0]
         failure.details = {**(details or {}), **failure.details}
         raise failure
-    told = list(dict.fromkeys(failure.message for failure in failures))
+    messages = list(dict.fromkeys(failure.message for failure in failures))
     hints = list(dict.fromkeys(failure.hint for failure in failures if failure.hint))
     message = f"{len(failures)} objects failed: " + " ".join(
-        f"({number}) {text}" for number, text in enumerate(told, 1)
+        f"({number}) {text}" for number, text in enumerate(messages, 1)
     )
     raise ApplyFailed(f"{message} {' '.join(hints)}".strip(), errors=failures, details=details)
 
@@ -74,7 +74,7 @@ class Progress:
         self._show = show
         self._clock = clock
         self._last = clock.monotonic()
-        self._told = ""
+        self._shown = ""
         self._lock = threading.Lock()
 
     def tell(self, message: str) -> None:
@@ -82,7 +82,7 @@ class Progress:
             return
         with self._lock:
             now = self._clock.monotonic()
-            if message == self._told or now - self._last < _EVERY:
+            if message == self._shown or now - self._last < _EVERY:
                 return
-            self._last, self._told = now, message
+            self._last, self._shown = now, message
         self._show(message)

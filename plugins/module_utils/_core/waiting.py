@@ -6,7 +6,7 @@
 
 Every wait of the collection asks the same question again and again until there is nothing to complain about: are the nodes ready, does
 the training run, is the EKS cluster active, does etcd have a leader. What differs is who is asked and what makes it worth asking again, so
-those are given: ``look`` and ``pause``. What must not differ is here:
+those are given: ``observe`` and ``pause``. What must not differ is here:
 
 * It ends at its deadline, whoever stays silent: each turn checks it, also after an error.
 * It survives what passes by itself. An API server that restarts refuses connections, then answers 5xx, then forbids what it allowed
@@ -26,7 +26,7 @@ from .errors import Forbidden, Gone, MusterError, ServerError, Unreachable, Wait
 from .pool import Progress
 
 T = t.TypeVar("T")
-Look = t.Callable[[], tuple[T, str | None]]
+Observe = t.Callable[[], tuple[T, str | None]]
 """The answer, and what is still missing in words: None when the wait is over."""
 Pause = t.Callable[[float], None]
 """Called between two looks with the seconds that are left; returns when it is worth to look again."""
@@ -37,7 +37,7 @@ _AFTER_TROUBLE = 1.0
 
 
 def wait_for(
-    look: Look[T],
+    observe: Observe[T],
     *,
     goal: str,
     deadline: Deadline,
@@ -45,12 +45,15 @@ def wait_for(
     progress: Progress | None = None,
     hint: str | None = None,
 ) -> T:
-    """The answer as soon as LOOK has no complaint. WaitTimeout begins with GOAL, a clause that says what is not so: ``x is not ready``."""
+    """The answer as soon as OBSERVE has no complaint.
+
+    A WaitTimeout begins with GOAL, a clause that says what is not so: ``x is not ready``.
+    """
     seen: str | None = None
     trouble: MusterError | None = None
     while True:
         try:
-            answer, seen = look()
+            answer, seen = observe()
             trouble = None
             if seen is None:
                 return answer
@@ -67,12 +70,12 @@ def wait_for(
             raise _timed_out(goal, deadline.seconds, seen, trouble, hint) from trouble
 
 
-def last_answer(look: Look[T], *, deadline: Deadline, pause: Pause) -> T:
+def last_answer(observe: Observe[T], *, deadline: Deadline, pause: Pause) -> T:
     """As wait_for, where time that runs out is no error: the answer that was last."""
     answers: list[T] = []
 
     def noting() -> tuple[T, str | None]:
-        answer, complaint = look()
+        answer, complaint = observe()
         answers[:] = [answer]
         return answer, complaint
 
@@ -85,7 +88,7 @@ def last_answer(look: Look[T], *, deadline: Deadline, pause: Pause) -> T:
 
 
 def every(seconds: float, clock: Clock) -> Pause:
-    """Look again after so many seconds."""
+    """Observe again after so many seconds."""
 
     def pause(left: float) -> None:
         if seconds > 0:
@@ -95,7 +98,7 @@ def every(seconds: float, clock: Clock) -> Pause:
 
 
 def ever_longer(first: float, longest: float, clock: Clock) -> Pause:
-    """Look again soon at what takes seconds, and not too often at what takes a quarter of an hour."""
+    """Observe again soon at what takes seconds, and not too often at what takes a quarter of an hour."""
     following = [first]
 
     def pause(left: float) -> None:
@@ -110,7 +113,7 @@ def _timed_out(
 ) -> WaitTimeout:
     last = [f"Last seen: {seen.rstrip('.')}"] if seen else []
     last += [trouble.message.rstrip(".")] if trouble else []
-    told = ". ".join(last) or "Nothing was seen yet"
+    what = ". ".join(last) or "Nothing was seen yet"
     return WaitTimeout(
-        f"{goal} after {round(seconds, 1):g} s. {told}.", hint, last_seen=[told.removeprefix("Last seen: ")]
+        f"{goal} after {round(seconds, 1):g} s. {what}.", hint, last_seen=[what.removeprefix("Last seen: ")]
     )

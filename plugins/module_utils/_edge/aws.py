@@ -21,7 +21,7 @@ from ansible.module_utils.common.warnings import warn
 from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleAWSModule
 
 from .._aws.api import Api
-from .._aws.converge import Outcome, Patience, Wish, converge
+from .._aws.converge import ConvergeOptions, Outcome, Patience, converge
 from .._aws.plan import with_mark
 from .._aws.resource import Resource
 from .failure import EXPECTED, failure
@@ -87,13 +87,13 @@ def aws_main(
     api = Api(module.client)
     patience = Patience(params.get("wait", True), params.get("wait_timeout", 120))
     mark = params["only_tagged"] or {}
-    wish = Wish(params["state"] == "absent", module.check_mode, mark, params["adopt"])
+    options = ConvergeOptions(params["state"] == "absent", module.check_mode, mark, params["adopt"])
     try:
         tags, purge = with_mark(params["tags"], mark, purge=params["purge_tags"])
         params.update(tags=tags, purge_tags=purge, **(dataclasses.asdict(api.caller()) if with_caller else {}))
-        if check and not wish.absent:
+        if check and not options.absent:
             check(api, params)
-        outcome = converge(make(params), api, wish, patience)
+        outcome = converge(make(params), api, options, patience)
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     if outcome.kept:

@@ -105,8 +105,8 @@ def _cause(cause: dict[str, t.Any], secret: bool) -> str:
 
 def _only_immutable(payload: Manifest, message: str) -> bool:
     """Whether the object is refused for nothing else than that a field cannot change: then a new one would be accepted, perhaps."""
-    told = [str(cause.get("message", "")) for cause in _causes(payload)] or [message]
-    return all(map(_IMMUTABLE.search, told))
+    messages = [str(cause.get("message", "")) for cause in _causes(payload)] or [message]
+    return all(map(_IMMUTABLE.search, messages))
 
 
 def _forbidden(message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
@@ -149,9 +149,9 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
     by_manager: dict[str, list[str]] = {}
     for manager, field in conflicts:
         by_manager.setdefault(manager, []).append(field)
-    told = "; ".join(f"{', '.join(fields)} (set by {manager})" for manager, fields in by_manager.items())
+    conflicting = "; ".join(f"{', '.join(fields)} (set by {manager})" for manager, fields in by_manager.items())
     return Conflict(
-        f"{what}: other field managers have fields that differ from what is wanted: {told}.",
+        f"{what}: other field managers have fields that differ from what is wanted: {conflicting}.",
         managers=list(by_manager), fields=[field for _manager, field in conflicts], ref=ref,
         hint="Leave those fields out, or take them over with force_conflicts.",
     )  # fmt: skip

@@ -135,19 +135,19 @@ class Exec:
             raise InvalidInput(f"{self._config.where} has no command.")
         version = self._config.text("apiVersion")
         if version not in _EXEC_VERSIONS:
-            raise InvalidInput(f"{self._told} has apiVersion {version!r}.",
+            raise InvalidInput(f"{self._plugin} has apiVersion {version!r}.",
                                hint=f"Supported are {' and '.join(_EXEC_VERSIONS)}.")  # fmt: skip
         mode = self._config.text("interactiveMode")
         if mode == "Always":
-            raise InvalidInput(f"{self._told} asks at a terminal (interactiveMode Always), and a playbook has none.",
+            raise InvalidInput(f"{self._plugin} asks at a terminal (interactiveMode Always), and a playbook has none.",
                                hint="Use one that asks nothing, such as that of a service account.")  # fmt: skip
         if mode not in ("", "Never", "IfAvailable"):
             raise InvalidInput(
-                f"{self._told} has interactiveMode {mode!r}.", hint="It is Never, IfAvailable or Always."
+                f"{self._plugin} has interactiveMode {mode!r}.", hint="It is Never, IfAvailable or Always."
             )
 
     @property
-    def _told(self) -> str:
+    def _plugin(self) -> str:
         """The plugin as messages name it."""
         return f"The credential plugin {self._command} of the kubeconfig"
 
@@ -173,18 +173,22 @@ class Exec:
                 stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXEC_TIMEOUT, check=False,
             )  # fmt: skip
         except FileNotFoundError:
-            failure: Exception = InvalidInput(f"{self._told} is not installed.", hint=self._config.text("installHint"))
+            failure: Exception = InvalidInput(
+                f"{self._plugin} is not installed.", hint=self._config.text("installHint")
+            )
         except subprocess.TimeoutExpired:
-            failure = Unauthorized(f"{self._told} did not end within {_EXEC_TIMEOUT} s.",
+            failure = Unauthorized(f"{self._plugin} did not end within {_EXEC_TIMEOUT} s.",
                                    hint="It may wait for a login that it cannot ask for.")  # fmt: skip
         except (OSError, ValueError) as exc:
-            failure = Unauthorized(f"{self._told} failed: {getattr(exc, 'strerror', None) or 'it cannot be started'}.")
+            failure = Unauthorized(
+                f"{self._plugin} failed: {getattr(exc, 'strerror', None) or 'it cannot be started'}."
+            )
         else:
             if done.returncode == 0:
                 return Sensitive(done.stdout)
             # Its standard output may hold a token, so only the error stream is told.
             said = done.stderr.decode(errors="replace").strip()[-500:] or "no message"
-            failure = Unauthorized(f"{self._told} ended with status {done.returncode}: {said}.")
+            failure = Unauthorized(f"{self._plugin} ended with status {done.returncode}: {said}.")
         raise failure
 
     def _info(self) -> dict[str, t.Any]:
@@ -201,17 +205,17 @@ class Exec:
             printed = None  # told below, outside: the exception holds all that was printed
         status = printed.get("status") if isinstance(printed, dict) else None
         if not isinstance(status, dict):
-            raise Unauthorized(f"{self._told} did not print an ExecCredential with a status.")
+            raise Unauthorized(f"{self._plugin} did not print an ExecCredential with a status.")
         if printed.get("apiVersion", self._config.text("apiVersion")) != self._config.text("apiVersion"):
-            raise Unauthorized(f"{self._told} printed another apiVersion than the kubeconfig says.",
+            raise Unauthorized(f"{self._plugin} printed another apiVersion than the kubeconfig says.",
                                hint="Update the plugin, or write the kubeconfig again.")  # fmt: skip
         token, cert, key = (status.get(field) for field in ("token", "clientCertificateData", "clientKeyData"))
         if not all(isinstance(value, str | None) for value in (token, cert, key)):
-            raise Unauthorized(f"{self._told} printed a token, certificate or key that is not text.")
+            raise Unauthorized(f"{self._plugin} printed a token, certificate or key that is not text.")
         if not token and not cert and not key:
-            raise Unauthorized(f"{self._told} gave neither a token nor a certificate.")
+            raise Unauthorized(f"{self._plugin} gave neither a token nor a certificate.")
         if bool(cert) != bool(key):
-            raise Unauthorized(f"{self._told} gave only one of certificate and key.")
+            raise Unauthorized(f"{self._plugin} gave only one of certificate and key.")
         authorization = bearer(token, f"credential plugin {self._command}") if token else None
         proof = Proof(authorization, cert or None, Sensitive(key) if key else None)
         return proof, self._expiry(status.get("expirationTimestamp"))
@@ -222,7 +226,7 @@ class Exec:
         try:
             found = dt.datetime.fromisoformat(str(text))
         except ValueError as exc:
-            raise Unauthorized(f"{self._told} printed an expirationTimestamp that is no time: {text!r}.") from exc
+            raise Unauthorized(f"{self._plugin} printed an expirationTimestamp that is no time: {text!r}.") from exc
         return found if found.tzinfo else found.replace(tzinfo=dt.UTC)
 
 
@@ -232,8 +236,8 @@ def _utc() -> dt.datetime:
 
 def cluster_info(cluster: settings.Settings, ca: str | None) -> dict[str, t.Any]:
     """What a plugin is told about the cluster it logs in to (the type Cluster of client.authentication.k8s.io/v1)."""
-    told = {key: cluster.text(key) for key in ("server", "tls-server-name", "proxy-url")}
-    info: dict[str, t.Any] = {key: value for key, value in told.items() if value}
+    texts = {key: cluster.text(key) for key in ("server", "tls-server-name", "proxy-url")}
+    info: dict[str, t.Any] = {key: value for key, value in texts.items() if value}
     info |= {key: True for key in ("insecure-skip-tls-verify", "disable-compression") if cluster.flag(key)}
     if ca:
         info["certificate-authority-data"] = base64.b64encode(ca.encode()).decode()

@@ -113,11 +113,11 @@ class Judge:
         """A namespace takes everything inside along."""
         found, unseen = inhabitants(self._cluster, ref.name, self._clock)
         others = [item for item in found if item["metadata"].get("uid") not in self._going]
-        told = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])
+        named = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more objects" if len(others) > _NAMED else ""
         return dataclasses.replace(
             known,
-            needed=f"{told}{more} in it would go with it" if others else "",
+            needed=f"{named}{more} in it would go with it" if others else "",
             unknown=f"in it may be {'; '.join(unseen)}" if unseen else "",
         )
 

@@ -25,10 +25,10 @@ from .managed import DEFINITION
 from .objects import LABEL_OWNER, Manifest, Ref, labels_of
 from .order import wave_of, waves
 from .owned import owned_objects
-from .plan import Step, Wish, make_plan
+from .plan import ApplyOptions, Step, make_plan
+from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
 from .removal import Deletion, by_ref, release, shared_namespaces
 from .report import Change, Report
-from .settled import LABEL_SETTLED, is_settled, settle, unsettle
 from .wait import Predicates, wait_until
 from .write import Writer
 
@@ -60,10 +60,10 @@ def apply_objects(
     ``predicates`` overrides readiness by kind. The report has the objects as they are at the end.
     """
     objects = list(objects)
-    wish = Wish(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt)
+    options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt)
     writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
-    run = _Run(cluster, wish, writer, prune, prune_data, on_progress, clock)
-    steps = make_plan(cluster, objects, wish)
+    run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock)
+    steps = make_plan(cluster, objects, options)
     if prune and not steps:
         raise InvalidInput(
             f"prune with no objects at all would delete everything of {owner}.",
@@ -72,7 +72,7 @@ def apply_objects(
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.lease(wait_timeout) as lease:
             # Another run may have been at work between our look and the Lease.
-            steps = make_plan(cluster, objects, wish)
+            steps = make_plan(cluster, objects, options)
             report = run.carry_out(steps, lease)
     else:
         report = run.carry_out(steps, None)
@@ -87,7 +87,7 @@ class _Run:
     """What is the same for all steps of a call."""
 
     cluster: Cluster
-    wish: Wish
+    options: ApplyOptions
     writer: Writer
     prune: bool
     prune_data: bool
@@ -98,8 +98,8 @@ class _Run:
         """To be alone among the runs of this owner."""
         return Lease(
             self.cluster,
-            self.wish.owner,
-            self.wish.namespace,
+            self.options.owner,
+            self.options.namespace,
             patience=patience,
             on_progress=self.on_progress,
             clock=self.clock,
@@ -108,13 +108,13 @@ class _Run:
     def carry_out(self, steps: list[Step], lease: Lease | None) -> Report:
         """Rehearse, write, prune. With a Lease no other run of the owner prunes meanwhile."""
         report, refs = Report(), [step.ref for step in steps]
-        settled = self.prune and is_settled(self.cluster, self.wish.owner, refs, self.wish.namespace)
-        _rehearse(self.writer, steps, self.wish)
-        joins = not self.wish.check and any(map(self._joins, steps))
-        if joins and not settled:
+        recorded = self.prune and has_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
+        _rehearse(self.writer, steps, self.options)
+        joins = not self.options.check and any(map(self._joins, steps))
+        if joins and not recorded:
             self._forget(refs)
-        _write(self.writer, steps, report, self.wish, self.on_progress, self.clock)
-        if self.prune and not settled:
+        _write(self.writer, steps, report, self.options, self.on_progress, self.clock)
+        if self.prune and not recorded:
             self._prune(steps, report, lease)
         elif joins and not lease:
             report.warnings += self._forget_again(refs)
@@ -122,17 +122,23 @@ class _Run:
 
     @property
     def _deletion(self) -> Deletion:
-        mark = Mark(self.wish.owner)
+        mark = Mark(self.options.owner)
         return Deletion(
-            self.cluster, mark, self.wish.check, "prune_data", self.prune_data, self.wish.parallel, clock=self.clock
+            self.cluster,
+            mark,
+            self.options.check,
+            "prune_data",
+            self.prune_data,
+            self.options.parallel,
+            clock=self.clock,
         )
 
     def _forget(self, refs: list[Ref]) -> None:
-        unsettle(self.cluster, self.wish.owner, refs, self.wish.namespace)
+        delete_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
 
     def _forget_again(self, refs: list[Ref]) -> t.Iterator[str]:
         """A prune that looked before our objects came, and remembers now that there are none, would be wrong."""
-        if holder(self.cluster, self.wish.owner, self.wish.namespace):
+        if holder(self.cluster, self.options.owner, self.options.namespace):
             try:
                 with self.lease(_PRUNE_TIMEOUT):
                     self._forget(refs)
@@ -145,24 +151,24 @@ class _Run:
         """Whether the owner gets an object that it does not have yet."""
         if step.verdict == "unchanged" or not step.ours:
             return False
-        return step.live is None or labels_of(step.live).get(LABEL_OWNER) != self.wish.owner
+        return step.live is None or labels_of(step.live).get(LABEL_OWNER) != self.options.owner
 
     def _leftovers(self, steps: list[Step]) -> tuple[dict[Ref, Manifest], list[str]]:
         """What carries our label and is not among the steps."""
         wanted = {step.ref.identity for step in steps}
-        namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.wish.namespace}
+        namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.options.namespace}
         found, warnings = owned_objects(
-            self.cluster, self.wish.owner, namespaces=namespaces, parallel=self.wish.parallel, clock=self.clock
+            self.cluster, self.options.owner, namespaces=namespaces, parallel=self.options.parallel, clock=self.clock
         )
         left = {
             ref: item
             for ref, item in by_ref(found).items()
-            if ref.identity not in wanted and LABEL_SETTLED not in labels_of(item)
+            if ref.identity not in wanted and LABEL_PRUNE_RECORD not in labels_of(item)
         }
         return left, warnings
 
     def _shared(self, refs: list[Ref]) -> dict[Ref, Manifest]:
-        found = shared_namespaces(self.cluster, self.wish.owner)
+        found = shared_namespaces(self.cluster, self.options.owner)
         return {ref: item for ref, item in found.items() if ref not in refs}
 
     def _prune(self, steps: list[Step], report: Report, lease: Lease | None) -> None:
@@ -172,17 +178,17 @@ class _Run:
         shared = self._shared(refs)
         if lease is None:
             pruned = dataclasses.replace(self._deletion, check=True).remove(found, uids)
-            if not self.wish.check and (pruned.changed or shared):
+            if not self.options.check and (pruned.changed or shared):
                 with self.lease(_PRUNE_TIMEOUT) as taken:  # nothing had to be written so far
                     return self._prune(steps, report, taken)
         else:
             pruned = self._deletion.remove(found, uids)
         report.merge(pruned)
         report.warnings += warnings
-        report.changes += release(self.cluster, self.wish.owner, shared, check=self.wish.check)
+        report.changes += release(self.cluster, self.options.owner, shared, check=self.options.check)
         # A run that has nothing to change writes nothing, not even this. Nor does one beside which another may be at work.
         if report.changed and lease and lease.guarded and not (warnings or pruned.kept):
-            settle(self.cluster, self.wish.owner, refs, self.wish.namespace)
+            write_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
         return None
 
 
@@ -198,7 +204,7 @@ def _wait_ready(run: _Run, steps: list[Step], report: Report, timeout: float, pr
     """Wait; what was applied is in the error too, if it comes to that."""
     refs = [step.ref for step in steps]
     # Where something that is not ours is used as it is, our label does not find all.
-    selector = run.wish.selector if all(step.ours for step in steps) else None
+    selector = run.options.selector if all(step.ours for step in steps) else None
     known = {ref: found for ref in refs if (found := report.objects.get(ref))}
     try:
         seen = wait_until(
@@ -212,7 +218,12 @@ def _wait_ready(run: _Run, steps: list[Step], report: Report, timeout: float, pr
 
 
 def _write(
-    writer: Writer, steps: list[Step], report: Report, wish: Wish, on_progress: OnProgress | None, clock: Clock
+    writer: Writer,
+    steps: list[Step],
+    report: Report,
+    options: ApplyOptions,
+    on_progress: OnProgress | None,
+    clock: Clock,
 ) -> None:
     """Wave after wave; a wave that failed is the last one. In check mode all are asked, so that everything is told at once."""
     by_ref = {step.ref: step for step in steps}
@@ -230,7 +241,7 @@ def _write(
         # What needs no write needs no thread.
         todo = sorted((by_ref[ref] for ref in wave), key=lambda step: step.verdict == "unchanged")
         writes = [step for step in todo if step.verdict != "unchanged"]
-        results, failures = run_all(carry_out, writes, parallel=wish.parallel)
+        results, failures = run_all(carry_out, writes, parallel=options.parallel)
         results += [carry_out(step) for step in todo[len(writes) :]]
         report.objects.update({change.ref: found for change, found in results if found is not None})
         report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
@@ -241,7 +252,7 @@ def _write(
     raise_all(refused)
 
 
-def _rehearse(writer: Writer, steps: list[Step], wish: Wish) -> None:
+def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
     """Let the server say what it would refuse (invalid fields, conflicts, quotas) before the first write, so that nothing is changed.
 
     Not possible for what lies in a namespace or is of a kind that this very run will make; not needed for a single write.
@@ -254,7 +265,7 @@ def _rehearse(writer: Writer, steps: list[Step], wish: Wish) -> None:
     def rehearse(step: Step) -> None:
         writer.rehearse(step, later=wave_of(step.ref.api_version, step.ref.kind) > first)
 
-    raise_all(run_all(rehearse, [step for step in writes if not step.unborn], parallel=wish.parallel)[1])
+    raise_all(run_all(rehearse, [step for step in writes if not step.deferred], parallel=options.parallel)[1])
 
 
 def _establish(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:

@@ -65,9 +65,9 @@ def _kinds(cluster: Cluster, *, namespaced_only: bool) -> list[Kind]:
     ]
 
 
-def _each(kinds: list[Kind], look: t.Callable[[Kind], list[Manifest]]) -> list[Manifest]:
-    """What LOOK finds of every kind; the same object served by two API groups counts once."""
-    found = [manifest for batch in do_all(look, kinds, parallel=PARALLEL) for manifest in batch]
+def _each(kinds: list[Kind], read: t.Callable[[Kind], list[Manifest]]) -> list[Manifest]:
+    """What READ finds of every kind; the same object served by two API groups counts once."""
+    found = [manifest for batch in do_all(read, kinds, parallel=PARALLEL) for manifest in batch]
     return list({str(item["metadata"].get("uid") or ref_of(item)): item for item in found}.values())
 
 
@@ -79,14 +79,14 @@ def managed(
     ``trainings``: the label that all objects of a training have, with its name as value, and which kind of training that is.
     """
 
-    def look(kind: Kind) -> list[Manifest]:
+    def observe(kind: Kind) -> list[Manifest]:
         api_version, name, _resource = kind
         # Only kinds with a state of their own are read whole; a Secret, for one, is not.
         stateful = (api_version.rpartition("/")[0], name) in PREDICATES
         read = cluster.list if stateful else cluster.list_metadata
         return list(read(api_version, name, namespace, LABEL_OWNER))
 
-    found = _each(_kinds(cluster, namespaced_only=namespace is not None), look)
+    found = _each(_kinds(cluster, namespaced_only=namespace is not None), observe)
     return sorted((_managed(item, trainings or {}) for item in found), key=lambda item: (item.owner, item.ref))
 
 
@@ -116,12 +116,12 @@ def others(cluster: Cluster, namespace: str) -> list[str]:
 def served(cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> tuple[Kinds, list[tuple[str, str]]]:
     """What the API server serves; and what may have objects that cannot be listed, because its kind is not served now, and why."""
 
-    def look() -> tuple[tuple[Kinds, list[tuple[str, str]]], str | None]:
+    def observe() -> tuple[tuple[Kinds, list[tuple[str, str]]], str | None]:
         kinds = cluster.kinds()
         missing = _unserved(cluster, kinds)
         return (kinds, missing), "a kind is not served" if missing else None
 
-    return last_answer(look, deadline=Deadline(_SERVED_WITHIN, clock), pause=every(_LOOK_AGAIN, clock))
+    return last_answer(observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=every(_LOOK_AGAIN, clock))
 
 
 def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
@@ -138,14 +138,14 @@ def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
 def inhabitants(cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK) -> tuple[list[Manifest], list[str]]:
     """Metadata of all that would be missed with NAMESPACE, neither made by a controller nor Kubernetes' own; and what cannot be seen."""
 
-    def look() -> tuple[tuple[list[Manifest], list[str], list[Kind], list[tuple[str, str]]], str | None]:
+    def observe() -> tuple[tuple[list[Manifest], list[str], list[Kind], list[tuple[str, str]]], str | None]:
         known, missing = served(cluster, clock)
         kinds = [one for one in known if one[2].namespaced and one[1] not in BYPRODUCTS]
         found, unseen, gone = _within(cluster, namespace, kinds)
         return (found, unseen, kinds, missing), "a kind went meanwhile" if gone else None
 
     found, unseen, kinds, missing = last_answer(
-        look, deadline=Deadline(_SERVED_WITHIN, clock), pause=every(_LOOK_AGAIN, clock)
+        observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=every(_LOOK_AGAIN, clock)
     )
     unseen += [f"objects of {name}: {why}" for name, why in missing]
     listed = {(group_of(api_version), kind) for api_version, kind, _resource in kinds}
@@ -157,7 +157,7 @@ def _within(cluster: Cluster, namespace: str, kinds: list[Kind]) -> tuple[list[M
     unseen: list[str] = []
     gone: list[Kind] = []
 
-    def look(kind: Kind) -> list[Manifest]:
+    def observe(kind: Kind) -> list[Manifest]:
         try:
             return list(cluster.list_metadata(kind[0], kind[1], namespace))
         except MusterError as exc:
@@ -166,7 +166,7 @@ def _within(cluster: Cluster, namespace: str, kinds: list[Kind]) -> tuple[list[M
             unseen.append(f"objects of kind {kind[1]}: {exc.message.rstrip('.')}")
             return []
 
-    return _each(kinds, look), unseen, bool(gone)
+    return _each(kinds, observe), unseen, bool(gone)
 
 
 def _comes_by_itself(item: Manifest, listed: t.Container[tuple[str, str]]) -> bool:

@@ -124,11 +124,11 @@ def wait(
     """Watch the nodes until QUERY is satisfied; WaitTimeout names what was missing last."""
     changes = Changes("v1", "Node", longest=_LOOK_AGAIN)
 
-    def look(asked: Cluster) -> tuple[Nodes, str | None]:
+    def observe(asked: Cluster) -> tuple[Nodes, str | None]:
         nodes, changes.version = read(asked, query)
         return nodes, nodes.complaint
 
     return until(
-        cluster, changes, look, goal="The nodes are not as required", timeout=timeout, progress=progress, clock=clock,
+        cluster, changes, observe, goal="The nodes are not as required", timeout=timeout, progress=progress, clock=clock,
         hint="Look at the pods of the driver installer or device plugin on these nodes, and at `kubectl describe node`.",
     )  # fmt: skip

@@ -41,7 +41,7 @@ _WORTH_A_LIST = 5
 _LONGEST_LIST = 2000
 
 _BOOKKEEPING = (LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
-_TOLD = 5
+_NAMED = 5
 """Of many fields that differ, so many are named."""
 KUBECTL_APPLY = "kubectl-client-side-apply"
 
@@ -50,7 +50,7 @@ KUBECTL_APPLY = "kubectl-client-side-apply"
 class Step:
     """What is to be done about one object.
 
-    ``unborn``: the server cannot be asked yet, because this run makes its namespace or kind. ``takes``: field managers whose fields
+    ``deferred``: the server cannot be asked yet, because this run makes its namespace or kind. ``takes``: field managers whose fields
     become ours with the object. ``ours`` is False where an object that was there is used as it is, or shared with its owner.
     """
 
@@ -59,13 +59,13 @@ class Step:
     live: Manifest | None
     verdict: Verdict
     reason: str = ""
-    unborn: bool = False
+    deferred: bool = False
     takes: tuple[str, ...] = ()
     ours: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Wish:
+class ApplyOptions:
     """What a caller wants, as far as planning is concerned."""
 
     owner: str
@@ -84,25 +84,25 @@ class Wish:
         return f"{LABEL_OWNER}={self.owner}"
 
 
-def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], wish: Wish) -> list[Step]:
+def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOptions) -> list[Step]:
     """A step for every object, or one error that tells everything that stands in the way."""
     flat = flatten(objects)
     validate.check(flat)
-    scopes = _scopes(cluster, flat, wish)
+    scopes = _scopes(cluster, flat, options)
     wanted = [
-        prepared(manifest, owner=wish.owner, namespace=wish.namespace,
+        prepared(manifest, owner=options.owner, namespace=options.namespace,
                  namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
         for manifest in flat
     ]  # fmt: skip
     validate.check_duplicates(wanted)  # again: a default namespace can make two objects one
     known = {ref_of(manifest): None for manifest in wanted}
     served = [ref for ref in known if cluster.resource(ref.api_version, ref.kind)]
-    live = _read(cluster, served, wish)
-    namespaces = _Namespaces(cluster, wanted, live, wish)
+    live = _read(cluster, served, options)
+    namespaces = _Namespaces(cluster, wanted, live, options)
     missing = [ref for ref in served if ref not in live and namespaces.there(ref.namespace)]
-    live.update(_read_of_others(cluster, missing, wish))
+    live.update(_read_of_others(cluster, missing, options))
     unserved = known.keys() - set(served)
-    steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, wish), wanted, parallel=1)
+    steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, options), wanted, parallel=1)
     raise_all(failures)
     return _with_changing_kinds(steps)
 
@@ -111,22 +111,22 @@ def _with_changing_kinds(steps: list[Step]) -> list[Step]:
     """An object whose kind's definition is changed by this run can only be judged by the new definition."""
     changing = promised_kinds(step.wanted for step in steps if step.verdict != "unchanged")
     return [
-        dataclasses.replace(step, unborn=True) if (step.ref.api_version, step.ref.kind) in changing else step
+        dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step
         for step in steps
     ]
 
 
-def _scopes(cluster: Cluster, objects: list[Manifest], wish: Wish) -> dict[tuple[str, str], bool]:
+def _scopes(cluster: Cluster, objects: list[Manifest], options: ApplyOptions) -> dict[tuple[str, str], bool]:
     """Whether each kind is namespaced; an error where the cluster will not know a kind even after this run."""
     pairs = list(dict.fromkeys((manifest["apiVersion"], manifest["kind"]) for manifest in objects))
     promised = promised_kinds(objects)
-    resources = do_all(lambda pair: cluster.resource(*pair), pairs, parallel=wish.parallel)
+    resources = do_all(lambda pair: cluster.resource(*pair), pairs, parallel=options.parallel)
     found = {pair: resource.namespaced for pair, resource in zip(pairs, resources, strict=True) if resource}
     unknown = [pair for pair in pairs if pair not in found and pair not in promised]
-    if unknown and not wish.check:
-        told = ", ".join(f"{kind} ({api_version})" for api_version, kind in unknown)
+    if unknown and not options.check:
+        unserved = ", ".join(f"{kind} ({api_version})" for api_version, kind in unknown)
         raise MissingKind(
-            f"The cluster does not serve {told}.",
+            f"The cluster does not serve {unserved}.",
             hint="Install the operator or CustomResourceDefinition that brings it first, or check apiVersion and kind. "
             "Nothing was changed.",
             details={"missing_kinds": [{"api_version": api_version, "kind": kind} for api_version, kind in unknown]},
@@ -145,7 +145,7 @@ def _groups(refs: t.Iterable[Ref]) -> dict[Group, list[Ref]]:
     return groups
 
 
-def _read_of_others(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, Manifest]:
+def _read_of_others(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest]:
     """What exists of these although it does not carry our label.
 
     Most of it does not exist, so names are listed where that is less work than asking for each. The list is bounded: a namespace with
@@ -155,11 +155,11 @@ def _read_of_others(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, 
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
     absent: set[Ref] = set()
     for group, there in zip(
-        many, do_all(lambda group: _names(cluster, group), many, parallel=wish.parallel), strict=True
+        many, do_all(lambda group: _names(cluster, group), many, parallel=options.parallel), strict=True
     ):
         absent.update(ref for ref in groups[group] if there is not None and ref.name not in there)
     asked = [ref for ref in refs if ref not in absent]
-    found = zip(asked, do_all(cluster.get, asked, parallel=wish.parallel), strict=True)
+    found = zip(asked, do_all(cluster.get, asked, parallel=options.parallel), strict=True)
     return {ref: item for ref, item in found if item is not None}
 
 
@@ -172,7 +172,7 @@ def _names(cluster: Cluster, group: Group) -> set[str] | None:
     return None if listing.partial else {item["metadata"]["name"] for item in listing}
 
 
-def _read(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, Manifest | None]:
+def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest | None]:
     """What is ours of these, from one list per kind and namespace. Where they are few, each is asked for by name: None where it is not."""
     groups = _groups(refs)
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
@@ -181,25 +181,27 @@ def _read(cluster: Cluster, refs: list[Ref], wish: Wish) -> dict[Ref, Manifest |
     def ask(what: Group | Ref) -> dict[Ref, Manifest | None]:
         if isinstance(what, Ref):
             return {what: cluster.get(what)}
-        return {ref_of(item): item for item in cluster.list(*what, wish.selector)}
+        return {ref_of(item): item for item in cluster.list(*what, options.selector)}
 
     wanted = set(refs)
     asked: list[Group | Ref] = [*many, *few]
-    answers = do_all(ask, asked, parallel=wish.parallel)
+    answers = do_all(ask, asked, parallel=options.parallel)
     return {ref: item for answer in answers for ref, item in answer.items() if ref in wanted}
 
 
 class _Namespaces:
     """Which namespaces exist. Asked only for those in which something was not found, so a rerun asks for none."""
 
-    def __init__(self, cluster: Cluster, wanted: list[Manifest], live: dict[Ref, Manifest | None], wish: Wish) -> None:
+    def __init__(
+        self, cluster: Cluster, wanted: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
+    ) -> None:
         self.promised = {
             item["metadata"]["name"] for item in wanted if (item["apiVersion"], item["kind"]) == ("v1", "Namespace")
         }
         refs = [ref_of(manifest) for manifest in wanted]
         names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
-        found, forbidden = run_all(lambda ref: (ref.name, cluster.get(ref)), asked, parallel=wish.parallel)
+        found, forbidden = run_all(lambda ref: (ref.name, cluster.get(ref)), asked, parallel=options.parallel)
         # Who may work in a namespace need not have the right to read it: then the server says so where it is not there.
         raise_all([exc for exc in forbidden if not isinstance(exc, Forbidden)])
         self._found: dict[str | None, Manifest | None] = dict(found)
@@ -214,7 +216,11 @@ class _Namespaces:
 
 
 def _step(
-    wanted: Manifest, live: dict[Ref, Manifest | None], namespaces: _Namespaces, unserved: set[Ref], wish: Wish
+    wanted: Manifest,
+    live: dict[Ref, Manifest | None],
+    namespaces: _Namespaces,
+    unserved: set[Ref],
+    options: ApplyOptions,
 ) -> Step:
     ref = ref_of(wanted)
     found = live.get(ref)
@@ -223,14 +229,14 @@ def _step(
                           hint="Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
     if found is None:
         absent = not namespaces.there(ref.namespace)
-        if absent and not wish.check and ref.namespace not in namespaces.promised:
+        if absent and not options.check and ref.namespace not in namespaces.promised:
             raise NotFound(f"Namespace {ref.namespace} does not exist.",
                            hint="Create it first, or put it into the same list of objects. Nothing was changed.")  # fmt: skip
-        return Step(ref, wanted, None, "create", unborn=absent or ref in unserved)
+        return Step(ref, wanted, None, "create", deferred=absent or ref in unserved)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
-    return decide(wanted, found, wish)
+    return decide(wanted, found, options)
 
 
 def _held_by(live: Manifest) -> str:
@@ -238,53 +244,55 @@ def _held_by(live: Manifest) -> str:
     return f"It waits for its finalizers {', '.join(finalizers)}. " if finalizers else ""
 
 
-def decide(wanted: Manifest, live: Manifest, wish: Wish) -> Step:
+def decide(wanted: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     """Compare an object that exists with what is wanted. See fields.py for why this needs no values."""
     ref = ref_of(wanted)
     redact.seal(live, like=wanted)
     owner = labels_of(live).get(LABEL_OWNER)
-    if owner and owner != wish.owner:
+    if owner and owner != options.owner:
         if ref.kind == "Namespace":
-            return _shared(wanted, live, owner, wish)
-        if not wish.force_conflicts:
-            raise Conflict(f"{ref} belongs to {owner}, not to {wish.owner}.", ref=ref, managers=[owner],
+            return _shared(wanted, live, owner, options)
+        if not options.force_conflicts:
+            raise Conflict(f"{ref} belongs to {owner}, not to {options.owner}.", ref=ref, managers=[owner],
                            hint="Give the object another name, or take it over with force_conflicts.")  # fmt: skip
         return Step(
-            ref, wanted, live, "update", f"taken over from {owner}", takes=_former(live, wish, manager_of(owner))
+            ref, wanted, live, "update", f"taken over from {owner}", takes=_former(live, options, manager_of(owner))
         )
-    if not owner and not made_for(live, wish.owner):
-        return _adopted(wanted, live, wish)
-    takes = _former(live, wish)
+    if not owner and not made_for(live, options.owner):
+        return _adopted(wanted, live, options)
+    takes = _former(live, options)
     if takes or annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(wanted)[ANNOTATION_APPLIED]:
         return Step(ref, wanted, live, "update", "the definition changed", takes=takes)
     not_kept = annotations_of(live).get(ANNOTATION_NOT_KEPT)
-    lost = [path for path in fields.unowned(wanted, live, wish.manager) if path not in (not_kept or "").split("\n")]
+    lost = [path for path in fields.unowned(wanted, live, options.manager) if path not in (not_kept or "").split("\n")]
     if lost:
-        return Step(ref, _remembering(wanted, not_kept), live, "update", _drift(live, lost, wish))
+        return Step(ref, _remembering(wanted, not_kept), live, "update", _drift(live, lost, options))
     if not redact.same_secrets(wanted, live):
         return Step(ref, wanted, live, "update", "secret values changed")
     return Step(ref, wanted, live, "unchanged")
 
 
-def _former(live: Manifest, wish: Wish, *more: str) -> tuple[str, ...]:
+def _former(live: Manifest, options: ApplyOptions, *more: str) -> tuple[str, ...]:
     """Managers under which this owner's fields, or those that it takes over, were applied before."""
     there = fields.managers(live)
-    return tuple(manager for manager in (FIELD_MANAGER, *more) if manager in there and manager != wish.manager)
+    return tuple(manager for manager in (FIELD_MANAGER, *more) if manager in there and manager != options.manager)
 
 
-def _adopted(wanted: Manifest, live: Manifest, wish: Wish) -> Step:
+def _adopted(wanted: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     """What somebody else made is used as it is where it says all that is wanted, and becomes ours only by its own word."""
     ref = ref_of(wanted)
-    if wish.adopt:
-        return Step(ref, wanted, live, "update", "existed already; adopted", takes=_former(live, wish, KUBECTL_APPLY))
+    if options.adopt:
+        return Step(
+            ref, wanted, live, "update", "existed already; adopted", takes=_former(live, options, KUBECTL_APPLY)
+        )
     differ = list(fields.differing(live, _asked_for(wanted)))
     if not differ:
         return Step(
             ref, wanted, live, "unchanged", "existed already, as it is wanted; it stays somebody else's", ours=False
         )
-    more = f" and {len(differ) - _TOLD} more fields" if len(differ) > _TOLD else ""
+    more = f" and {len(differ) - _NAMED} more fields" if len(differ) > _NAMED else ""
     raise Conflict(
-        f"{ref} exists already, was not made by Muster, and differs in {', '.join(differ[:_TOLD])}{more}.",
+        f"{ref} exists already, was not made by Muster, and differs in {', '.join(differ[:_NAMED])}{more}.",
         ref=ref, fields=differ, managers=sorted(fields.managers(live)),
         hint="Give the object another name; or adopt: true (in playbooks muster_adopt) makes it Muster's: "
         "it is changed, and goes with its owner.",
@@ -309,28 +317,28 @@ def _remembering(wanted: Manifest, not_kept: str | None) -> Manifest:
     return with_annotation(wanted, ANNOTATION_NOT_KEPT, not_kept) if not_kept else wanted
 
 
-def _shared(wanted: Manifest, live: Manifest, owner: str, wish: Wish) -> Step:
+def _shared(wanted: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> Step:
     """A namespace has one owner; another one has its own labels and annotations on it, under a field manager of its own."""
     ref, asked = ref_of(wanted), _asked_for(wanted)
-    lost = fields.unowned(asked, live, wish.manager)
+    lost = fields.unowned(asked, live, options.manager)
     surplus = [
         f"metadata.{part}.{key}"
         for part in ("labels", "annotations")
-        for key in fields.owned_keys(live, wish.manager, "metadata", part) - set(asked["metadata"].get(part) or {})
+        for key in fields.owned_keys(live, options.manager, "metadata", part) - set(asked["metadata"].get(part) or {})
     ]
     # There is no record of ours on it that would tell another value.
     changed = [path for path in fields.differing(live, asked) if not path.startswith(tuple(lost))]
     if not lost and not surplus and not changed:
         return Step(ref, asked, live, "unchanged", f"belongs to {owner}", ours=False)
-    told = [*(f"{path} added" for path in lost), *(f"{path} changed" for path in changed)]
-    told += [f"{path} removed" for path in surplus]
-    return Step(ref, asked, live, "update", f"{', '.join(told)}; belongs to {owner}", ours=False)
+    changes = [*(f"{path} added" for path in lost), *(f"{path} changed" for path in changed)]
+    changes += [f"{path} removed" for path in surplus]
+    return Step(ref, asked, live, "update", f"{', '.join(changes)}; belongs to {owner}", ours=False)
 
 
-def _drift(live: Manifest, lost: list[str], wish: Wish) -> str:
-    told = []
+def _drift(live: Manifest, lost: list[str], options: ApplyOptions) -> str:
+    changes = []
     for path in lost[:3]:
-        manager = fields.holder(live, path, wish.manager)
-        told.append(f"{path} was changed by {manager}" if manager else f"{path} was removed")
+        manager = fields.holder(live, path, options.manager)
+        changes.append(f"{path} was changed by {manager}" if manager else f"{path} was removed")
     more = f" and {len(lost) - 3} more fields" if len(lost) > 3 else ""
-    return ", ".join(told) + more
+    return ", ".join(changes) + more

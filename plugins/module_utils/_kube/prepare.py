@@ -31,7 +31,7 @@ from .objects import (
 )
 from .quantities import with_canonical_quantities
 
-# Set by the server. They come with objects that were read from a cluster or made by a generator, and mean nothing in a wish.
+# Set by the server. They come with objects that were read from a cluster or made by a generator, and mean nothing in a options.
 _SERVER_METADATA = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
                     "resourceVersion", "selfLink", "uid")  # fmt: skip
 _DIGEST_VERSION = "2"

@@ -195,8 +195,8 @@ def job(manifest: Manifest | None) -> State:
     wanted = manifest["spec"].get("completions") or manifest["spec"].get("parallelism", 1)
     if manifest["spec"].get("suspend"):
         return State(False, "is suspended")
-    told = f"{status.get('succeeded', 0)} of {wanted} succeeded"
-    return State(False, f"{told}, {status['failed']} failed" if status.get("failed") else told)
+    progress = f"{status.get('succeeded', 0)} of {wanted} succeeded"
+    return State(False, f"{progress}, {status['failed']} failed" if status.get("failed") else progress)
 
 
 def pod(manifest: Manifest | None) -> State:

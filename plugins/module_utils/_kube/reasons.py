@@ -21,7 +21,7 @@ from .cluster import Cluster
 from .objects import Manifest, Ref, ref_of
 from .ready import State, gone, pod
 
-_TOLD = 3
+_SHOWN = 3
 """Of many equal things that are in the way, so many are told."""
 _LONGEST = 800
 """Letters of one event: what Pod Security refuses takes 500."""
@@ -72,8 +72,8 @@ def newest_event(cluster: Cluster, manifest: Manifest) -> Manifest:
 def _when(event: Manifest) -> str:
     """To the second: some senders tell no less, and the others must not look later for it."""
     series = event.get("series") or {}
-    told = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    return str(told or event["metadata"].get("creationTimestamp") or "")[:19]
+    moment = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return str(moment or event["metadata"].get("creationTimestamp") or "")[:19]
 
 
 def event_of(cluster: Cluster, manifest: Manifest, *, normal: bool = False) -> str:
@@ -132,12 +132,12 @@ def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:
         state = pod(item)
         if not state.ready:
             by_reason.setdefault(state.reason.rstrip("."), []).append(item)
-    told = []
-    for reason, items in list(by_reason.items())[:_TOLD]:
+    lines = []
+    for reason, items in list(by_reason.items())[:_SHOWN]:
         said = event_of_pod(cluster, items[0])
         name, more = items[0]["metadata"]["name"], f" (and {len(items) - 1} more)" if len(items) > 1 else ""
-        told.append(f"pod {name}{more} {reason}{f' ({said})' if said else ''}")
-    return [*told, f"{len(by_reason) - _TOLD} more reasons"] if len(by_reason) > _TOLD else told
+        lines.append(f"pod {name}{more} {reason}{f' ({said})' if said else ''}")
+    return [*lines, f"{len(by_reason) - _SHOWN} more reasons"] if len(by_reason) > _SHOWN else lines
 
 
 def _selector(manifest: Manifest) -> str:
@@ -156,7 +156,7 @@ def _api_services(cluster: Cluster, manifest: Manifest) -> list[str]:
         if row.get("status") == "True" and str(row.get("type")).startswith("NamespaceDeletion")
     )
     named = dict.fromkeys(f"{version}.{group}" for group, version in _VERSIONS.findall(said))
-    return [told for name in list(named)[:_TOLD] if (told := _api_service(cluster, name))]
+    return [reason for name in list(named)[:_SHOWN] if (reason := _api_service(cluster, name))]
 
 
 def _api_service(cluster: Cluster, name: str) -> str:
@@ -189,8 +189,8 @@ def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:
                 if any(row.get("uid") in makers for row in item["metadata"].get("ownerReferences") or []):
                     makers.add(item["metadata"].get("uid"))
                     left.insert(0, f"{kind} {item['metadata']['name']} {gone(item).reason}")
-    more = [f"{len(left) - _TOLD} more"] if len(left) > _TOLD else []
-    return [f"still there of what came of it: {', '.join([*left[:_TOLD], *more])}"] if left else []
+    more = [f"{len(left) - _SHOWN} more"] if len(left) > _SHOWN else []
+    return [f"still there of what came of it: {', '.join([*left[:_SHOWN], *more])}"] if left else []
 
 
 # Webhooks

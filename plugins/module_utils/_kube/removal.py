@@ -176,10 +176,10 @@ def release(cluster: Cluster, owner: str, namespaces: t.Mapping[Ref, Manifest], 
 
 def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
     cluster, owner, check = deletion.cluster, deletion.mark.value, deletion.check
-    look = functools.partial(
+    observe = functools.partial(
         owned_objects, cluster, owner, namespaces=[namespace], parallel=deletion.parallel, clock=deletion.clock
     )
-    found, warnings = look()
+    found, warnings = observe()
     planned = dataclasses.replace(deletion, check=True, wait_gone=None).remove(by_ref(found))
     shared = shared_namespaces(cluster, owner)
     if check or not (planned.changed or shared):
@@ -188,7 +188,7 @@ def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
         report.changes += release(cluster, owner, shared, check=True)
     else:
         with lease:
-            found, warnings = look()
+            found, warnings = observe()
             report = deletion.remove(by_ref(found))
             report.changes += release(cluster, owner, shared, check=False)
     report.warnings += warnings
@@ -197,14 +197,14 @@ def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
 
 def _delete_named(deletion: Deletion, what: t.Iterable[Manifest | Ref], namespace: str) -> Report:
     cluster = deletion.cluster
-    refs = [_placed(cluster, item if isinstance(item, Ref) else ref_of(item), namespace) for item in what]
+    refs = [_in_its_namespace(cluster, item if isinstance(item, Ref) else ref_of(item), namespace) for item in what]
     live = dict(zip(refs, do_all(cluster.get, refs, parallel=deletion.parallel), strict=True))
     report = deletion.remove({ref: item for ref, item in live.items() if item is not None})
     report.changes += [Change(ref, "unchanged", "is not there") for ref, item in live.items() if item is None]
     return report
 
 
-def _placed(cluster: Cluster, ref: Ref, namespace: str) -> Ref:
+def _in_its_namespace(cluster: Cluster, ref: Ref, namespace: str) -> Ref:
     resource = cluster.resource(ref.api_version, ref.kind)
     if resource is None:
         return ref

@@ -71,7 +71,7 @@ class _Tracker:
         with self._lock:
             self.states[ref], self.objects[ref] = state, manifest
 
-    def look_closer(self, group: t.Iterable[Ref]) -> None:
+    def inspect(self, group: t.Iterable[Ref]) -> None:
         """Learn what no change of an object tells: that a claim waits for its pod, that the pods of a workload are refused."""
         asked = False
         for ref in self.pending(group):
@@ -153,7 +153,7 @@ def wait_until(
     def follow(group: list[Ref]) -> None:
         follower = _Follower(cluster, tracker, group, label_selector, deadline, progress, goal)
         try:
-            wait_for(follower.look, goal="", deadline=deadline, pause=follower.watch, progress=progress)
+            wait_for(follower.observe, goal="", deadline=deadline, pause=follower.watch, progress=progress)
         except WaitTimeout as exc:
             tracker.trouble = tracker.trouble or exc.__cause__  # the rest is said below, of all groups together
         except MusterError:
@@ -170,10 +170,10 @@ def wait_until(
 
 
 def _groups(refs: t.Iterable[Ref]) -> list[list[Ref]]:
-    by_place: dict[tuple[str, str, str | None], list[Ref]] = collections.defaultdict(list)
+    by_kind: dict[tuple[str, str, str | None], list[Ref]] = collections.defaultdict(list)
     for ref in refs:
-        by_place[ref.api_version, ref.kind, ref.namespace].append(ref)
-    return list(by_place.values())
+        by_kind[ref.api_version, ref.kind, ref.namespace].append(ref)
+    return list(by_kind.values())
 
 
 @dataclasses.dataclass
@@ -190,10 +190,10 @@ class _Follower:
     version: str | None = None
     """From where to watch; None where the objects have to be read first."""
 
-    def look(self) -> tuple[None, str | None]:
+    def observe(self) -> tuple[None, str | None]:
         if self.version is None:
             self.version = self._read(self.cluster.within(self.deadline.for_an_answer))
-        return None, None if self._over else _told(self.tracker, self.goal)
+        return None, None if self._over else _progress_line(self.tracker, self.goal)
 
     @property
     def _over(self) -> bool:
@@ -228,17 +228,17 @@ class _Follower:
                 continue
             seen = Ref(first.api_version, first.kind, metadata["name"], first.namespace)
             self.tracker.see(seen, None if event.type == "DELETED" else event.object)
-            self.progress.tell(_told(self.tracker, self.goal))
+            self.progress.tell(_progress_line(self.tracker, self.goal))
             if self._over:
                 break
         else:
-            self.tracker.look_closer(self.group)
+            self.tracker.inspect(self.group)
             # Something between us and the server may end every watch at once, which must not make us ask as fast as it does.
             every(LEAST_FOR_AN_ANSWER - (self.deadline.clock.monotonic() - began), self.deadline.clock)(left)
         self.version = version
 
 
-def _told(tracker: _Tracker, goal: str) -> str:
+def _progress_line(tracker: _Tracker, goal: str) -> str:
     pending, total = tracker.pending(), len(tracker.states)
     done = f"{total - len(pending)} of {total} {goal}"
     if not pending:
@@ -261,15 +261,17 @@ def _explained(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, as
 
 
 def _failed(cluster: Cluster, tracker: _Tracker) -> Failed:
-    told = _explained(cluster, tracker, tracker.failed)
-    return Failed("Will not get ready: " + ". ".join(told) + ".", ref=tracker.failed[0], details={"last_seen": told})
+    seen_last = _explained(cluster, tracker, tracker.failed)
+    return Failed(
+        "Will not get ready: " + ". ".join(seen_last) + ".", ref=tracker.failed[0], details={"last_seen": seen_last}
+    )
 
 
 def _timed_out(cluster: Cluster, tracker: _Tracker, goal: str, timeout: float) -> WaitTimeout:
     pending, trouble = tracker.pending(), tracker.trouble
-    told = _explained(cluster, tracker, pending, ask=trouble is None)
+    seen_last = _explained(cluster, tracker, pending, ask=trouble is None)
     lately = f" {trouble.message}" if isinstance(trouble, MusterError) else ""
     return WaitTimeout(
-        f"{len(pending)} of {len(tracker.states)} objects not {goal} after {round(timeout, 1):g} s. {'. '.join(told)}.{lately}",
-        last_seen=told, ref=pending[0],
+        f"{len(pending)} of {len(tracker.states)} objects not {goal} after {round(timeout, 1):g} s. {'. '.join(seen_last)}.{lately}",
+        last_seen=seen_last, ref=pending[0],
     )  # fmt: skip

@@ -48,7 +48,7 @@ def follow(
     cluster: Cluster,
     namespace: str,
     selector: str,
-    look: t.Callable[[Cluster], tuple[T, str | None]],
+    observe: t.Callable[[Cluster], tuple[T, str | None]],
     *,
     goal: str,
     timeout: float,
@@ -56,15 +56,15 @@ def follow(
     hint: str | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> T:
-    """Call LOOK whenever one of these pods changes, until it has nothing to complain about."""
+    """Call OBSERVE whenever one of these pods changes, until it has nothing to complain about."""
     pods = Changes("v1", "Pod", namespace, selector)
-    return until(cluster, pods, look, goal=goal, timeout=timeout, progress=progress, hint=hint, clock=clock)
+    return until(cluster, pods, observe, goal=goal, timeout=timeout, progress=progress, hint=hint, clock=clock)
 
 
 def until(
     cluster: Cluster,
     changes: Changes,
-    look: t.Callable[[Cluster], tuple[T, str | None]],
+    observe: t.Callable[[Cluster], tuple[T, str | None]],
     *,
     goal: str,
     timeout: float,
@@ -72,9 +72,9 @@ def until(
     hint: str | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> T:
-    """Call LOOK whenever one of the objects changes, until it has nothing to complain about.
+    """Call OBSERVE whenever one of the objects changes, until it has nothing to complain about.
 
-    LOOK gets the cluster with as much time for its answers as is left, so however much it asks, it ends with the wait.
+    OBSERVE gets the cluster with as much time for its answers as is left, so however much it asks, it ends with the wait.
     """
     deadline = Deadline(timeout, clock)
     began = clock.monotonic()
@@ -82,7 +82,7 @@ def until(
     def bounded() -> tuple[T, str | None]:
         nonlocal began
         began = clock.monotonic()
-        return look(cluster.within(deadline.for_an_answer))
+        return observe(cluster.within(deadline.for_an_answer))
 
     def watch(left: float) -> None:
         looked, watching = clock.monotonic(), cluster.watch(

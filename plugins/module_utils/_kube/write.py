@@ -50,7 +50,7 @@ class Writer:
         """The change, and the object as it is (or would be) stored."""
         if step.verdict == "unchanged":
             return Change(step.ref, "unchanged", step.reason), step.live
-        if step.unborn and self.check:
+        if step.deferred and self.check:
             return self._guessed(step, step.reason), None
         taken = step if self.check else self._taken_over(step)
         try:

@@ -118,7 +118,7 @@ def owner(kind: str, name: str) -> str:
     return f"{text[:52]}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
-def fingerprint(value: t.Any) -> str:
+def spec_hash(value: t.Any) -> str:
     """A short hash of a plain value, the same on every machine and run."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -136,8 +136,8 @@ def changed_keys(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def hashes(spec: Mapping[str, t.Any]) -> dict[str, str]:
-    """A fingerprint for each option that says something: what a training is compared with later."""
-    return {key: fingerprint(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
+    """A spec_hash for each option that says something: what a training is compared with later."""
+    return {key: spec_hash(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
 
 
 def compact(mapping: Mapping[str, t.Any]) -> Manifest:

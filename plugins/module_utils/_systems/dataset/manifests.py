@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
 from ..._manifests import storage
-from ..._manifests.meta import Manifest, check_count, check_name, compact, fingerprint, quantity
+from ..._manifests.meta import Manifest, check_count, check_name, compact, quantity, spec_hash
 from ..._manifests.pods import RESTRICTED_CONTAINER, PodSettings, pod_template
 from ..._manifests.programs import program
 from ..._pod_programs import dataset_fetch
@@ -63,7 +63,7 @@ def manifests(dataset: Dataset) -> list[Manifest]:
     config = config_map(dataset)
     spec = job_spec(dataset)
     # A Job cannot be changed: another order is another Job.
-    mark = fingerprint([spec, config["data"]])[:10]
+    mark = spec_hash([spec, config["data"]])[:10]
     name = f"{dataset.name}-{mark}"
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(dataset, name), "spec": spec}
     return [*([claim(dataset)] if dataset.storage_size else []), config, job]

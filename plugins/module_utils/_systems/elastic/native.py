@@ -16,7 +16,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_PARTS, Manifest, compact, fingerprint
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_PARTS, Manifest, compact, spec_hash
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, pod_template
 from ..._manifests.programs import program
@@ -126,7 +126,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         labels=job.labels,
         selector=job.selector,
         env=env,
-        annotations={ANNOTATION_CONFIG_HASH: fingerprint([_launcher(), dict(job.files)])},
+        annotations={ANNOTATION_CONFIG_HASH: spec_hash([_launcher(), dict(job.files)])},
     )
 
 

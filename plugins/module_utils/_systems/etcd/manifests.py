@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from ..._core.errors import InvalidInput
 from ..._manifests import storage
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_name, fingerprint, quantity
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_name, quantity, spec_hash
 from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template
 
@@ -275,7 +275,7 @@ def stateful_set(cluster: EtcdCluster) -> Manifest:
         labels=cluster.labels,
         selector=cluster.labels,
         env=[field_env("POD_NAME", "metadata.name")],
-        annotations={ANNOTATION_CONFIG_HASH: fingerprint(arguments(cluster))},
+        annotations={ANNOTATION_CONFIG_HASH: spec_hash(arguments(cluster))},
         claims=("data",),
     )
     spec = {

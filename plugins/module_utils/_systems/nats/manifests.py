@@ -23,7 +23,7 @@ from ..._manifests.meta import (
     check_count,
     check_name,
     compact,
-    fingerprint,
+    spec_hash,
 )
 from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template, resources
@@ -81,7 +81,7 @@ def manifests(cluster: NatsCluster) -> list[Manifest]:
         return [*policy, apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
     config = config_map(cluster)
     # Without the routes: a new server announces itself, so another size is no reason to restart the others.
-    workload = apply_overrides(stateful_set(cluster, fingerprint(_settings(cluster))), cluster.overrides)
+    workload = apply_overrides(stateful_set(cluster, spec_hash(_settings(cluster))), cluster.overrides)
     objects = [config, client_service(cluster), management_service(cluster), *policy, workload]
     if cluster.pod_disruption_budget and cluster.size > 1:
         objects.append(disruption_budget(cluster))

@@ -16,7 +16,7 @@ import typing as t
 from collections.abc import Sequence
 
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, fingerprint
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, spec_hash
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, resources
 from ..._manifests.programs import program
 from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
@@ -59,7 +59,7 @@ def ends(job: PersiaJob, role: Role) -> bool:
 def manifests(job: PersiaJob) -> list[Manifest]:
     """All objects of JOB."""
     objects = around(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch)})
-    config_hash = fingerprint([item["data"] for item in objects if item["kind"] == "ConfigMap"])
+    config_hash = spec_hash([item["data"] for item in objects if item["kind"] == "ConfigMap"])
     if job.metrics.enabled:
         objects += metrics_gateway(job)
     for role in ROLES:

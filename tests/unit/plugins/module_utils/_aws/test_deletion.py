@@ -12,7 +12,12 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._aws.converge import Outcome, Patience, Wish, converge
+from ansible_collections.muster.ml.plugins.module_utils._aws.converge import (
+    ConvergeOptions,
+    Outcome,
+    Patience,
+    converge,
+)
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint, EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
@@ -35,8 +40,8 @@ NODEGROUP = EksNodegroup("c", "x", node_role="r", subnets=["a"], tags=OURS)
 def run(
     account: Account, resource: Resource, *, absent: bool = False, adopt: bool = False, check: bool = False
 ) -> Outcome:
-    wish = Wish(absent=absent, check=check, only_tagged=OURS, adopt=adopt)
-    return converge(resource, Api(account.client, FakeClock()), wish, Patience(wait=True, seconds=600))
+    options = ConvergeOptions(absent=absent, check=check, only_tagged=OURS, adopt=adopt)
+    return converge(resource, Api(account.client, FakeClock()), options, Patience(wait=True, seconds=600))
 
 
 def account_with(resource: Resource) -> Account:

@@ -11,7 +11,12 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._aws.converge import Outcome, Patience, Wish, converge
+from ansible_collections.muster.ml.plugins.module_utils._aws.converge import (
+    ConvergeOptions,
+    Outcome,
+    Patience,
+    converge,
+)
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint, EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksAccessEntry, EksPodIdentityAssociation
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon
@@ -77,8 +82,8 @@ def run(
     mark: Body | None = None,
     check: bool = False,
 ) -> Outcome:
-    wish = Wish(absent=absent, check=check, only_tagged=OURS if mark is None else mark, adopt=adopt)
-    return converge(resource, Api(account.client, FakeClock()), wish, Patience(wait=True, seconds=600))
+    options = ConvergeOptions(absent=absent, check=check, only_tagged=OURS if mark is None else mark, adopt=adopt)
+    return converge(resource, Api(account.client, FakeClock()), options, Patience(wait=True, seconds=600))
 
 
 def account_with_a_neighbour(kind: str) -> Account:

@@ -33,9 +33,9 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import record_ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
-from ansible_collections.muster.ml.plugins.module_utils._kube.settled import place
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 OWNER = "apply.test"
@@ -614,8 +614,8 @@ WISHES = st.dictionaries(NAMES, VALUES, min_size=1, max_size=4)
 @given(st.lists(WISHES, min_size=1, max_size=4))
 def test_prune_converges(wishes: list[dict[str, dict[str, str]]]) -> None:
     cluster = FakeCluster()
-    for wish in wishes:
-        objects = [config(name, **data) for name, data in wish.items()]
+    for options in wishes:
+        objects = [config(name, **data) for name, data in options.items()]
         plan = apply(cluster, *objects, prune=True, check=True)
         assert actions(plan) == actions(apply(cluster, *objects, prune=True))
     names = {key[-1] for key in cluster.objects if not key[-1].startswith("muster-settled-")}
@@ -627,7 +627,7 @@ def test_prune_converges(wishes: list[dict[str, dict[str, str]]]) -> None:
 
 SPACES = st.sampled_from(["default", "kube-system"])
 CRASHES = st.sampled_from(
-    [(verb, name) for verb in ("apply", "delete") for name in ("a", "b", place(OWNER, [], "").name)]
+    [(verb, name) for verb in ("apply", "delete") for name in ("a", "b", record_ref(OWNER, [], "").name)]
 )
 
 
@@ -638,12 +638,12 @@ def test_nothing_is_left_over_whatever_was_before(
     space: str,
 ) -> None:
     cluster = FakeCluster()
-    for wish, namespace, prune, crash in [*runs, (last, space, True, None)]:
+    for options, namespace, prune, crash in [*runs, (last, space, True, None)]:
         cluster.failures.clear()
         if crash:
             cluster.fail(*crash, ServerError("gone"))
         with contextlib.suppress(*((ServerError, ApplyFailed) if crash else ())):
-            apply(cluster, *(config(name, namespace, **data) for name, data in wish.items()), prune=prune)
+            apply(cluster, *(config(name, namespace, **data) for name, data in options.items()), prune=prune)
     found = {key[2:] for key in cluster.objects if not key[-1].startswith("muster-settled-")}
     assert found == {(space, name) for name in last}
     assert len(claims(cluster)) <= 1
@@ -782,7 +782,7 @@ def test_what_was_kept_is_told_every_time(cluster: FakeCluster) -> None:
 
 
 def test_who_may_not_write_it_down_looks_everywhere(cluster: FakeCluster) -> None:
-    name = place(OWNER, [], "default").name
+    name = record_ref(OWNER, [], "default").name
     cluster.fail("apply", name, Forbidden("no"))
     cluster.fail("get", name, Forbidden("no"), Forbidden("no"))
     apply(cluster, config(), config("b"), prune=True)

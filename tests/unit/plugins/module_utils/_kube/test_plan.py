@@ -21,7 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     labels_of,
     manager_of,
 )
-from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Step, Wish, make_plan
+from ansible_collections.muster.ml.plugins.module_utils._kube.plan import ApplyOptions, Step, make_plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -43,7 +43,7 @@ def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, **option
 
 
 def planned(cluster: FakeCluster, wanted: Manifest) -> Step:
-    return make_plan(cluster, [copy.deepcopy(wanted)], Wish(OWNER, "default", check=False))[0]
+    return make_plan(cluster, [copy.deepcopy(wanted)], ApplyOptions(OWNER, "default", check=False))[0]
 
 
 def live(cluster: FakeCluster, name: str = "a") -> Manifest:

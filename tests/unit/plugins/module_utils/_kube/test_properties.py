@@ -18,7 +18,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import fields
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS, wave_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Wish, make_plan
+from ansible_collections.muster.ml.plugins.module_utils._kube.plan import ApplyOptions, make_plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import prepared
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
@@ -66,7 +66,7 @@ def apply(cluster: FakeCluster, objects: list[Manifest], **options: t.Any) -> Re
 def test_after_an_apply_the_plan_is_empty(objects: list[Manifest]) -> None:
     cluster = FakeCluster()
     apply(cluster, objects)
-    steps = make_plan(cluster, copy.deepcopy(objects), Wish(OWNER, "default", check=False))
+    steps = make_plan(cluster, copy.deepcopy(objects), ApplyOptions(OWNER, "default", check=False))
     assert [step.verdict for step in steps] == ["unchanged"] * len(objects)
 
 

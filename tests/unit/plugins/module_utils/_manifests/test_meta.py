@@ -53,8 +53,8 @@ def test_an_unknown_key_is_answered_with_the_near_one() -> None:
 
 
 def test_the_fingerprint_does_not_depend_on_order() -> None:
-    assert meta.fingerprint({"a": 1, "b": [2]}) == meta.fingerprint({"b": [2], "a": 1})
-    assert meta.fingerprint({"a": 1}) != meta.fingerprint({"a": "1"})
+    assert meta.spec_hash({"a": 1, "b": [2]}) == meta.spec_hash({"b": [2], "a": 1})
+    assert meta.spec_hash({"a": 1}) != meta.spec_hash({"a": "1"})
 
 
 @pytest.mark.parametrize("value", [0, -1, 70000, True, "80"])

@@ -23,30 +23,30 @@ from .lease import name_of
 from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, manager_of, ref_of
 from .prepare import recorded
 
-LABEL_SETTLED = "muster.ml/settled"
+LABEL_PRUNE_RECORD = "muster.ml/settled"
 _VERSION = 1
 """Of the claim: where a later Muster looks for more kinds than this one, what this one wrote does not count."""
 
 
-def place(owner: str, refs: t.Iterable[Ref], namespace: str) -> Ref:
-    """Where it is remembered: beside the owner's objects, in NAMESPACE where none of them has one."""
+def record_ref(owner: str, refs: t.Iterable[Ref], namespace: str) -> Ref:
+    """The ConfigMap that holds the record: beside the owner's objects, in NAMESPACE where none of them has one."""
     home = min((ref.namespace for ref in refs if ref.namespace), default=namespace)
     return Ref("v1", "ConfigMap", name_of("muster-settled", owner), home)
 
 
-def is_settled(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> bool:
+def has_prune_record(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> bool:
     """Whether the owner is known to have no object beside these. False where nobody may tell us."""
     try:
-        found = cluster.get(place(owner, wanted, namespace))
+        found = cluster.get(record_ref(owner, wanted, namespace))
     except Forbidden:
         return False
     return found is not None and (found.get("data") or {}).get("objects") == _digest(wanted)
 
 
-def unsettle(cluster: Cluster, owner: str, refs: t.Iterable[Ref], namespace: str) -> None:
+def delete_prune_record(cluster: Cluster, owner: str, refs: t.Iterable[Ref], namespace: str) -> None:
     """The owner is about to get other objects, or to lose all. An earlier run may have remembered it in another place."""
-    selector = f"{LABEL_OWNER}={owner},{LABEL_SETTLED}=true"
-    for where in (None, place(owner, refs, namespace).namespace):
+    selector = f"{LABEL_OWNER}={owner},{LABEL_PRUNE_RECORD}=true"
+    for where in (None, record_ref(owner, refs, namespace).namespace):
         try:
             found = cluster.list_metadata("v1", "ConfigMap", where, selector)
         except Forbidden:
@@ -56,10 +56,10 @@ def unsettle(cluster: Cluster, owner: str, refs: t.Iterable[Ref], namespace: str
         return
 
 
-def settle(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> None:
+def write_prune_record(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> None:
     """Prune looked everywhere, and these are all. Where this cannot be written down, the next run looks everywhere, too."""
     try:
-        unsettle(cluster, owner, wanted, namespace)
+        delete_prune_record(cluster, owner, wanted, namespace)
         manifest = _manifest(owner, wanted, namespace)
         cluster.apply(manifest, dry_run=False, force_conflicts=True, manager=manager_of(owner))
     except MusterError:  # no right, a quota, a policy, no such namespace: no reason to fail after all is done
@@ -67,8 +67,8 @@ def settle(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: s
 
 
 def _manifest(owner: str, wanted: t.Collection[Ref], namespace: str) -> Manifest:
-    ref = place(owner, wanted, namespace)
-    labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner, LABEL_SETTLED: "true"}
+    ref = record_ref(owner, wanted, namespace)
+    labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner, LABEL_PRUNE_RECORD: "true"}
     why = f"Nothing of {owner} is left over: it has no objects but those of its last run. May be deleted at any time."
     return recorded({
         "apiVersion": ref.api_version,
