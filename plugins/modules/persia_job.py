@@ -285,7 +285,7 @@ options:
   results_pattern:
     description:
       - Regular expression with named groups, searched in the logs of the trainers after the training has succeeded, such as
-        V(epoch=(?P<epoch>\d+\) loss=(?P<loss>[0-9.]+\)). The matches are in RV(found), RV(summary) and RV(table).
+        V(epoch=(?P<epoch>[0-9]+\) loss=(?P<loss>[0-9.]+\)). The matches are in RV(found), RV(summary) and RV(table).
       - A match with the optional group C(epoch) is an epoch, a match without it is the final result.
     type: str
   wait:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("modules", "doc_fragments", "filter", "callback")
+FOLDERS = ("modules", "doc_fragments", "filter", "lookup", "callback")
 PAGES = [path for folder in FOLDERS for path in sorted((ROOT / "plugins" / folder).glob("*.py"))]
 # What a short description begins with: what the plugin does.
 VERBS = {
