@@ -164,7 +164,7 @@ message:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
@@ -188,15 +188,15 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "sha256": {"type": "str"},
     "size": {"type": "int"},
     "path": {"type": "str"},
-    "unpack": {"type": "str", "choices": ["auto", "none", "tar", "zip"], "default": "auto"},
+    "unpack": {"type": "str", "choices": ["auto", "none", "tar", "zip"], "default": Dataset.unpack},
     "claim_name": {"type": "str"},
     "storage_size": {"type": "str"},
     "storage_class_name": {"type": "str"},
-    "access_modes": {"type": "list", "elements": "str", "default": ["ReadWriteMany"]},
+    "access_modes": {"type": "list", "elements": "str", "default": list(Dataset.access_modes)},
     "credentials_secret": {"type": "str", "no_log": False},
     **groups.POD,
     "image": {"type": "str", "default": "docker.io/library/python:3.12-slim-bookworm"},
-    "backoff_limit": {"type": "int", "default": 6},
+    **with_defaults(Dataset, backoff_limit="int"),
     "active_deadline_seconds": {"type": "int"},
     "retry": {"type": "bool", "default": False},
     "delete_data": {"type": "bool", "default": False},

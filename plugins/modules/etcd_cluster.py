@@ -157,7 +157,7 @@ members:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
@@ -174,13 +174,11 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "etcd"},
     "namespace": {"type": "str"},
-    "size": {"type": "int", "default": 1},
+    **with_defaults(EtcdCluster, size="int", enable_v2="bool", storage_size="str"),
     **groups.POD,
     "image": {"type": "str", "default": "quay.io/coreos/etcd:v3.5.35"},
-    "enable_v2": {"type": "bool", "default": False},
     "peer_tls": {"type": "bool"},
     "client_tls": {"type": "bool"},
-    "storage_size": {"type": "str", "default": "1Gi"},
     "storage_class_name": {"type": "str"},
     "overrides": {"type": "dict"},
     **groups.NETWORK,

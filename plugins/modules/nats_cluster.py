@@ -181,7 +181,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
@@ -198,16 +198,13 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "persia-nats-service"},
     "namespace": {"type": "str"},
-    "backend": {"type": "str", "choices": ["statefulset", "operator"], "default": "statefulset"},
-    "size": {"type": "int", "default": 3},
+    "backend": {"type": "str", "choices": ["statefulset", "operator"], "default": NatsCluster.backend},
+    **with_defaults(NatsCluster, size="int"),
     **groups.POD,
     "image": {"type": "str", "default": "nats:2.14.2"},
-    "max_payload": {"type": "int", "default": 1048576},
+    **with_defaults(NatsCluster, max_payload="int", debug="bool", anti_affinity="bool", pod_disruption_budget="bool"),
     "max_connections": {"type": "int"},
     "write_deadline": {"type": "str"},
-    "debug": {"type": "bool", "default": False},
-    "anti_affinity": {"type": "bool", "default": False},
-    "pod_disruption_budget": {"type": "bool", "default": True},
     "overrides": {"type": "dict"},
     **groups.NETWORK,
     **STATE,

@@ -209,7 +209,7 @@ master_addr:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
@@ -226,8 +226,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str"},
     "replicas": {"type": "int"},
-    "nproc_per_node": {"type": "int", "default": 1},
-    "master_port": {"type": "int", "default": 29500},
+    **with_defaults(TrainingStatefulSet, nproc_per_node="int", master_port="int"),
     **groups.POD,
     "command": {"type": "list", "elements": "str"},
     "args": {"type": "list", "elements": "str"},

@@ -279,6 +279,11 @@ def differential(shell: Shell) -> None:
     shell.run(BIN / "pytest", "tests/differential", "--durations=5", cwd=ROOT, env=environment(SHARED))
 
 
+def systems(shell: Shell) -> None:
+    """A sample system, added to a copy of the collection: its plan, its run and its removal."""
+    shell.run(BIN / "pytest", "tests/systems", "--durations=5", cwd=ROOT, env=environment(SHARED))
+
+
 def last_recap(log: Path) -> str:
     """The newest line of a play recap."""
     lines = [line for line in log.read_text(encoding="utf-8").splitlines() if " ok=" in line and " changed=" in line]
@@ -296,6 +301,7 @@ def checks() -> list[Check]:
         Check("oldest-ansible", oldest_ansible, needs=("cluster-up",)),
         Check("differential", differential, timeout_s=900, needs=("cluster-up",)),
         Check("faults", faults, timeout_s=300, needs=("cluster-up",)),
+        Check("systems", systems, timeout_s=300, needs=("cluster-up",)),
         Check("cluster-down", down, timeout_s=300, always=True),
     ]
 

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,10 @@ class Collection:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> HttpCluster:
-    return HttpCluster(Transport(load({"kubeconfig": KUBECONFIG})))
+def cluster() -> Iterator[HttpCluster]:
+    connected = HttpCluster(Transport(load({"kubeconfig": KUBECONFIG})))
+    yield connected
+    connected.close()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ..._core.errors import InvalidInput
 from ..._manifests.meta import Manifest
 
-Params = dict[str, t.Any]
+Params = Mapping[str, t.Any]
 
 CLIENT_PORT = 2379
 TLS_PATH = "/etc/etcd-tls"
@@ -26,28 +26,19 @@ TLS_CONF = {
 DATA_DIR = "MUSTER_DATA_DIR"
 
 
-def attach(params: Mapping[str, t.Any]) -> Params:
-    """The options, with etcd and dataset spelled out as endpoint, volumes, mounts and environment. What the user says comes first."""
-    given = dict(params)
-    if etcd := given.pop("etcd", None):
-        given = _with_etcd(given, etcd)
-    if dataset := given.pop("dataset", None):
-        given = _with_dataset(given, dataset)
-    return given
-
-
-def _with_etcd(given: Params, etcd: Mapping[str, t.Any]) -> Params:
+def with_etcd(given: Params, etcd: Mapping[str, t.Any]) -> Params:
+    """The options with the etcd as endpoint, certificate and rendezvous settings. What the user says of these comes first."""
     if given["rdzv_backend"] == "c10d":
         raise InvalidInput("etcd: with c10d the pods meet at pod 0.", "Leave it out, or set rdzv_backend to etcd-v2.")
-    met = {**given, "rdzv_endpoint": f"{etcd['name']}:{CLIENT_PORT}"}
+    met: Params = {**given, "rdzv_endpoint": f"{etcd['name']}:{CLIENT_PORT}"}
     if not etcd["tls"]:
         return met
     volume = {"name": "etcd-tls", "secret": {"secretName": f"{etcd['name']}-client-tls"}}
     return {**_mounted(met, volume, TLS_PATH), "rdzv_conf": {**TLS_CONF, **(given["rdzv_conf"] or {})}}
 
 
-def _with_dataset(given: Params, dataset: Mapping[str, t.Any]) -> Params:
-    """A data set in a folder of the claim for checkpoints is there already."""
+def with_dataset(given: Params, dataset: Mapping[str, t.Any]) -> Params:
+    """The options with the data set as volume and environment. One in a folder of the claim for checkpoints is mounted already."""
     storage = given.get("storage")
     shared = storage and storage["claim_name"] == dataset["claim_name"]
     root = storage["mount_path"] if storage and shared else dataset["mount_path"]

@@ -28,7 +28,7 @@ def summary(status: JobStatus, world: World, rendezvous: str) -> dict[str, t.Any
 
 def table(summed: dict[str, t.Any]) -> list[str]:
     """The same values as lines."""
-    shown = {key: "?" if value is None else value for key, value in summed.items()}
+    shown = {key: "?" if value in (None, "") else value for key, value in summed.items()}
     accuracy = "" if summed["accuracy"] is None else f", accuracy {summed['accuracy']} on held-out data"
     return [
         f"Elastic PyTorch {shown['job']}: {shown['state']}{accuracy}",

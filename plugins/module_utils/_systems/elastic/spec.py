@@ -25,7 +25,7 @@ from ..._manifests.meta import (
 )
 from ..._manifests.pods import PodSettings
 from ..._manifests.storage import Storage
-from .attachments import attach
+from .attachments import with_dataset, with_etcd
 
 FETCHED_PATH = "/run/muster/script"
 GROUP = "worker"
@@ -139,7 +139,10 @@ class ElasticJob:
 
 def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
     """The job that module options describe."""
-    params = attach(params)
+    if etcd := params.get("etcd"):
+        params = with_etcd(params, etcd)
+    if dataset := params.get("dataset"):
+        params = with_dataset(params, dataset)
     names = {field.name for field in dataclasses.fields(ElasticJob)} - {"pod", "storage"}
     plain = {key: value for key, value in params.items() if key in names and value is not None}
     replicas = plain.get("replicas")

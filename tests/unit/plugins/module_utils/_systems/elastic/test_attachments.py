@@ -12,7 +12,11 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import spec
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.attachments import attach
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.attachments import (
+    Params,
+    with_dataset,
+    with_etcd,
+)
 
 JOB: dict[str, t.Any] = {
     "name": "digits",
@@ -36,12 +40,16 @@ CERTIFICATE = {
 }
 
 
-def job(**more: t.Any) -> dict[str, t.Any]:
-    return attach({**JOB, **more})
+def meeting(etcd: dict[str, t.Any], **more: t.Any) -> Params:
+    return with_etcd({**JOB, **more}, etcd)
+
+
+def training(dataset: dict[str, t.Any], **more: t.Any) -> Params:
+    return with_dataset({**JOB, **more}, dataset)
 
 
 def test_a_job_meets_at_its_etcd_with_a_certificate() -> None:
-    given = job(etcd={"name": "meet", "tls": True})
+    given = meeting({"name": "meet", "tls": True})
     assert given["rdzv_endpoint"] == "meet:2379"
     assert given["rdzv_conf"] == CERTIFICATE
     assert given["volumes"] == [{"name": "etcd-tls", "secret": {"secretName": "meet-client-tls"}}]
@@ -49,37 +57,37 @@ def test_a_job_meets_at_its_etcd_with_a_certificate() -> None:
 
 
 def test_an_etcd_without_tls_is_only_an_address() -> None:
-    given = job(etcd={"name": "meet", "tls": False})
+    given = meeting({"name": "meet", "tls": False})
     assert (given["rdzv_endpoint"], given["rdzv_conf"], given["volumes"]) == ("meet:2379", {}, None)
 
 
 def test_what_the_user_says_of_the_rendezvous_wins() -> None:
-    given = job(etcd={"name": "meet", "tls": True}, rdzv_conf={"ca_cert": "/mine/ca.crt", "retries": 3})
+    given = meeting({"name": "meet", "tls": True}, rdzv_conf={"ca_cert": "/mine/ca.crt", "retries": 3})
     assert given["rdzv_conf"] == {**CERTIFICATE, "ca_cert": "/mine/ca.crt", "retries": 3}
 
 
 def test_with_c10d_there_is_no_etcd() -> None:
     with pytest.raises(InvalidInput, match="etcd: with c10d"):
-        job(rdzv_backend="c10d", etcd={"name": "meet", "tls": True})
+        meeting({"name": "meet", "tls": True}, rdzv_backend="c10d")
 
 
 def test_a_data_set_is_mounted_and_named() -> None:
     mine = {"name": "mine", "emptyDir": {}}
-    given = job(dataset=DATASET, volumes=[mine], env=[{"name": "A", "value": "1"}])
+    given = training(DATASET, volumes=[mine], env=[{"name": "A", "value": "1"}])
     assert given["env"] == [{"name": "MUSTER_DATA_DIR", "value": "/data/tiny"}, {"name": "A", "value": "1"}]
     assert given["volumes"] == [mine, {"name": "dataset", "persistentVolumeClaim": {"claimName": "images"}}]
     assert given["volume_mounts"] == [{"name": "dataset", "mountPath": "/data", "readOnly": True}]
 
 
 def test_a_data_set_beside_the_checkpoints_is_not_mounted_twice() -> None:
-    given = job(dataset={**DATASET, "claim_name": "checkpoints"})
+    given = training({**DATASET, "claim_name": "checkpoints"})
     assert given["env"] == [{"name": "MUSTER_DATA_DIR", "value": "/workspace/shared/tiny"}]
     assert (given["volumes"], given["volume_mounts"]) == (None, None)
 
 
 def test_a_folder_of_the_users_choice_wins() -> None:
     env = [{"name": "MUSTER_DATA_DIR", "value": "/elsewhere"}]
-    assert job(dataset=DATASET, env=env)["env"] == env
+    assert training(DATASET, env=env)["env"] == env
 
 
 def test_the_pods_have_it_all() -> None:
