@@ -105,7 +105,7 @@ class ResumableSampler(DistributedSampler[Any]):
 
     def __iter__(self) -> Iterator[int]:
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
-        size = len(self.dataset)  # type: ignore[arg-type]
+        size = len(self.dataset)
         order = torch.randperm(size, generator=generator).tolist()[: size - size % self.batch]
         return iter(order[self.start :][self.rank :: self.num_replicas])
 

@@ -91,7 +91,7 @@ def supervise(settings: Settings, exchange: Exchange) -> int:
     return 0
 
 
-def stop(sender: subprocess.Popen | None) -> None:
+def stop(sender: subprocess.Popen[bytes] | None) -> None:
     if sender:
         sender.kill()
         sender.wait()

@@ -92,7 +92,7 @@ def _columns(name: str, text: str) -> tuple[str, ...]:
     return columns
 
 
-def _number(name: str, text: str, kind: type, low: float, high: float) -> float:
+def _number(name: str, text: str, kind: type[int] | type[float], low: float, high: float) -> float:
     try:
         value = kind(text)
     except ValueError:

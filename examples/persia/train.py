@@ -93,7 +93,8 @@ class Trainer:
 
     def batches(self, stream: DataLoader, request: Request) -> Any:
         """This rank's batches of a request, each once, in the order in which they come."""
-        wanted, seen = request.count // request.world_size, set()
+        wanted = request.count // request.world_size
+        seen: set[str] = set()
         prefix = f"{request.attempt}/{request.number}/"
         last, repeats = time.monotonic(), 0
         while len(seen) < wanted:

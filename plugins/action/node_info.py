@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""muster.ml.node_info on the controller."""
+"""Run the module node_info on the controller."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAct
 
 
 class ActionModule(MusterAction):
-    """The module's own execute, without the cost of a module."""
+    """Runs the module's execute in this process."""
 
     module = node_info

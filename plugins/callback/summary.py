@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes what a run did, and what each system reported, as one JSON file."""
+"""Write the changes of a run, and the results of each system, to a JSON file."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ DEFAULT_AUDIT_LOG = "/var/log/muster/audit.log"
 
 
 class AuditLog:
-    """The part of an API server's audit log that is written from now on, also when the log is rotated meanwhile."""
+    """Entries of an API server's audit log from now on, including those in files that are rotated meanwhile."""
 
     def __init__(self, path: pathlib.Path, *, started: float) -> None:
         self.path = path
@@ -86,7 +86,7 @@ class AuditLog:
         self._offsets = {stat.st_ino: stat.st_size for _file, stat in self._files()}
 
     def whole(self) -> AuditLog:
-        """The same, but read from the beginning, by the times of its entries."""
+        """All entries of the log since the start of the run, selected by their times."""
         self._offsets = {}
         return self
 
@@ -96,7 +96,7 @@ class AuditLog:
         return [(file, file.stat()) for file in sorted(self.path.parent.glob(pattern))]
 
     def lines(self) -> t.Iterator[bytes]:
-        """What was written since, but a last line that is still being written; OSError where a file cannot be read."""
+        """Return the complete lines written since the start. Raises OSError if a file cannot be read."""
         for file, stat in self._files():
             if stat.st_mtime < self._started:
                 continue
@@ -105,7 +105,7 @@ class AuditLog:
                 yield from (line for line in lines if line.endswith(b"\n"))
 
     def writes(self) -> tuple[int, int] | None:
-        """Muster's write requests and its dry runs since the start, None where the log cannot be read."""
+        """Count Muster's write requests and dry runs since the start. None if the log cannot be read."""
         if not self.path.exists():
             return None
         real = dry = 0
@@ -120,13 +120,13 @@ class AuditLog:
 
 
 def _write_of(line: bytes, since: str = "") -> t.Literal["write", "dry run"] | None:
-    """What one line of the audit log means for the count."""
-    # Nearly all lines are other people's reads: do not parse those.
+    """Tell whether a line of the audit log is a write request or a dry run of Muster."""
+    # Nearly all lines are reads of other clients. Skip them before the costly parse.
     if b'"ResponseComplete"' not in line or _AGENT_MARK not in line:
         return None
     try:
         event = json.loads(line)
-    except ValueError:  # an API server that was killed leaves half a line, and the next one goes on behind it
+    except ValueError:  # a killed API server leaves half a line, and the next one appends to it
         return None
     if event.get("verb") not in WRITE_VERBS or event.get("requestReceivedTimestamp", since) < since:
         return None
@@ -168,9 +168,9 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._note_objects(result)
 
     def _note_objects(self, result: t.Any) -> None:
-        """What modules of this collection did, or would do, to objects of a cluster."""
+        """Record the changes of objects that a module of this collection returned."""
         task = result._task
-        # A rehearsal (check_mode on the task) in a real run is no promise of this run.
+        # A task with check_mode in a real run changes nothing.
         rehearsal = task.check_mode and not context.CLIARGS.get("check")
         if rehearsal or not str(task.action).startswith("muster.ml."):
             return
@@ -201,10 +201,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         )
 
     def _audit_log(self, told: str | None) -> AuditLog:
-        """The log that was chosen, else the one the playbook told of, else the usual one."""
+        """Return the configured log, else the one that the playbook reported, else the default."""
         if self._audit and (self.get_option("audit_log") or not told or str(self._audit.path) == told):
             return self._audit
-        # Its size at the start was not noted; the times of its entries tell them apart too.
+        # The size of this log at the start is unknown, so entries are selected by their times.
         return AuditLog(pathlib.Path(told or DEFAULT_AUDIT_LOG), started=self._started).whole()
 
     def _summary(self, stats: t.Any, told: dict[str, t.Any]) -> dict[str, t.Any]:

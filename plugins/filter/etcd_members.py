@@ -10,11 +10,11 @@ import typing as t
 
 DOCUMENTATION = r"""
 name: etcd_members
-short_description: Members of an etcd cluster on hosts, with their addresses and URLs
+short_description: List the members of an etcd cluster on hosts
 version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - Lists the members of an etcd cluster that runs on hosts of an inventory, in their order there.
+  - Returns the members of an etcd cluster on hosts of an inventory, with their addresses and URLs, in the order of the inventory.
   - The address of a member is the host's variable C(etcd_address), else its C(ansible_host), else its name.
 positional: _input
 options:
@@ -24,11 +24,11 @@ options:
     elements: dict
     required: true
   client_tls:
-    description: Whether clients connect with TLS.
+    description: Use TLS in the URLs for clients.
     type: bool
     default: true
   peer_tls:
-    description: Whether members connect to each other with TLS.
+    description: Use TLS in the URLs for members.
     type: bool
     default: true
 """

@@ -61,7 +61,7 @@ def vpc_subnets(cidr: str, zones: list[str]) -> list[dict[str, t.Any]]:
         raise AnsibleFilterError(f"{cidr} has to be between /{LARGEST} (the largest VPC) and /{SMALLEST}.")
     if not 2 <= len(zones) <= MOST_ZONES or len(set(zones)) < len(zones):
         raise AnsibleFilterError(f"EKS needs 2 to {MOST_ZONES} different availability zones, not {zones}.")
-    # Of sixteen parts the first eight are private subnets; the ninth holds eight public ones, the rest stays free.
+    # The range has sixteen parts. The first eight are private subnets, the ninth holds eight public ones, the rest is free.
     parts = list(network.subnets(prefixlen_diff=4))
     public = list(parts[MOST_ZONES].subnets(prefixlen_diff=3))
     rows = [{"zone": zone, "cidr": str(public[n]), "public": True} for n, zone in enumerate(zones)]

@@ -6,30 +6,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
-import pathlib
-import types
-import typing as t
-
-import yaml
-from ansible.errors import AnsibleError
-from ansible.plugins.lookup import LookupBase
-
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
-
 DOCUMENTATION = r"""
 name: manifests
-short_description: Kubernetes objects that a role of this collection applies
+short_description: List the Kubernetes objects that a role applies
 version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - Kubernetes objects that a role applies, found by the name of the role. These are P(muster.ml.nats_operator#role),
+  - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),
     P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.gpu_drivers#role) and
     P(muster.ml.local_cluster#role). No cluster is asked or changed.
-  - The roles use it themselves. It serves GitOps as well, where the objects are written to files that another program applies.
-  - An option is a variable of the role without the role's name. The role's defaults are good values for those that have no neutral one.
+  - The roles use it themselves. It is also useful for GitOps, where the objects are written to files that another program applies.
+  - An option is a variable of the role without the role's name. The role's defaults are good values for required options.
 options:
   _terms:
     description:
@@ -38,7 +25,7 @@ options:
     elements: str
     required: true
   crds:
-    description: Whether the kinds (CustomResourceDefinitions) of an operator come before its objects.
+    description: Return the CustomResourceDefinitions of an operator, too, before its objects.
     type: bool
     default: false
   namespace:
@@ -48,7 +35,7 @@ options:
     description: Image of the operator. Required for the operators.
     type: str
   image_pull_policy:
-    description: When the image of the operator is pulled. Without it V(IfNotPresent).
+    description: Pull policy of the operator's image. Defaults to V(IfNotPresent).
     type: str
     choices: [Always, IfNotPresent, Never]
   image_pull_secrets:
@@ -67,40 +54,40 @@ options:
     elements: dict
   scope:
     description:
-      - Namespaces that nats_operator looks after, its own with V(namespace), the default, or all with V(cluster).
+      - Namespaces that nats_operator watches, its own with V(namespace), the default, or all with V(cluster).
       - With V(cluster) it has to run in the namespace C(nats-io), with V(namespace) in any other.
     type: str
     choices: [namespace, cluster]
   replicas:
-    description: Replicas of nats_operator, one of which leads. Without it 1.
+    description: Replicas of nats_operator, one of which leads. Defaults to 1.
     type: int
   service_accounts:
-    description: Permission of nats_operator to read service accounts and to mint tokens. Without it V(false).
+    description: Permission of nats_operator to read service accounts and to create tokens. Defaults to V(false).
     type: bool
   gc_interval:
-    description: Time after which nats_operator collects left-over objects again, as a Go duration. Without it V(10m).
+    description: Time after which nats_operator collects left-over objects again, as a Go duration. Defaults to V(10m).
     type: str
   command:
-    description: Command that starts persia_operator inside its image. Without it V([persia-k8s-utils, operator]).
+    description: Command that starts persia_operator inside its image. Defaults to V([persia-k8s-utils, operator]).
     type: list
     elements: str
   log_level:
-    description: Log level of persia_operator. Without it V(info).
+    description: Log level of persia_operator. Defaults to V(info).
     type: str
     choices: [error, warn, info, debug, trace]
   autoscaling:
-    description: Permission of training_operator to make HorizontalPodAutoscalers. Without it V(false).
+    description: Permission of training_operator to create HorizontalPodAutoscalers. Defaults to V(false).
     type: bool
   controller_threads:
-    description: Number of jobs that training_operator looks at side by side. Without it 1.
+    description: Number of jobs that training_operator reconciles concurrently. Defaults to 1.
     type: int
   flavour:
     description:
-      - What gpu_drivers installs, see its role. There are no objects for V(managed) and V(none). Required for gpu_drivers.
+      - Flavour of gpu_drivers, see its role. There are no objects for V(managed) and V(none). Required for gpu_drivers.
     type: str
     choices: [managed, gke_cos, gke_ubuntu, nvidia_device_plugin, none]
   version:
-    description: Driver that gpu_drivers installs with O(flavour=gke_cos). Without it V(default).
+    description: Driver that gpu_drivers installs with O(flavour=gke_cos). Defaults to V(default).
     type: str
     choices: [default, latest]
   cos_installer_image:
@@ -116,20 +103,20 @@ options:
     description: Image of NVIDIA's device plugin, for O(flavour=nvidia_device_plugin).
     type: str
   device_plugin_env:
-    description: More environment variables of the device plugin.
+    description: Additional environment variables of the device plugin.
     type: dict
   device_plugin_node_selector:
-    description: Labels of the nodes that the device plugin runs on. Without it all nodes.
+    description: Labels of the nodes that the device plugin runs on. Defaults to all nodes.
     type: dict
   name:
     description: Name of the local cluster. Required for local_cluster.
     type: str
   dns_upstream:
-    description: Name servers for names outside of the local cluster. Without one such names fail at once.
+    description: Name servers for names outside of the local cluster. Without any, such lookups fail at once.
     type: list
     elements: str
   storage:
-    description: Whether the local cluster has a default StorageClass. Without it V(true).
+    description: Return the objects of the default StorageClass of the local cluster. Defaults to V(true).
     type: bool
   storage_image:
     description: Image of the provisioner of the local cluster's volumes. Required for local_cluster.
@@ -168,6 +155,19 @@ _raw:
   type: list
   elements: list
 """
+
+import dataclasses
+import importlib
+import pathlib
+import types
+import typing as t
+
+import yaml
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
 
 COLLECTION = pathlib.Path(__file__).parents[2]
 UTILS = "ansible_collections.muster.ml.plugins.module_utils"

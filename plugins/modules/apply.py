@@ -235,7 +235,7 @@ def execute(ctx: Context) -> Result:
 
 
 def read_objects(params: dict[str, t.Any]) -> list[t.Any] | None:
-    """The objects that the task names, None where it names none."""
+    """Read the objects of the task. None if it names none."""
     if params.get("definition") is not None:
         return source.from_definition(params["definition"])
     if params.get("src"):

@@ -236,7 +236,7 @@ def wanted(params: dict[str, t.Any], namespace: str) -> Dataset:
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Have the data, or remove the Job and what else was made."""
+    """Fetch the data set, or remove its Job and ConfigMap."""
     params = ctx.params
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("dataset", namespace, params["name"])

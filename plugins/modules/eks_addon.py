@@ -134,7 +134,7 @@ def resource(params: dict[str, t.Any]) -> EksAddon:
 
 
 def check(api: Api, params: dict[str, t.Any]) -> None:
-    """Ask EKS whether the version fits; a cluster that is not there yet (check mode) fits everything."""
+    """Check that EKS supports the version for the cluster. Check mode accepts any version for a cluster that does not exist yet."""
     wanted = resource(params)
     found = api.read(wanted.label, "eks", "describe_cluster", name=wanted.cluster_name)
     if found and wanted.version:

@@ -91,35 +91,34 @@ options:
     type: str
   etcd:
     description:
-      - The etcd that M(muster.ml.etcd_cluster) has made in the namespace of the job, in place of O(rdzv_endpoint). Only
-        O(rdzv_backend=etcd-v2).
-      - The pods mount the certificate of its clients, and O(rdzv_conf) names it.
+      - Cluster of M(muster.ml.etcd_cluster) in the namespace of the job, instead of O(rdzv_endpoint). Only for O(rdzv_backend=etcd-v2).
+      - The pods mount its client certificate, and O(rdzv_conf) is set to use it.
     type: dict
     suboptions:
       name:
-        description: Name of the etcd.
+        description: Name of the etcd cluster.
         type: str
         required: true
       tls:
-        description: Whether it talks TLS with its clients.
+        description: Connect to etcd with TLS and the client certificate.
         type: bool
         default: true
   dataset:
     description:
-      - The data set that M(muster.ml.dataset) has fetched. The pods mount its claim, read-only, unless it is that of O(storage).
-      - MUSTER_DATA_DIR is its folder.
+      - Data set of M(muster.ml.dataset). The pods mount its claim, read-only unless it is the claim of O(storage).
+      - E(MUSTER_DATA_DIR) is its folder.
     type: dict
     suboptions:
       claim_name:
-        description: Name of the PersistentVolumeClaim that it is on.
+        description: PersistentVolumeClaim of the data set.
         type: str
         required: true
       path:
-        description: Folder of the claim that holds it.
+        description: Folder of the data set on the claim.
         type: str
         required: true
       mount_path:
-        description: Where the claim is mounted.
+        description: Mount path of the claim.
         type: path
         default: /workspace/data
   rdzv_conf:

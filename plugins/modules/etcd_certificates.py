@@ -84,7 +84,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def leaves(name: str, members: dict[str, str]) -> list[Leaf]:
-    """All that are wanted. The common name of peers tells members from clients."""
+    """Return the desired certificates. Peers have a common name of their own, by which members are told from clients."""
     wanted = [Leaf("client", f"{name}-client")]
     for member, address in members.items():
         hosts = tuple(dict.fromkeys((address, member, "localhost", "127.0.0.1")))
@@ -93,13 +93,13 @@ def leaves(name: str, members: dict[str, str]) -> list[Leaf]:
 
 
 def fingerprint(folder: Path) -> str:
-    """Of a member's certificates; in check mode on a new machine there are none."""
+    """Hash a member's certificates. In check mode on a new machine there are none."""
     found = sorted((*folder.glob("*.crt"), folder.parent / "ca.crt"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in found if path.is_file())).hexdigest()[:16]
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    """Make what is missing, renew what ends soon."""
+    """Create missing certificates and renew those that expire soon."""
     params, folder = ctx.params, Path(ctx.params["directory"])
     wanted = leaves(params["name"], params["members"])
     fresh = files(folder, "ca", f"{params['name']}-ca", wanted, trusted=params["trusted"], check=ctx.check)

@@ -194,7 +194,7 @@ _PLAIN = ("name", "size", "enable_v2", "overrides", *groups.NETWORK)
 
 
 def wanted(params: dict[str, t.Any], namespace: str, live: Manifest | None = None) -> EtcdCluster:
-    """The cluster that the options describe; what they leave open is as LIVE has it."""
+    """The cluster that the options describe. Omitted options keep the value of LIVE."""
     tls = tls_of(live) if live else {}
     tls |= {key: params[key] for key in ("peer_tls", "client_tls") if params[key] is not None}
     return EtcdCluster(
@@ -208,10 +208,10 @@ def wanted(params: dict[str, t.Any], namespace: str, live: Manifest | None = Non
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Make the members, or remove them."""
+    """Create, update or delete the members."""
     params = ctx.params
     if params["state"] == "present":
-        # Bad input is told before anybody asks the cluster.
+        # Invalid input fails before any request to the cluster.
         manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("etcd_cluster", namespace, params["name"])

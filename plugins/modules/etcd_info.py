@@ -123,7 +123,7 @@ def _known(clients: hosts.Clients) -> list[dict[str, t.Any]]:
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    """Ask, and wait where that is wanted."""
+    """Query the members, and wait until they are healthy if requested."""
     clients = hosts.Clients(ctx.params, open_url)
     if ctx.params["wait"] and not ctx.check:
         hosts.wait(clients, ctx.params["wait_timeout"], ctx.progress)

@@ -80,7 +80,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    """Compare with who is there, then remove, then add."""
+    """Compare with the member list, then remove, then add."""
     params, clients = ctx.params, hosts.Clients(ctx.params, open_url)
     state, peer_url = params["state"], params["peer_url"]
     known = clients.members()

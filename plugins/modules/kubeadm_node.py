@@ -69,7 +69,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def leave(cluster: LocalCluster, node: NodeSpec, *, check: bool) -> bool:
-    """Take the node off the list. Its pods are made anew elsewhere by whatever owns them."""
+    """Delete the Node object. Controllers recreate its pods on other nodes."""
     api, ref = connect({"kubeconfig": str(cluster.admin_kubeconfig)}), Ref("v1", "Node", node.name)
     return api.get(ref) is not None and bool(check or api.delete(ref, dry_run=False))
 

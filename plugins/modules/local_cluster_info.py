@@ -27,11 +27,11 @@ options:
     elements: dict
     default: []
   storage:
-    description: Whether the cluster has a default StorageClass, and so needs the programs for C(storage).
+    description: Require the programs for C(storage), which a cluster with a default StorageClass needs.
     type: bool
     default: true
   install_packages:
-    description: Whether somebody installs RV(packages_missing) afterwards. If not, they are among RV(problems).
+    description: Expect that RV(packages_missing) are installed afterwards. If V(false), they are reported in RV(problems).
     type: bool
     default: true
   module_root:
@@ -105,7 +105,7 @@ to_build:
   type: list
   elements: dict
 programs_ahead:
-  description: How many programs have to be fetched or built, and about how long that takes; empty where none is missing.
+  description: Number of programs to download or build, and the estimated time. Empty if none is missing.
   returned: success
   type: str
 paths:
@@ -189,7 +189,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def api_gap(cluster: LocalCluster, kubeconfig: Path) -> str | None:
-    """What the API server says is missing: Ready nodes, cluster DNS."""
+    """Report what the API server still lacks: Ready nodes, cluster DNS."""
     if not kubeconfig.exists():
         return "the control plane was not made yet"
     try:
@@ -202,7 +202,7 @@ def api_gap(cluster: LocalCluster, kubeconfig: Path) -> str | None:
 
 
 def wait_for_api(cluster: LocalCluster, admin: Path, params: dict[str, t.Any]) -> str | None:
-    """What is missing, after waiting for it where that was asked for."""
+    """Report what is missing, after waiting for it if requested."""
     if params["wait"]:
         host.wait_until(
             lambda: api_gap(cluster, admin),
@@ -217,7 +217,7 @@ def wait_for_api(cluster: LocalCluster, admin: Path, params: dict[str, t.Any]) -
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster, params = LocalCluster.of(ctx.params["cluster"]), ctx.params
     preflight.refuse_strangers(cluster)
-    # The wait comes first: what is told of nodes and processes is how they are after it.
+    # Wait first, so that the state of nodes and processes is the one after the wait.
     gap = wait_for_api(cluster, cluster.admin_kubeconfig, params)
     purposes = {"storage": params["storage"], "simulated_nodes": cluster.options["simulated_nodes"]}
     table = [

@@ -37,7 +37,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 summary:
-  description: How many things were removed (in check mode, would be) and what kinds were looked for.
+  description: Number of removed resources, or to remove in check mode, and the kinds that were looked for.
   returned: success
   type: str
 found:

@@ -312,7 +312,7 @@ def builder(params: dict[str, t.Any], image: OciImage) -> GoBuild:
 
 def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> tuple[bool, list[oci_nodes.Node]]:
     without = [node for node in nodes if not oci_nodes.has(image, node.digests())]
-    # Where every node has it, the cache is not needed.
+    # If every node has the image, the cache is not needed.
     build = not image.archive.is_file() and bool(without or not nodes)
     if build and not ctx.check:
         note = f" ({ctx.params['note']})" if ctx.params["note"] else ""

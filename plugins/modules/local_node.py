@@ -71,7 +71,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 CONSTRAINTS: dict[str, t.Any] = {}
-# Read by supervisord while it runs, or next time when what reads them starts; everything else that changes takes a new start.
+# supervisord reads these while it runs, and others when their program starts. Any other change needs a restart of the node.
 RELOADABLE = {"supervisord.conf", "kubeadm-init.yaml", "kwok.yaml", f"own{AUDIT_POLICY}"}
 
 

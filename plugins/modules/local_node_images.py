@@ -68,7 +68,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         for number, name in enumerate(missing, start=1):
             ctx.progress(f"importing {name} into {node.name} ({number} of {len(missing)})")
             system_images.import_image(cluster, node, system_images.build_image(name, programs))
-            # Noted one by one: what was imported before a failure is not imported again.
+            # Record each image after its import, so that images imported before a failure are not imported again.
             system_images.record(node, name, content[name])
     return {"changed": bool(missing), "images": missing}
 

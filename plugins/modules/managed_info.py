@@ -147,7 +147,7 @@ def _owners(found: list[managed.Managed]) -> t.Iterator[dict[str, t.Any]]:
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Read everything with our label, and what lives beside it where that is wanted."""
+    """List the objects with Muster's label, and the others in the namespace if requested."""
     namespace = ctx.params["namespace"]
     labels = {kind.label: name for name, kind in KINDS.items() if kind.label}
     found = managed.managed(ctx.cluster, namespace=namespace, trainings=labels)

@@ -235,7 +235,7 @@ def wanted(params: dict[str, t.Any], namespace: str) -> NatsCluster:
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Make the servers, or remove them."""
+    """Create, update or delete the servers."""
     params = ctx.params
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("nats_cluster", namespace, params["name"])
@@ -266,7 +266,7 @@ def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner:
         adopt=params["adopt"],
         force_conflicts=params["force_conflicts"],
         recreate=params["recreate"],
-        # A NatsCluster's status says less than its servers do.
+        # The servers report more than the status of a NatsCluster.
         wait=params["wait"] and not operator,
         wait_timeout=params["wait_timeout"],
         on_progress=ctx.progress,

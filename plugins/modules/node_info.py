@@ -128,7 +128,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Read the nodes, waiting for what they should offer where that is wanted."""
+    """List the nodes, and wait for their resources if requested."""
     params = ctx.params
     query = nodes.NodeQuery(
         selectors=params["label_selectors"], resource=params["resource"], minimum_nodes=params["minimum_nodes"]

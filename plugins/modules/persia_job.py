@@ -285,7 +285,7 @@ options:
   results_pattern:
     description:
       - Regular expression with named groups, searched in the logs of the trainers after the training has succeeded, such as
-        V(epoch=(?P<epoch>\d+\) loss=(?P<loss>[0-9.]+\)). The matches are in RV(found), RV(summary) and RV(table).
+        V(epoch=(?P<epoch>[0-9]+\) loss=(?P<loss>[0-9.]+\)). The matches are in RV(found), RV(summary) and RV(table).
       - A match with the optional group C(epoch) is an epoch, a match without it is the final result.
     type: str
   wait:
@@ -388,7 +388,7 @@ summary:
   sample: {ok: true, state: Succeeded, job: ml/adult, pods: 0, backend: native, loss: 0.551, auc: 0.7282, epochs: 1}
   contains:
     ok:
-      description: Whether all is well.
+      description: True if nothing has failed.
       type: bool
       returned: always
 table:
@@ -433,7 +433,7 @@ _METRICS: dict[str, dict[str, t.Any]] = {
     **with_defaults(Metrics, enabled="bool", image="str"),
     "resources": {"type": "dict"},
 }
-# Those of a group's placement that make sense for all groups alike.
+# The options of a group's placement that may be the same for all groups.
 _COMMON = ("node_selector", "tolerations", "priority_class_name", "service_account_name")
 _SECURITY = ("pod_security_context", "security_context")
 
@@ -478,7 +478,7 @@ CONSTRAINTS: dict[str, t.Any] = {
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Train, or remove the training."""
+    """Run the training, or remove it."""
     return trainings.execute(ctx, KIND, desired)
 
 

@@ -266,7 +266,7 @@ def wanted(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Make the group, or remove it."""
+    """Create, update or delete the group."""
     params = ctx.params
     namespace = groups.namespace_of(ctx)
     owner = groups.owner_of("training_statefulset", namespace, params["name"])
@@ -302,7 +302,7 @@ def _absent(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
     options = {"check": ctx.check, "wait": params["wait"], "wait_timeout": params["wait_timeout"]}
     report = delete_objects(ctx.cluster, None, owner, namespace=namespace, on_progress=ctx.progress, **options)
     if params["delete_data"]:
-        # The StatefulSet's controller made them, with the labels of the pods but without ours.
+        # The StatefulSet controller created these claims, with the labels of the pods but without Muster's owner label.
         selector = f"{LABEL_GROUP}={params['name']}"
         claims = ctx.cluster.list("v1", "PersistentVolumeClaim", namespace, selector)
         free = [claim for claim in claims if LABEL_OWNER not in (claim["metadata"].get("labels") or {})]

@@ -25,7 +25,7 @@ _GARBAGE = 100_000
 
 
 class MusterAction(ControllerAction):
-    """Runs with a connection to the cluster; the task needs none to a host."""
+    """Runs with a connection to the cluster. The task needs no connection to a host."""
 
     _requires_connection = False
 
@@ -33,11 +33,11 @@ class MusterAction(ControllerAction):
         return full_spec(self.module.ARGUMENT_SPEC)
 
     def prepare(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Hook for options that mean something else on the controller, such as files of a role."""
+        """Resolve options that refer to the controller, such as paths of files in a role."""
         return params
 
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
-        # This process was forked for one task: all that Ansible left in it stays, and most of what we make does, too.
+        # This process was forked for one task. Ansible's objects and most of ours live until its end, so collecting them is wasted time.
         gc.freeze()
         gc.set_threshold(_GARBAGE)
         params = self.prepare(plain(params))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What all of Muster's action plugins do: check the options, and run the module's own ``execute`` on the controller.
+"""Base of all action plugins: validate the options, and run the module's ``execute`` on the controller.
 
 A module costs a fork, a zip of its code and a new Python; on the controller it costs a function call, and progress can be shown while
 it waits. Where the task runs elsewhere (another connection, become, async, an environment of its own) the ordinary module does it.
@@ -36,12 +36,12 @@ class ControllerAction(ActionBase, abc.ABC):
         return {**result, **remove_values(found, checked._no_log_values)}
 
     def _argument_spec(self) -> dict[str, t.Any]:
-        """The options of the module as Ansible has to check them."""
+        """Return the options of the module for validation."""
         return dict(self.module.ARGUMENT_SPEC)
 
     @abc.abstractmethod
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Execute the module with its options; what went wrong as expected is a failed result."""
+        """Execute the module with its options. Expected errors become a failed result."""
 
     def _runs_elsewhere(self) -> bool:
         task = self._task
@@ -49,5 +49,5 @@ class ControllerAction(ActionBase, abc.ABC):
         return bool(self._connection.transport != "local" or elsewhere)
 
     def _title(self) -> str:
-        """What the task is called in lines of progress."""
+        """Return the name of the task for progress output."""
         return str(self._task.name or self._task.action)

@@ -21,7 +21,7 @@ HEARTBEAT_SECONDS = 30
 
 
 class HostAction(ControllerAction):
-    """Shows what the work on the host is at, also while one step takes long."""
+    """Runs on this host with progress output, which continues during long steps."""
 
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         warnings: list[str] = []

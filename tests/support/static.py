@@ -40,6 +40,9 @@ def ruff(shell: Shell) -> None:
 
 def mypy(shell: Shell) -> None:
     shell.run(BIN / "mypy", "-p", "ansible_collections.muster.ml.plugins.module_utils", cwd=ROOT)
+    for example in sorted((ROOT / "examples").iterdir()):
+        # Each is a folder of scripts that import each other, as in their pods.
+        shell.run(BIN / "mypy", *sorted(example.glob("*.py")), cwd=ROOT, env={"MYPYPATH": str(example)})
     own = ("tests/run.py", "tests/support", "tests/acceptance/filter_plugins")
     shell.run(BIN / "mypy", *own, cwd=ROOT, env={"MYPYPATH": str(ROOT / "tests")})
 

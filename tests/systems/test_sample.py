@@ -148,5 +148,6 @@ def test_it_is_removed_by_its_name(collection: Collection, cluster: HttpCluster)
     assert cluster.get(GREETING) is None
     assert f"namespace.{NAMESPACE}" in told
     assert f"sample.{NAMESPACE}" not in told
-    assert f"namespace.{NAMESPACE}" not in collection.play("teardown", "--tags", "namespace")
+    told = collection.play("teardown", "--tags", "namespace")
+    assert f"namespace.{NAMESPACE}" not in told, told
     assert cluster.get(NAMESPACE_REF) is None

@@ -40,7 +40,7 @@ def fetch_by_library(scheme: str, url: str, path: str) -> None:
 
         storage.Client().bucket(bucket).blob(key).download_to_filename(path)
     else:
-        sys.exit(f"{url}: only s3 and gs are understood")
+        raise SystemExit(f"{url}: only s3 and gs are understood")
 
 
 def main() -> None:

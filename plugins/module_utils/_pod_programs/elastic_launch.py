@@ -96,7 +96,8 @@ def say(event: str, **fields: t.Any) -> None:
     """Log an event that the module reads."""
     fields = {"event": event, "index": settings().rank, "time": round(time.time(), 3), **fields}
     # In one piece: the script writes to the same place.
-    print(LOG_PREFIX + json.dumps(fields) + "\n", end="", flush=True)
+    sys.stdout.write(LOG_PREFIX + json.dumps(fields) + "\n")
+    sys.stdout.flush()
 
 
 def end(code: int) -> t.NoReturn:

@@ -46,7 +46,8 @@ class Stopped(Exception):
 
 def say(text: str) -> None:
     """Write one line to the log."""
-    print(f"launch.py: {text}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"launch.py: {text}\n")
+    sys.stderr.flush()
 
 
 def write_termination_log(text: str) -> None:
@@ -59,7 +60,7 @@ def leave(status: int, reason: str) -> t.NoReturn:
     """End this pod's container and say why."""
     say(reason)
     write_termination_log(reason + "\n")
-    sys.exit(status)
+    raise SystemExit(status)
 
 
 def setting(name: str, default: str = "") -> str:
@@ -120,6 +121,7 @@ class Launch:
         self.interval = float(setting("MUSTER_WATCH_INTERVAL", "5"))
         self.success_file = os.environ.get("MUSTER_SUCCESS_FILE", "")
         self.child: subprocess.Popen[bytes] | None = None
+        self.starting = False
         self.ending = 0
         self.replaced = False
         self.stopping = False
@@ -130,7 +132,7 @@ class Launch:
         first, self.stopping = not self.stopping, True
         if self.child is not None:
             self.end_child()
-        elif first:
+        elif first and not self.starting:
             raise Stopped
 
     def on_alarm(self, *_signal: object) -> None:
@@ -177,10 +179,15 @@ class Launch:
         if self.success_file:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.success_file)
+        self.starting = True
         try:
             self.child = subprocess.Popen(self.command, start_new_session=True)
         except OSError as error:
             leave(EXIT_MISCONFIGURED, f"persia-launcher cannot be started in this image: {error}")
+        self.starting = False
+        if self.stopping:
+            # The signal came when there was a process, but nobody knew its number yet.
+            self.end_child()
         done = threading.Event()
         if self.peers:
             threading.Thread(target=self.watch_peers, args=(known, done), daemon=True).start()
@@ -212,7 +219,7 @@ class Launch:
                 time.sleep(2 * self.interval)
             leave(EXIT_PEER_REPLACED, "another part of the training was replaced: begin again from the last checkpoint")
         # A failure gets no message from here: the last lines of the log say more.
-        sys.exit(code)
+        raise SystemExit(code)
 
     def trainers_are_gone(self, known: Peers) -> bool:
         """Wait for the trainers to end. Should they start again instead, they need all data again."""
@@ -241,7 +248,7 @@ class Launch:
             if self.replaced:
                 continue
             if self.role != LOADER or code or self.trainers_are_gone(known):
-                sys.exit(code)
+                raise SystemExit(code)
 
 
 def main() -> t.NoReturn:
@@ -253,7 +260,7 @@ def main() -> t.NoReturn:
         signal.signal(signal.SIGINT, launch.on_stop)
         launch.run_until_done()
     except Stopped:
-        sys.exit(EXIT_STOPPED)
+        raise SystemExit(EXIT_STOPPED) from None
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from .._kube.cluster import Cluster
 from .kind import Kind, Observed
 from .logs import logs
 
-Found = dict[str, str | None]
+Found: t.TypeAlias = "dict[str, str | None]"
 _WIDTH = 10
 
 

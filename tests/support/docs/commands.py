@@ -116,7 +116,7 @@ class Commands:
 
     def _alias(self, *words: str) -> Iterator[str]:
         for word in words:
-            name, _, command = word.partition("=")
+            name, _equals, command = word.partition("=")
             self._aliases[name] = shlex.split(command)
             yield from self.complaints(command)
 
@@ -182,7 +182,7 @@ def extra_variables(value: str) -> Iterator[str]:
         given = yaml.safe_load(value)
     else:
         for word in shlex.split(value):
-            name, _, text = word.partition("=")
+            name, _equals, text = word.partition("=")
             # As Ansible does: always text, which must make sense as the variable's type.
             given[name] = text if "$" not in text else None
     unknown = given.keys() - collection.variables().keys()

@@ -99,7 +99,7 @@ def facts_of(items: object) -> Iterator[str]:
 def dead_links(page: Page, pages: Iterable[Page]) -> Iterator[str]:
     anchors = {other.name: other.anchors() for other in pages}
     for line, link in page.links():
-        file, _, anchor = link.partition("#")
+        file, _hash, anchor = link.partition("#")
         target = (ROOT / page.name).parent.joinpath(file).resolve() if file else ROOT / page.name
         name = target.relative_to(ROOT).as_posix() if target.is_relative_to(ROOT) else file
         if name not in collection.files() or (anchor and anchor not in anchors.get(name, set())):

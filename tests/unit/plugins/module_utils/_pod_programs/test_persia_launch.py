@@ -37,6 +37,16 @@ def getaddrinfo(host, port):
 
 socket.getaddrinfo = getaddrinfo
 """
+SLOW_START = """
+import subprocess, time
+
+class Popen(subprocess.Popen):
+    def __init__(self, *args, **more):
+        super().__init__(*args, **more)
+        time.sleep(0.5)
+
+subprocess.Popen = Popen
+"""
 
 
 class Pod:
@@ -255,3 +265,13 @@ def test_a_loader_that_has_sent_everything_may_be_stopped(pod: Pod) -> None:
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=8)
     assert process.returncode == 0
+
+
+def test_a_stop_while_the_process_starts(pod: Pod) -> None:
+    """Python learns the number of a new process a moment after that process runs."""
+    (pod.here / "sitecustomize.py").write_text(NAME_SERVICE + SLOW_START)
+    end = """trap 'touch "$HERE/ended"; exit' TERM"""
+    process = pod.start("nn-worker", f"{end}; kill -s TERM $PPID; while :; do sleep 0.1; done")
+    process.communicate(timeout=8)
+    assert process.returncode == 143
+    assert (pod.here / "ended").exists()
