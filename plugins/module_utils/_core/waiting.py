@@ -26,7 +26,7 @@ from .errors import Forbidden, Gone, MusterError, ServerError, Unreachable, Wait
 from .pool import Progress
 
 T = t.TypeVar("T")
-Observe = t.Callable[[], tuple[T, str | None]]
+Observe: t.TypeAlias = "t.Callable[[], tuple[T, str | None]]"
 """The answer, and what is still missing in words: None when the wait is over."""
 Pause = t.Callable[[float], None]
 """Called between two looks with the seconds that are left; returns when it is worth to look again."""

@@ -22,7 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progre
 from ansible_collections.muster.ml.plugins.module_utils._core.waiting import ever_longer, every, last_answer, wait_for
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
-Answer = str | Exception | None
+Answer: t.TypeAlias = "str | Exception | None"
 BEGAN = 1000
 
 
