@@ -19,8 +19,10 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     InvalidInput,
     MissingKind,
     ServerError,
+    WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native
 from ansible_collections.muster.ml.plugins.modules import elastic_job
@@ -117,7 +119,7 @@ def test_bad_input_asks_nobody(cluster: FakeCluster) -> None:
 
 def with_pods(cluster: FakeCluster, count: int) -> None:
     """A job of that many pods that run and have met."""
-    run(cluster, replicas=count, max_replicas=count)
+    run(cluster, replicas=count, max_replicas=max(count, 3))
     for index in range(count):
         labels = {
             "muster.ml/elastic-job": "digits",
@@ -143,13 +145,51 @@ def test_a_round_beyond_the_end_of_a_talkative_log_is_found(cluster: FakeCluster
     with_pods(cluster, 2)
     for index in (0, 1):
         cluster.log_lines["default", f"digits-{index}"] += "batch done\n" * 400
-    assert run(cluster, max_replicas=2, wait="running")["world"]["nodes"] == 2
+    assert run(cluster, wait="running")["world"]["nodes"] == 2
 
 
 def test_a_log_that_cannot_be_read_does_not_matter(cluster: FakeCluster) -> None:
     with_pods(cluster, 3)
     cluster.fail("logs", "digits-1", ServerError("the node of this pod does not answer"))
     assert run(cluster, replicas=3, wait="running")["world"]["nodes"] == 3
+
+
+def quick(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let waits use the cluster's clock."""
+    real = watching.follow
+    monkeypatch.setattr(watching, "follow", lambda *args, **more: real(*args, **{**more, "clock": cluster.clock}))
+
+
+def test_a_size_that_the_training_does_not_reach_is_taken_back(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_pods(cluster, 2)
+    quick(cluster, monkeypatch)
+    with pytest.raises(WaitTimeout, match=r"has 2 of 3 pods.*It is back at 2 replicas") as caught:
+        run(cluster, replicas=3, max_replicas=3, wait="running", world_timeout=20)
+    assert "raise world_timeout" in str(caught.value)
+    job = cluster.stored("Job", "digits", "default")
+    assert job is not None
+    assert job["spec"]["completions"] == job["spec"]["parallelism"] == 2
+
+
+def test_a_size_that_the_training_reaches_stays(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_pods(cluster, 3)
+    met = {"event": "rendezvous", "time": 9.0, "round": 1, "nodes": 2}
+    real = FakeCluster.apply
+
+    def apply(self: FakeCluster, manifest: dict[str, t.Any], **options: t.Any) -> t.Any:
+        """The pods meet anew as soon as the Job has changed."""
+        if manifest["kind"] == "Job" and not options["dry_run"]:
+            cluster.log_lines["default", "digits-0"] += f"muster.ml/elastic {json.dumps(met)}\n"
+        return real(self, manifest, **options)
+
+    monkeypatch.setattr(FakeCluster, "apply", apply)
+    quick(cluster, monkeypatch)
+    assert run(cluster, replicas=2, max_replicas=3, wait="running", world_timeout=20)["world"]["nodes"] == 2
+    job = cluster.stored("Job", "digits", "default")
+    assert job is not None
+    assert job["spec"]["completions"] == job["spec"]["parallelism"] == 2
 
 
 # training-operator

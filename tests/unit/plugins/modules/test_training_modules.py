@@ -184,6 +184,15 @@ def test_other_options_are_refused_until_they_are_meant(cluster: FakeCluster) ->
     assert actions(made)["ConfigMap/adult-config"] == "updated"
 
 
+def test_a_plan_waits_for_nothing_and_asks_for_nothing_that_a_restart_removes_first(cluster: FakeCluster) -> None:
+    patient = {**JOB, "wait": "running", "wait_timeout": 0}
+    assert run(persia_job, cluster, patient, check=True)["changed"]
+    run(persia_job, cluster, JOB)
+    cluster.fail("apply", "adult-trainer", Immutable("The pods of a Job cannot be changed."))
+    other = {**patient, "files": {"train.py": "other", "data_loader.py": ""}, "restart": True}
+    assert actions(run(persia_job, cluster, other, check=True))["Job/adult-trainer"] == "recreated"
+
+
 def test_restart_trains_again(cluster: FakeCluster) -> None:
     run(persia_job, cluster, JOB)
     finish(cluster)
@@ -281,6 +290,21 @@ def test_a_missing_operator_is_named_where_its_finalizer_stays(
     )
     assert actions(gone)["PersiaJob/adult"] == "deleted"
     assert cluster.stored("Pod", "adult-nn-worker-0", "default") is None
+
+
+def test_somebody_elses_persiajob_is_neither_joined_nor_removed(cluster: FakeCluster) -> None:
+    cluster.add(CRD)
+    metadata = {"name": "adult", "namespace": "default"}
+    cluster.add({"apiVersion": "persia.com/v1", "kind": "PersiaJob", "metadata": metadata, "spec": {}})
+    cluster.add(pod("adult-nn-worker-0", labels={"persia_job": "adult"}))
+    stored = cluster.objects[Ref("persia.com/v1", "PersiaJob", "adult", "default").identity]
+    stored["spec"] = {"nnWorker": {"replicas": 1}}
+    with pytest.raises(Immutable, match="other options: backend"):
+        run(persia_job, cluster, JOB)
+    for more in ({**JOB, "recreate": True}, {"name": "adult", "namespace": "default", "state": "absent"}):
+        with pytest.raises(InvalidInput, match="was not made by this module"):
+            run(persia_job, cluster, more)
+    assert cluster.writes == []
 
 
 def test_absent_keeps_the_storage_unless_told(cluster: FakeCluster) -> None:
