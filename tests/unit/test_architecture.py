@@ -9,7 +9,6 @@ import ast
 import importlib
 import io
 import re
-import runpy
 import subprocess
 import tokenize
 from functools import cache
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.docs import kinds
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "plugins"
@@ -180,9 +180,9 @@ def test_fragments_and_options_are_twins(fragment: str, where: str, parts: list[
 
 
 def test_the_kinds_of_trainings_are_those_of_the_folders() -> None:
-    written = runpy.run_path(str(ROOT / "scripts" / "systems"))["texts"](ROOT)
+    written = kinds.texts(ROOT)
     old = [name for name, text in written.items() if (ROOT / name).read_text(encoding="utf-8") != text]
-    assert not old, "run: .venv/bin/python scripts/systems"
+    assert not old, "run: scripts/systems"
 
 
 def test_the_action_group_holds_every_kubernetes_module() -> None:
