@@ -20,7 +20,6 @@ from .simulation import stages_id, stages_text
 from .spec import STATE_ROOT, ClusterSpec, NodeSpec, record_file
 
 AUDIT_POLICY = "/etc/kubernetes/audit-policy.json"
-SUPERVISOR_VERSION = "4.3.0"
 # What the control plane was made with. It cannot be changed in place, so a difference is refused.
 FIXED = (
     "node_subnet", "pod_subnet", "service_subnet", "audit_log", "kubernetes_version", "etcd_version",

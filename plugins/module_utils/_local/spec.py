@@ -147,10 +147,6 @@ class ClusterSpec:
         return f"{self.control_plane.address}:6443"
 
     @property
-    def dns_address(self) -> str:
-        return str(self.subnets["service_subnet"][10])
-
-    @property
     def state_dir(self) -> str:
         return f"{STATE_ROOT}/{self.name}"
 

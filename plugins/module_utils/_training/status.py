@@ -124,16 +124,6 @@ class JobStatus:
         """Whether there is anything of it in the cluster."""
         return bool(self.groups)
 
-    @property
-    def complaints(self) -> list[str]:
-        """Everything that keeps it from running, rank by rank."""
-        return [
-            rank.complaint
-            for group in self.groups
-            for rank in group.ranks
-            if rank.phase not in ("Running", "Succeeded") or rank.reason
-        ]
-
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 

@@ -34,8 +34,6 @@ MONITOR_PORT = 8222
 
 # nats-server refuses to start when max_payload is over max_pending, which is 64 MiB unless it is set.
 MAX_PENDING = 64 * 1024 * 1024
-# Above this the server starts but logs that payloads of this size are discouraged.
-DISCOURAGED_PAYLOAD = 8 * 1024 * 1024
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

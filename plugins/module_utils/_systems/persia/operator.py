@@ -27,7 +27,6 @@ from .spec import (
 
 API_VERSION = "persia.com/v1"
 KIND = "PersiaJob"
-CRD_NAME = "persiajobs.persia.com"
 FINALIZER = "persiajobs.persia.com"
 # The operator puts this on the pods and Services that it makes; they have no owner reference.
 JOB_LABEL = "persia_job"
