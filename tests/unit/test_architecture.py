@@ -13,7 +13,6 @@ import subprocess
 import tokenize
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -77,23 +76,21 @@ def functions(path: Path) -> list[Function]:
     return [node for node in ast.walk(parse(path)) if isinstance(node, Function)]
 
 
-def imported(path: Path) -> set[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Everything a file imports, at the top or inside a function, as dotted names; those only for types left out."""
     names: set[str] = set()
-    for node in ast.walk(without_type_checking(parse(path))):
+    nodes: list[ast.AST] = [parse(path)]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
-    return names
-
-
-def without_type_checking(tree: ast.Module) -> ast.Module:
-    class Drop(ast.NodeTransformer):
-        def visit_If(self, node: ast.If) -> Any:
-            return None if "TYPE_CHECKING" in ast.dump(node.test) else self.generic_visit(node)
-
-    return Drop().visit(ast.parse(ast.unparse(tree)))
+        nodes += ast.iter_child_nodes(node)
+    return frozenset(names)
 
 
 @cache
