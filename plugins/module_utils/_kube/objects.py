@@ -137,7 +137,8 @@ def plain(value: t.Any) -> t.Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
+        # The methods of str itself: those of ansible-core 2.18's unsafe texts give unsafe texts again, which PyYAML does not read.
+        return str.encode(value, "utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
     if isinstance(value, t.Mapping):
         return {plain(key) if isinstance(key, str) else _key(key, value): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -136,3 +136,19 @@ def test_yaml_means_what_it_always_meant(text: str, found: list[t.Any]) -> None:
 def test_text_that_makes_no_object_is_told_with_its_line(text: str, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         source.documents(text, "here")
+
+
+class Unsafe(str):
+    """As ansible-core 2.18 marks what a lookup returns: its methods give marked values again."""
+
+    def encode(self, *args: t.Any, **options: t.Any) -> t.Any:
+        return UnsafeBytes(super().encode(*args, **options))
+
+
+class UnsafeBytes(bytes):
+    def decode(self, *args: t.Any, **options: t.Any) -> t.Any:
+        return Unsafe(super().decode(*args, **options))
+
+
+def test_text_of_a_lookup_is_read_with_the_oldest_ansible_too() -> None:
+    assert source.from_definition([Unsafe("kind: ConfigMap")]) == [{"kind": "ConfigMap"}]
