@@ -141,14 +141,19 @@ def test_text_that_makes_no_object_is_told_with_its_line(text: str, told: str) -
 class Unsafe(str):
     """As ansible-core 2.18 marks what a lookup returns: its methods give marked values again."""
 
+    __slots__ = ()
+
     def encode(self, *args: t.Any, **options: t.Any) -> t.Any:
         return UnsafeBytes(super().encode(*args, **options))
 
 
 class UnsafeBytes(bytes):
+    __slots__ = ()
+
     def decode(self, *args: t.Any, **options: t.Any) -> t.Any:
         return Unsafe(super().decode(*args, **options))
 
 
 def test_text_of_a_lookup_is_read_with_the_oldest_ansible_too() -> None:
-    assert source.from_definition([Unsafe("kind: ConfigMap")]) == [{"kind": "ConfigMap"}]
+    """PyYAML takes str and none of its subclasses."""
+    assert plain(Unsafe("kind: ConfigMap")).__class__ is str
