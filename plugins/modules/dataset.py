@@ -168,6 +168,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import APP
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.dataset import fetching
 from ansible_collections.muster.ml.plugins.module_utils._systems.dataset.manifests import Dataset, manifests
@@ -239,7 +240,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """Fetch the data set, or remove its Job and ConfigMap."""
     params = ctx.params
     namespace = groups.namespace_of(ctx)
-    owner = groups.owner_of("dataset", namespace, params["name"])
+    owner = owner_of("dataset", namespace, params["name"])
     if params["state"] == "absent":
         options = {key: params[key] for key in ("wait", "wait_timeout", "delete_data")}
         return ctx.result(delete_objects(ctx.cluster, None, owner, check=ctx.check, namespace=namespace, **options))

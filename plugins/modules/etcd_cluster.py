@@ -162,6 +162,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import (
@@ -214,7 +215,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         # Invalid input fails before any request to the cluster.
         manifests(wanted(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
-    owner = groups.owner_of("etcd_cluster", namespace, params["name"])
+    owner = owner_of("etcd_cluster", namespace, params["name"])
     if params["state"] == "absent":
         return _absent(ctx, wanted(params, namespace), owner)
     live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", params["name"], namespace))

@@ -186,6 +186,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
@@ -238,7 +239,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the servers."""
     params = ctx.params
     namespace = groups.namespace_of(ctx)
-    owner = groups.owner_of("nats_cluster", namespace, params["name"])
+    owner = owner_of("nats_cluster", namespace, params["name"])
     if params["state"] == "absent":
         options = {"check": ctx.check, "wait": params["wait"], "wait_timeout": params["wait_timeout"]}
         return ctx.result(

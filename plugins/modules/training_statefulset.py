@@ -215,7 +215,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ma
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP, owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import (
     TrainingStatefulSet,
@@ -269,7 +269,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the group."""
     params = ctx.params
     namespace = groups.namespace_of(ctx)
-    owner = groups.owner_of("training_statefulset", namespace, params["name"])
+    owner = owner_of("training_statefulset", namespace, params["name"])
     if params["state"] == "absent":
         return _absent(ctx, namespace, owner)
     group = wanted(params, namespace)

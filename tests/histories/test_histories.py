@@ -33,7 +33,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
 
 HISTORIES = int(os.environ.get("MUSTER_HISTORIES", "500"))
 OWNERS = ("o.a", "o.b")
@@ -153,17 +153,6 @@ class World(FakeCluster):
 # What there is to be wished for
 
 SPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
-DEFINITION: Manifest = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "foos.x.io"},
-    "spec": {
-        "group": "x.io",
-        "scope": "Namespaced",
-        "names": {"plural": "foos", "kind": "Foo"},
-        "versions": [{"name": "v1", "served": True, "storage": True}],
-    },
-}
 KINDS = (("v1", "ConfigMap"), ("v1", "PersistentVolumeClaim"), ("apps/v1", "Deployment"), FOO)
 
 

@@ -15,7 +15,6 @@ from .._kube.objects import Ref
 from .._kube.removal import delete_unwanted
 from .._kube.report import Report
 from .._manifests import network_policy
-from .._manifests.meta import owner
 from .._manifests.storage import Storage
 from .options import with_defaults
 
@@ -79,11 +78,6 @@ NETWORK: Spec = {
 def namespace_of(ctx: Context) -> str:
     """The namespace that is given, else that of the kubeconfig's context."""
     return str(ctx.params["namespace"] or ctx.cluster.namespace)
-
-
-def owner_of(kind: str, namespace: str, name: str) -> str:
-    """Owners are looked up in all namespaces, so the namespace is part of them."""
-    return owner(kind, f"{namespace}.{name}")
 
 
 def drop_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:

@@ -14,8 +14,8 @@ import json
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from .._manifests.access import cluster_access, metadata, namespace_access, rule, service_account
-from .._manifests.meta import Manifest
+from .._manifests.access import cluster_access, namespace_access, rule, service_account
+from .._manifests.meta import Manifest, metadata
 from .._manifests.pods import READ_ONLY_CONTAINER
 from .simulated_nodes import simulated_nodes
 from .spec import STATE_ROOT

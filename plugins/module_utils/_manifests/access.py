@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .meta import Manifest, compact
+from .meta import Manifest, compact, metadata
 
 API_GROUP = "rbac.authorization.k8s.io"
 
@@ -55,8 +55,3 @@ def _access(kind: str, meta: Manifest, account: Manifest, rules: Sequence[Manife
         "subjects": [subject],
     }
     return [role, binding]
-
-
-def metadata(name: str, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Manifest:
-    """What names an object."""
-    return compact({"name": name, "namespace": namespace, "labels": dict(labels or {})})

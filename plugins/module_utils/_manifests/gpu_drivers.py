@@ -14,8 +14,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
-from .access import metadata
-from .meta import Manifest, compact
+from .meta import Manifest, compact, metadata
 from .pods import READ_ONLY_CONTAINER, RESTRICTED_CONTAINER
 
 NAMESPACE = "kube-system"

@@ -118,6 +118,16 @@ def owner(kind: str, name: str) -> str:
     return f"{text[:52]}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
+def owner_of(kind: str, namespace: str, name: str) -> str:
+    """Owners are looked up in all namespaces, so the namespace is part of them."""
+    return owner(kind, f"{namespace}.{name}")
+
+
+def metadata(name: str, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Manifest:
+    """What names an object; the labels are a copy, because other objects have the same."""
+    return compact({"name": name, "namespace": namespace, "labels": dict(labels or {})})
+
+
 def spec_hash(value: t.Any) -> str:
     """A short hash of a plain value, the same on every machine and run."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)

@@ -10,8 +10,7 @@ import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from .access import metadata
-from .meta import Manifest, compact
+from .meta import Manifest, compact, metadata
 from .pods import READ_ONLY_CONTAINER, resources
 
 

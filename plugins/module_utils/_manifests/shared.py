@@ -12,11 +12,6 @@ from .meta import Manifest
 from .storage import Storage
 
 
-def metadata(namespace: str, labels: Mapping[str, str], name: str) -> Manifest:
-    """Of an object of the training; the labels are a copy, because others have the same."""
-    return {"name": name, "namespace": namespace, "labels": dict(labels)}
-
-
 def config_map(metadata: Manifest, data: Mapping[str, str]) -> Manifest:
     """A ConfigMap with these files."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}

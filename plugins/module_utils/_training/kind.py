@@ -22,7 +22,7 @@ from .._kube import reasons
 from .._kube.cluster import Cluster
 from .._kube.objects import Manifest, Ref, labels_of
 from .._kube.report import Report
-from .._manifests.meta import LABEL_GROUP, owner
+from .._manifests.meta import LABEL_GROUP, owner_of
 from .status import GroupStatus, JobStatus, Workload, group_status
 
 Goal = t.Literal["running", "completed"]
@@ -200,5 +200,5 @@ class Kind:
         return next(backend for backend in self.backends if backend.name == name)
 
     def owner(self, namespace: str, name: str) -> str:
-        """Owners are looked up in all namespaces, so the namespace is part of them."""
-        return owner(self.name, f"{namespace}.{name}")
+        """The label of everything that belongs to the training of that name."""
+        return owner_of(self.name, namespace, name)

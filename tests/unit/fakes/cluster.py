@@ -59,6 +59,19 @@ KINDS: dict[tuple[str, str], Resource] = {
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): Resource("customresourcedefinitions", False),
 }
 
+DEFINITION: Manifest = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "foos.x.io"},
+    "spec": {
+        "group": "x.io",
+        "scope": "Namespaced",
+        "names": {"plural": "foos", "kind": "Foo"},
+        "versions": [{"name": "v1", "served": True, "storage": True}],
+    },
+}
+"""Of kind Foo, which the cluster serves once this is there."""
+
 
 class FakeClock:
     """Time that passes only when somebody waits."""

@@ -16,11 +16,11 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_PARTS, Manifest, compact, spec_hash
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_PARTS, Manifest, compact, metadata, spec_hash
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, pod_template
 from ..._manifests.programs import program
-from ..._manifests.shared import config_map, metadata, mounted
+from ..._manifests.shared import config_map, mounted
 from ..._manifests.storage import storage_claim
 from ..._pod_programs import elastic_fetch, elastic_launch
 from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, EXIT_STOPPED
@@ -39,7 +39,7 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 
 def around(job: ElasticJob) -> list[Manifest]:
     """What the pods need of either backend: the launcher, the user's files, storage, the name that finds them all, and who may connect."""
-    of = functools.partial(metadata, job.namespace, job.labels)
+    of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
     config = config_map(of(job.objects_name), _launcher())
     # Here, and not on the workload: it must outlive that.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
@@ -177,7 +177,7 @@ def _job(job: ElasticJob) -> Manifest:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(job.namespace, job.labels, job.name),
+        "metadata": metadata(job.name, job.namespace, job.labels),
         "spec": spec,
     }
 

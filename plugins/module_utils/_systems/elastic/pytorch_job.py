@@ -11,9 +11,8 @@ the elasticPolicy. The highest indexes go first when the job shrinks.
 from __future__ import annotations
 
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import Manifest, compact
+from ..._manifests.meta import Manifest, compact, metadata
 from ..._manifests.pods import field_env
-from ..._manifests.shared import metadata
 from ..._pod_programs.elastic_launch import EXIT_AGAIN
 from .native import C10D_PORT, around, launcher_env, template
 from .spec import ElasticJob
@@ -64,7 +63,7 @@ def _pytorch_job(job: ElasticJob, run_id: str) -> Manifest:
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(job.namespace, job.labels, job.name),
+        "metadata": metadata(job.name, job.namespace, job.labels),
         "spec": spec,
     }
 

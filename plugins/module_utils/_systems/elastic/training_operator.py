@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..._manifests.access import cluster_access, metadata, namespace_access, rule, service_account
-from ..._manifests.meta import Manifest
+from ..._manifests.access import cluster_access, namespace_access, rule, service_account
+from ..._manifests.meta import Manifest, metadata
 from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
 from ..._manifests.pods import field_env, merge_env
 

@@ -10,9 +10,8 @@ import re
 from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
-from ..._manifests.meta import Manifest, compact
+from ..._manifests.meta import Manifest, compact, metadata
 from ..._manifests.pods import merge_env, resources, volumes_and_mounts
-from ..._manifests.shared import metadata
 from ..._training.status import GroupStatus, judge_bare, ranks_of
 from .spec import (
     DEFAULT_GROUP_NAMES,
@@ -129,7 +128,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": metadata(job.namespace, job.labels, job.name),
+        "metadata": metadata(job.name, job.namespace, job.labels),
         "spec": spec,
     }
 

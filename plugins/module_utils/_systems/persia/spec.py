@@ -23,10 +23,11 @@ from ..._manifests.meta import (
     check_files,
     check_name,
     hashes,
+    metadata,
 )
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import PodSettings
-from ..._manifests.shared import config_map, metadata, mounted
+from ..._manifests.shared import config_map, mounted
 from ..._manifests.storage import Storage, storage_claim
 from ..._manifests.yaml_text import to_yaml
 from .config import check_embedding_config, check_global_config
@@ -278,7 +279,7 @@ def _global_config(job: PersiaJob) -> Manifest:
 
 def around(job: PersiaJob, selector: Mapping[str, str], programs: Mapping[str, str]) -> list[Manifest]:
     """What the pods of either backend need: configuration with PROGRAMS, the user's files, storage, and who may connect to SELECTOR."""
-    of, data = functools.partial(metadata, job.namespace, job.labels), dict(programs)
+    of, data = functools.partial(metadata, namespace=job.namespace, labels=job.labels), dict(programs)
     if job.global_config is not None:
         data["global_config.yml"] = to_yaml(_global_config(job))
     if job.embedding_config is not None:

@@ -34,7 +34,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._kube.source import from_definition
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
 
 OWNER, OTHER = "o.ours", "o.theirs"
 SPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
@@ -43,17 +43,6 @@ BINDING: Manifest = {
     "kind": "RoleBinding",
     "metadata": {"name": "rb", "namespace": "ml"},
     "roleRef": {"kind": "Role", "name": "r"},
-}
-DEFINITION: Manifest = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "foos.x.io"},
-    "spec": {
-        "group": "x.io",
-        "scope": "Namespaced",
-        "names": {"plural": "foos", "kind": "Foo"},
-        "versions": [{"name": "v1", "served": True, "storage": True}],
-    },
 }
 FOO: Manifest = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "f", "namespace": "default"}}
 

@@ -15,6 +15,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import managed
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Resource
 from ansible_collections.muster.ml.plugins.modules import managed_info
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION
 
 
 def thing(kind: str, name: str, owner: str | None = None, api_version: str = "v1", **more: t.Any) -> Manifest:
@@ -126,23 +127,16 @@ def test_what_cannot_be_seen_counts_as_something(cluster: t.Any, monkeypatch: py
     ]
 
 
-def definition() -> Manifest:
-    names = {"plural": "racers", "kind": "Racer"}
-    spec = {"group": "x.io", "names": names, "scope": "Namespaced", "versions": [{"name": "v1", "served": True}]}
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "racers.x.io"}, "spec": spec}  # fmt: skip
-
-
 def test_a_definition_that_somebody_makes_at_this_moment_is_waited_for(
     cluster: t.Any, clock: t.Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Discovery follows a definition a moment later. A namespace was kept for that, once in fifty removals beside an installation."""
-    cluster.add(definition())
+    cluster.add(DEFINITION)
     known, behind = cluster.kinds, iter([True, True])
 
     def late() -> Kinds:
         found = known()
-        return Kinds(kind for kind in found if kind[1] != "Racer") if next(behind, False) else found
+        return Kinds(kind for kind in found if kind[1] != "Foo") if next(behind, False) else found
 
     monkeypatch.setattr(cluster, "kinds", late)
     assert managed.inhabitants(cluster, "ml", clock) == ([], [])
@@ -151,11 +145,11 @@ def test_a_definition_that_somebody_makes_at_this_moment_is_waited_for(
 def test_a_kind_that_goes_while_it_is_listed_is_looked_at_again(
     cluster: t.Any, clock: t.Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.add(definition())
+    cluster.add(DEFINITION)
     listed, going = cluster.list_metadata, iter([True])
 
     def list_metadata(api_version: str, kind: str, *args: t.Any, **options: t.Any) -> t.Any:
-        if kind == "Racer" and next(going, False):
+        if kind == "Foo" and next(going, False):
             raise NotFound("404 page not found")
         return listed(api_version, kind, *args, **options)
 
