@@ -83,9 +83,19 @@ def stored(cluster: HttpCluster, refs: t.Iterable[Ref]) -> dict[Ref, Manifest | 
 
 
 @pytest.fixture(scope="module")
+def no_node_takes_pods(kubectl: str) -> Iterator[None]:
+    """No image of these manifests can be pulled here, and a namespace with pods on a node takes minutes to go."""
+    nodes = ask(kubectl, "get", "nodes", "--output=jsonpath={.items[*].metadata.name}").split()
+    ask(kubectl, "cordon", *nodes)
+    yield
+    ask(kubectl, "uncordon", *nodes)
+
+
+@pytest.fixture(scope="module")
 def outcome(
     kubectl: str,
     cluster: HttpCluster,
+    no_node_takes_pods: None,
     texts: list[str],
     wanted: dict[Ref, Manifest],
     tmp_path_factory: pytest.TempPathFactory,
@@ -93,18 +103,21 @@ def outcome(
     """First kubectl, and away with it; then we, twice."""
     file = tmp_path_factory.mktemp("manifests") / "all.yaml"
     file.write_text("---\n".join(text.rstrip("\n") + "\n" for text in texts))
-    remove = ("delete", "--ignore-not-found", "--timeout=180s", "-f", str(file))
+    remove = ("delete", "--ignore-not-found", "--wait=false", "-f", str(file))
     await_none(cluster, wanted)
     try:
         ask(kubectl, "apply", "--server-side", "--field-manager=muster", "-f", str(file))
         theirs = stored(cluster, wanted)
+        await_served(cluster, wanted.values())
         ask(kubectl, *remove)
+        await_none(cluster, wanted)
         options: dict[str, t.Any] = {"owner": OWNER, "limits": Limits(), "namespace": "default"}
         first = run_apply(KUBECONFIG, texts, **options)  # type: ignore[arg-type]
         assert not first.get("failed"), first["msg"]
         ours = stored(cluster, wanted)
         began = dt.datetime.now(dt.UTC)
         again = run_apply(KUBECONFIG, texts, **options)  # type: ignore[arg-type]
+        await_served(cluster, wanted.values())
         names = {f"/{ref.name}" for ref in wanted}
         writes = [
             str(found)
@@ -113,12 +126,24 @@ def outcome(
         ]
         yield {"theirs": theirs, "ours": ours, "first": first, "again": again, "writes": writes}
     finally:
-        ask(kubectl, *remove, "--wait=false")
+        ask(kubectl, *remove)
+
+
+def await_served(cluster: HttpCluster, objects: t.Iterable[Manifest]) -> None:
+    """A definition that is removed before the API server has its objects ready stays up to five minutes.
+
+    Its finalizer meets "storage is (re)initializing", then its own status as a conflict, and waits for the next resync.
+    """
+    for item in objects:
+        if item["kind"] == "CustomResourceDefinition":
+            spec = item["spec"]
+            version = next(found["name"] for found in spec["versions"] if found["served"])
+            cluster.list(f"{spec['group']}/{version}", spec["names"]["kind"])
 
 
 def await_none(cluster: HttpCluster, refs: t.Iterable[Ref]) -> None:
     """What an earlier run removed may still be going; what somebody installed would be removed by this one."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 360
     while there := {str(ref): item for ref, item in stored(cluster, refs).items() if item}:
         installed = [name for name, item in there.items() if not item["metadata"].get("deletionTimestamp")]
         assert installed == [], "these are somebody's, and the test would remove them"
