@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 DEFAULT_RUN_DIR = "/workspace/shared/run"
 
@@ -56,9 +57,9 @@ def _numbers_equal(left: str, right: str) -> bool:
 
 @dataclass(frozen=True)
 class Settings:
-    """One training run. Defaults train on statsmodels' ``fair`` survey, which the runtime image ships."""
+    """One training run. Defaults train on the survey that lies beside this file."""
 
-    data: str = "/opt/muster/data/fair.csv"
+    data: str = str(Path(__file__).with_name("fair.csv"))
     label_column: str = "affairs"
     label_rule: LabelRule = field(default_factory=lambda: LabelRule(">", "0"))
     id_columns: tuple[str, ...] = ("rate_marriage", "religious", "educ", "occupation", "occupation_husb")

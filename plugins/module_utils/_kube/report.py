@@ -10,11 +10,27 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import typing as t
 
 from .objects import Manifest, Ref
 
 Action = t.Literal["created", "updated", "recreated", "deleted", "unchanged", "kept"]
+
+LONGEST = 20_000
+"""Characters of one text in a diff. A program is read there; a data file in a ConfigMap would push everything else off the screen."""
+
+
+def in_brief(value: t.Any) -> t.Any:
+    """VALUE with the beginning of each text that is too long for a diff, and a hash by which two of them differ."""
+    if isinstance(value, dict):
+        return {key: in_brief(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [in_brief(item) for item in value]
+    if not isinstance(value, str) or len(value) <= LONGEST:
+        return value
+    digest = hashlib.sha256(value.encode()).hexdigest()[:16]
+    return f"{value[:200]}... ({len(value)} characters, sha256 {digest}...)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +81,8 @@ class Report:
             {
                 "before_header": str(change.ref) if change.before is not None else f"{change.ref} (absent)",
                 "after_header": str(change.ref) if change.after is not None else f"{change.ref} (absent)",
-                "before": change.before if change.before is not None else "",
-                "after": change.after if change.after is not None else "",
+                "before": in_brief(change.before) if change.before is not None else "",
+                "after": in_brief(change.after) if change.after is not None else "",
             }
             for change in self.changes
             if change.changed

@@ -41,9 +41,9 @@ def read(path: Path, **more: str) -> t.Any:
     return settings.read_settings({**environ, "MUSTER_DENSE_COLUMNS": "age", "MUSTER_BATCH_SIZE": "4", **more})
 
 
-def test_the_defaults_are_those_of_the_data_in_the_image() -> None:
+def test_the_defaults_are_those_of_the_data_beside_the_programs() -> None:
     found = settings.read_settings({})
-    assert (found.data, found.label_column, found.epochs) == ("/opt/muster/data/fair.csv", "affairs", 10)
+    assert (found.data, found.label_column, found.epochs) == (str(EXAMPLE / "fair.csv"), "affairs", 10)
     assert found.label_rule.matches("0.111")
     assert not found.label_rule.matches("0")
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 ARCHIVE = Path("/tmp/data.tar")  # noqa: S108 - in a container of its own
-SOURCES = ("/opt/muster/data", "/opt/persia/lib/yaml", "/usr/lib/python3.9")
+SOURCES = ("/opt/persia/lib/yaml", "/usr/lib/python3.9")
 CHUNK = 1 << 16
 
 
