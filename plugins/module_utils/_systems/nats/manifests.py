@@ -129,6 +129,11 @@ def _check_operator_can_say(cluster: NatsCluster) -> None:
             f"backend operator: image '{pod.image}' is pinned by digest, but the operator builds its image from name and tag.",
             "Use a tag here, or backend: statefulset.",
         )
+    if "alpine" in split_image(pod.image)[1]:
+        raise InvalidInput(
+            f"backend operator: image '{pod.image}' has no /nats-server, which nats-operator starts.",
+            "Use the tag without alpine, such as nats:2.14.2, or backend: statefulset.",
+        )
 
 
 def split_image(image: str) -> tuple[str, str]:
