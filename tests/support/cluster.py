@@ -50,6 +50,19 @@ FIRST = ("namespace", "nats_operator", "gpu_drivers", "persia_operator", "persia
 LAST = ("local_images", "local_cluster")
 # existing.yml looks at the nodes before anything is done, and gpu_drivers waits for GPUs after.
 WAITED_FOR = frozenset({"/api/v1/nodes"})
+# Under the names of what is published: what somebody's cluster would pull.
+STAND_INS = [
+    "published-nats",
+    "published-nats-operator",
+    "published-pushgateway",
+    "published-pytorch",
+    "published-persia",
+]
+# What one has to say for one's own cluster: its storage, and a copy of PERSIA's image, which is published as `latest` alone.
+GIVEN: list[dict[str, object]] = [
+    {"persia_storage_class_name": "local-path", "persia_image": "registry.example.com/persia-cpu:0.1.dev251"},
+    {"muster_systems": ["elastic"]},
+]
 CANARY = f"canary-{secrets.token_hex(16)}"
 
 
@@ -71,7 +84,7 @@ def environment(ground: Ground) -> dict[str, str]:
     }
 
 
-def playbook(shell: Shell, name: str) -> None:
+def playbook(shell: Shell, name: str, *options: str) -> None:
     """Run one of our own playbooks for the shared cluster."""
     settings = {
         "local_cluster_name": SHARED.name,
@@ -82,7 +95,7 @@ def playbook(shell: Shell, name: str) -> None:
         "muster_remove_data": True,
     }
     shell.run(
-        BIN / "ansible-playbook", f"playbooks/{name}.yml", "-i", "inventories/local", "-e", json.dumps(settings),
+        BIN / "ansible-playbook", f"playbooks/{name}.yml", "-i", "inventories/local", "-e", json.dumps(settings), *options,
         cwd=ROOT, env={**environment(SHARED), "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
     )  # fmt: skip
 
@@ -210,20 +223,20 @@ def life(scenario: str, shell: Shell) -> None:
 
 
 def oldest_ansible(shell: Shell) -> None:
-    """The oldest Ansible that we support, and the inventory of a cluster that somebody has: plan, train, again, remove."""
+    """The oldest Ansible that we support, and the inventory of a cluster that somebody has, as it is: plan, train, again, remove."""
     programs = oldest_programs(shell)
-
-    def play(name: str, *options: str) -> None:
-        on_given_cluster(shell, programs, name, *options)
-
-    no_writes(shell, SHARED, "the plan", lambda: play("site.yml", "--check", "--diff"))
-    try:
-        play("site.yml")
-        nothing_to_do(shell, SHARED, "site.yml again", lambda: play("site.yml"))
-        if " changed=0 " not in last_recap(shell.log):
-            raise CheckFailed(f"site.yml again: {last_recap(shell.log)}")
-    finally:
-        play("playbooks/teardown.yml", "-e", "muster_remove_data=true")
+    playbook(shell, "local", "--tags", "local_images", "-e", json.dumps({"local_images_names": STAND_INS}))
+    for settings in GIVEN:
+        own = ("-e", json.dumps(settings))
+        train = partial(on_given_cluster, shell, programs, "site.yml", *own)
+        no_writes(shell, SHARED, "the plan", partial(train, "--check", "--diff"))
+        try:
+            train()
+            nothing_to_do(shell, SHARED, "site.yml again", train)
+            if " changed=0 " not in last_recap(shell.log):
+                raise CheckFailed(f"site.yml again: {last_recap(shell.log)}")
+        finally:
+            on_given_cluster(shell, programs, "playbooks/teardown.yml", *own, "-e", "muster_remove_data=true")
 
 
 def oldest_programs(shell: Shell) -> Path:
@@ -245,15 +258,11 @@ def oldest_programs(shell: Shell) -> Path:
 
 
 def on_given_cluster(shell: Shell, programs: Path, playbook: str, *options: str) -> None:
-    """Run a playbook with inventories/existing, which knows nothing of where the cluster comes from."""
+    """Run a playbook with inventories/existing, which knows nothing of where the cluster comes from, with the images of its defaults."""
     settings = {
         "muster_kubeconfig": str(SHARED.kubeconfig),
         "muster_namespace": "existing",
         "local_cluster_audit_log": str(SHARED.audit_log),
-        "persia_image": "muster.local/persia-cpu:0.1.dev251",
-        "persia_nats_image": "muster.local/nats:2.15.2",
-        "nats_operator_image": "muster.local/nats-operator:0.8.3",
-        "persia_metrics_image": "muster.local/pushgateway:1.11.1",
     }
     # kubernetes.core comes with the community package in our own environment.
     collections = [ROOT / "build" / "collections", *(p for p in sys.path if p.endswith("site-packages"))]

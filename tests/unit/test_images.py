@@ -85,3 +85,83 @@ def test_defaults_of_modules_say_which_image(name: str) -> None:
 def test_no_example_teaches_latest(path: Path) -> None:
     named = re.findall(r"""image["']?(?:: str =|[:=]) *["']?([\w{][^\s"']*)""", path.read_text(encoding="utf-8"))
     assert [image for image in named if image.endswith(":latest")] == []
+
+
+# The page about published images, beside the defaults that name them and the stand-ins that are built for them.
+
+PUBLISHED = ROOT / "docs" / "platforms" / "images.md"
+COLUMNS = ("image", "variable", "entrypoint", "command", "user", "folder", "called", "versions", "stand_in")
+
+
+def table() -> list[dict[str, str]]:
+    """The rows of the page."""
+    lines = PUBLISHED.read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| `")]
+    return [dict(zip(COLUMNS, (cell.strip("`") for cell in row), strict=True)) for row in cells]
+
+
+def defaults() -> dict[str, str]:
+    """Variable -> image, of every role and inventory that is not for a local cluster."""
+    found: dict[str, str] = {}
+    for path in sorted(ROOT.glob("roles/*/defaults/main.yml")) + [
+        ROOT / "inventories" / name / "group_vars" / "all.yml" for name in ("existing", "eks")
+    ]:
+        page = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for key, image in images(page):
+            known = re.sub(r"{{ (\w+) }}", lambda word, page=page: str(page[word[1]]), image)
+            if known and "{{" not in known:
+                found[key] = known
+    return found
+
+
+def recipe_page() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "roles/local_images/vars/main.yml").read_text(encoding="utf-8"))
+    return found
+
+
+def recipes() -> dict[str, Any]:
+    known = recipe_page()["__local_images_recipes"]
+    return {name: one for name, one in known.items() if name.startswith("published-")}
+
+
+def contents(recipe: dict[str, Any]) -> set[str]:
+    """Paths of its programs and links; one that the recipe itself gives wins over that of the list which it names."""
+    own = set(re.findall(r"'dest': '([^']+)'", str(recipe)))
+    shared = re.search(r"{{ (\w+)", str(recipe.get("programs", "")))
+    return own or {row["dest"] for row in recipe_page()[shared[1]]} if shared else own
+
+
+def whole_name(image: str) -> str:
+    """As containerd knows it."""
+    first, slash, _rest = image.partition("/")
+    if slash and ("." in first or ":" in first):
+        return image
+    return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
+
+
+def test_the_page_names_every_image_that_is_pulled_by_default() -> None:
+    assert {row["variable"]: row["image"] for row in table()} == defaults()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_name_no_other_images(name: str) -> None:
+    module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{name}")
+    assert {image for _key, image in options(module.ARGUMENT_SPEC) if image} <= {row["image"] for row in table()}
+
+
+@pytest.mark.parametrize("row", [row for row in table() if row["stand_in"]], ids=lambda row: row["stand_in"])
+def test_a_stand_in_has_the_published_name_and_layout(row: dict[str, str]) -> None:
+    stand_in = recipes()[row["stand_in"]]
+    config = stand_in["recipe"]["config"]
+    assert stand_in["image"] == whole_name(row["image"])
+    assert config["entrypoint"] == row["entrypoint"].split()
+    assert config.get("cmd", []) == row["command"].split()
+    assert config["user"].replace("0:0", "root") == row["user"]
+    assert config.get("working_dir", "/") == row["folder"]
+    called = row["entrypoint"] if row["called"].startswith("its entrypoint") else row["called"].partition("`")[0]
+    assert [path for path in contents(stand_in["recipe"]) if path == called or path.endswith(f"/{called}")]
+
+
+def test_every_stand_in_is_on_the_page() -> None:
+    assert {*recipes()} == {row["stand_in"] for row in table()} - {""} | {"published-persia"}
+    assert f"`{recipes()['published-persia']['image']}`" in PUBLISHED.read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_files
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,6 +10,7 @@ import http.server
 import io
 import sys
 import tarfile
+from pathlib import Path
 
 from PIL import Image
 
@@ -28,7 +29,7 @@ def png(pixels: list[float]) -> bytes:
 
 
 def make() -> bytes:
-    with open("/srv/digits.csv", encoding="ascii") as lines:
+    with Path("/srv/digits.csv").open(encoding="ascii") as lines:
         rows = [[float(value) for value in line.split(",")] for line in lines]
     made, told = io.BytesIO(), []
     with tarfile.open(fileobj=made, mode="w") as archive:

@@ -71,6 +71,7 @@ def test_a_changed_payload_rolls_the_servers() -> None:
         ({}, {"name": "n" * 48}, "47 fit"),
         ({"priority_class_name": "x"}, {"backend": "operator"}, "no place for priority_class_name"),
         ({"image": "nats@sha256:0"}, {"backend": "operator"}, "pinned by digest"),
+        ({"image": "nats:2.14.2-alpine"}, {"backend": "operator"}, "has no /nats-server"),
         ({"image": "nats"}, {"backend": "operator"}, "has no tag"),
         ({"resources": {"limits": {"memory": "8 GB"}}}, {"backend": "operator"}, "8G"),
     ],
