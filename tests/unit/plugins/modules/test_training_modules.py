@@ -494,10 +494,6 @@ def test_logs_have_the_rank_in_front_and_are_searched(cluster: FakeCluster) -> N
     ]
     everything = run(job_logs, cluster, {**options, "tail_lines": 0})
     assert len(everything["lines"]) == 3
-    for told in (run(persia_job, cluster, JOB), run(job_info, cluster, {"name": "adult", "namespace": "default"})):
-        cluster.requests.clear()
-        assert run(job_logs, cluster, {**options, "tail_lines": 0, "training": told}) == everything
-        assert {request.verb for request in cluster.requests} == {"logs"}
 
 
 @pytest.mark.parametrize(
@@ -506,8 +502,6 @@ def test_logs_have_the_rank_in_front_and_are_searched(cluster: FakeCluster) -> N
         ({"search": "("}, InvalidInput, "not a regular expression"),
         ({"groups": ["trainers"]}, InvalidInput, "Did you mean 'trainer'"),
         ({"name": "other"}, NotFound, "There is no training default/other"),
-        ({"training": {"state": "Succeeded"}}, InvalidInput, "Give what a task registered"),
-        ({"training": {"groups": [{"ranks": [1]}]}}, InvalidInput, "training: is not what a module returned"),
     ],
 )
 def test_logs_that_cannot_be(
