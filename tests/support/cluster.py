@@ -307,7 +307,7 @@ def checks() -> list[Check]:
             Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=("cluster-up",))
             for name in scenarios()
         ),
-        Check("oldest-ansible", oldest_ansible, needs=("cluster-up",)),
+        Check("oldest-ansible", oldest_ansible, timeout_s=1500, needs=("cluster-up",)),
         Check("differential", differential, timeout_s=900, needs=("cluster-up",)),
         Check("faults", faults, timeout_s=300, needs=("cluster-up",)),
         Check("systems", systems, timeout_s=300, needs=("cluster-up",)),
