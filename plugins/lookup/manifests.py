@@ -167,7 +167,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
 
 COLLECTION = pathlib.Path(__file__).parents[2]
 UTILS = "ansible_collections.muster.ml.plugins.module_utils"
@@ -182,7 +182,7 @@ class LookupModule(LookupBase):
         # A misspelt option has no type; build() refuses it, whatever its value.
         given = {name: self.get_option(name) if self.has_option(name) else kwargs[name] for name in kwargs}
         with_kinds = given.pop("crds", False)
-        return [[*(kinds(term) if with_kinds else []), *build(term, plain(given))] for term in terms]
+        return [[*(kinds(term) if with_kinds else []), *build(term, to_plain_values(given))] for term in terms]
 
 
 def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
@@ -197,7 +197,7 @@ def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     if missing:
         raise AnsibleError(f"{name} needs the option {', '.join(missing)}.")
     try:
-        return t.cast("list[dict[str, t.Any]]", plain(builder.manifests(options_of(builder)(**wanted))))
+        return t.cast("list[dict[str, t.Any]]", to_plain_values(builder.manifests(options_of(builder)(**wanted))))
     except InvalidInput as error:
         raise AnsibleError(f"{name}: {error}") from error
 
@@ -205,7 +205,7 @@ def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
 def kinds(name: str) -> list[dict[str, t.Any]]:
     """The CustomResourceDefinitions of role NAME."""
     files = sorted((COLLECTION / "roles" / name / "files" / "crds").glob("*.yml"))
-    return [plain(yaml.safe_load(path.read_text(encoding="utf-8"))) for path in files]
+    return [to_plain_values(yaml.safe_load(path.read_text(encoding="utf-8"))) for path in files]
 
 
 def builders() -> dict[str, str]:

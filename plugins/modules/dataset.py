@@ -249,7 +249,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     fetching.check_neighbours(ctx, data)
     fetching.check_storage(ctx, data)
     if params["retry"]:
-        fetching.drop_failed(ctx, objects[-1], owner)
+        fetching.delete_failed(ctx, objects[-1], owner)
     options = {key: params[key] for key in ("adopt", "force_conflicts", "recreate")}
     report = apply_objects(ctx.cluster, objects, owner=owner, check=ctx.check, prune=True, **options)
     if not params["wait"] or ctx.check:

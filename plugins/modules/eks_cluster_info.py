@@ -83,7 +83,7 @@ roles:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_info import survey
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_info import read_cluster
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import info_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -94,7 +94,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 def main() -> None:
     """Run as a module."""
-    info_main(ARGUMENT_SPEC, lambda api, params: survey(api, params["name"], params["roles"]))
+    info_main(ARGUMENT_SPEC, lambda api, params: read_cluster(api, params["name"], params["roles"]))
 
 
 if __name__ == "__main__":

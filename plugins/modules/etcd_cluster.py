@@ -229,7 +229,7 @@ def _absent(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:
     report = delete_objects(
         ctx.cluster, None, owner, check=ctx.check, namespace=cluster.namespace, on_progress=ctx.progress, **options
     )
-    report.merge(members.drop_claims(ctx, cluster, claims, delete_data=params["delete_data"]))
+    report.merge(members.delete_claims(ctx, cluster, claims, delete_data=params["delete_data"]))
     return ctx.result(report)
 
 
@@ -252,7 +252,7 @@ def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: s
         on_progress=ctx.progress,
         **{key: params[key] for key in ("adopt", "force_conflicts", "recreate")},
     )
-    report.merge(groups.drop_policy(ctx, cluster.name, cluster.namespace, owner))
+    report.merge(groups.delete_unwanted_policy(ctx, cluster.name, cluster.namespace, owner))
     result = {"url": cluster.url}
     if params["wait"] and not ctx.check:
         views = members.wait(ctx, cluster, timeout=params["wait_timeout"])

@@ -127,7 +127,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     clients = hosts.Clients(ctx.params, open_url)
     if ctx.params["wait"] and not ctx.check:
         hosts.wait(clients, ctx.params["wait_timeout"], ctx.progress)
-    views, wrong = hosts.look(clients)
+    views, wrong = hosts.observe(clients)
     rows = [
         {
             "address": view.pod,

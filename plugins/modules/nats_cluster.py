@@ -275,11 +275,11 @@ def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner:
     budget = Ref("policy/v1", "PodDisruptionBudget", cluster.name, cluster.namespace)
     wants_none = not operator and (cluster.size == 1 or not cluster.pod_disruption_budget)
     report.merge(delete_unwanted(ctx.cluster, [budget] if wants_none else [], owner, check=ctx.check))
-    report.merge(groups.drop_policy(ctx, cluster.name, cluster.namespace, owner))
+    report.merge(groups.delete_unwanted_policy(ctx, cluster.name, cluster.namespace, owner))
     servers = []
     if params["wait"] and not ctx.check:
-        look = nats.renew if operator else nats.wait
-        servers = look(ctx, cluster, timeout=deadline.for_an_answer)
+        look = nats.replace_outdated if operator else nats.wait
+        servers = look(ctx, cluster, timeout=deadline.answer_timeout)
     return ctx.result(report, url=cluster.url, servers=[_server(view) for view in servers])
 
 

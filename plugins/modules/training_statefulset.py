@@ -211,7 +211,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
@@ -306,8 +306,8 @@ def _absent(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
         selector = f"{LABEL_GROUP}={params['name']}"
         claims = ctx.cluster.list("v1", "PersistentVolumeClaim", namespace, selector)
         free = [claim for claim in claims if LABEL_OWNER not in (claim["metadata"].get("labels") or {})]
-        mark = Mark(params["name"], LABEL_GROUP, applied=False)
-        report.merge(delete_objects(ctx.cluster, free, mark, delete_data=True, **options))
+        ownership = Ownership(params["name"], LABEL_GROUP, applied=False)
+        report.merge(delete_objects(ctx.cluster, free, ownership, delete_data=True, **options))
     return ctx.result(report)
 
 

@@ -23,8 +23,8 @@ from .plan import (
     Plan,
     State,
     Step,
-    creation,
-    deletion,
+    creation_plan,
+    deletion_plan,
     eks_tag_steps,
     same_members,
     tag_change,
@@ -100,7 +100,7 @@ class EksCluster(Resource):
     def plan(self, live: Body | None) -> Plan:
         self._validate()
         if live is None or live["status"] == "DELETING":
-            return creation(Step("create_cluster", self._create_request(), "create", wait="stable"))
+            return creation_plan(Step("create_cluster", self._create_request(), "create", wait="stable"))
         if live["status"] == "FAILED":
             raise InvalidInput(
                 f"{self.label} is FAILED and cannot be mended", hint="Delete it (state: absent) and run again"
@@ -124,7 +124,7 @@ class EksCluster(Resource):
                 )
             request = {"name": self.name, "deletionProtection": False}
             unlock = [Step("update_cluster_config", request, "deletion protection off", wait="update")]
-        return deletion(live, *unlock, Step("delete_cluster", {"name": self.name}, "delete", wait="gone"))
+        return deletion_plan(live, *unlock, Step("delete_cluster", {"name": self.name}, "delete", wait="gone"))
 
     def explain(self, refused: CallRefused) -> MusterError:
         if refused.code == "ResourceInUseException" and "attached" in str(refused):

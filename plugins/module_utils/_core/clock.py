@@ -45,6 +45,6 @@ class Deadline:
         return self.left <= 0
 
     @property
-    def for_an_answer(self) -> float:
+    def answer_timeout(self) -> float:
         """How long one answer may take now."""
         return max(LEAST_FOR_AN_ANSWER, self.left)

@@ -25,7 +25,7 @@ def condition(live: t.Mapping[str, t.Any], kind: str) -> Condition:
     return next((row for row in conditions(live) if row.get("type") == kind), {})
 
 
-def holds(live: t.Mapping[str, t.Any], *kinds: str) -> bool:
+def is_true(live: t.Mapping[str, t.Any], *kinds: str) -> bool:
     """Whether any of these conditions is True."""
     return any(condition(live, kind).get("status") == "True" for kind in kinds)
 

@@ -54,7 +54,7 @@ class Limits:
     """To ride out the restart of an API server that did answer before, or what it says while it is busy."""
 
 
-class Patience:
+class Backoff:
     """How often one request is tried again, with pauses that grow from FIRST to LONGEST seconds.
 
     All requests to Kubernetes may be tried again: an apply or a delete twice is the same as once.
@@ -67,7 +67,7 @@ class Patience:
         self._started = clock.monotonic()
         self._pause, self._factor, self._longest = first, factor, longest
 
-    def again(self, *, limit: float, retry_after: float | None = None) -> bool:
+    def wait_for_retry(self, *, limit: float, retry_after: float | None = None) -> bool:
         """Wait and say True, or False where the limit is reached."""
         # Also one who says "at once" is not asked without a pause: it would be asked as fast as it answers.
         pause = max(retry_after, 0.1) if retry_after is not None else self._pause
@@ -78,8 +78,8 @@ class Patience:
         return True
 
 
-def retried(call: t.Callable[[], T], again: t.Callable[[MusterError], bool]) -> T:
-    """The result of a call, which is repeated as long as AGAIN says so of its error. AGAIN also waits, with a Patience."""
+def with_retries(call: t.Callable[[], T], again: t.Callable[[MusterError], bool]) -> T:
+    """The result of a call, which is repeated as long as AGAIN says so of its error. AGAIN also waits, with a Backoff."""
     while True:
         try:
             return call()

@@ -44,7 +44,7 @@ def run_all(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel: int) ->
     return [outcome for outcome in outcomes if not isinstance(outcome, MusterError)], failures
 
 
-def do_all(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel: int) -> list[R]:
+def run_all_or_raise(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel: int) -> list[R]:
     """As run_all, and all failures become one."""
     results, failures = run_all(work, items, parallel=parallel)
     raise_all(failures)
@@ -77,7 +77,7 @@ class Progress:
         self._shown = ""
         self._lock = threading.Lock()
 
-    def tell(self, message: str) -> None:
+    def report(self, message: str) -> None:
         if self._show is None:
             return
         with self._lock:

@@ -52,7 +52,7 @@ def canonical(value: t.Any) -> t.Any:
     return format(number.normalize(_CONTEXT), "f")
 
 
-def spelling(text: str) -> str:
+def suggestion(text: str) -> str:
     """How a quantity that a person wrote (12 GB) is written."""
     human = _HUMAN.fullmatch(text)
     if not human:

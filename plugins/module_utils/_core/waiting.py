@@ -58,7 +58,7 @@ def wait_for(
             if seen is None:
                 return answer
             if progress:
-                progress.tell(seen)
+                progress.report(seen)
             if not deadline.passed:
                 pause(deadline.left)
         except (*PASSES, Forbidden) as exc:
@@ -87,7 +87,7 @@ def last_answer(observe: Observe[T], *, deadline: Deadline, pause: Pause) -> T:
         raise exc.__cause__ or exc from None
 
 
-def every(seconds: float, clock: Clock) -> Pause:
+def fixed_interval(seconds: float, clock: Clock) -> Pause:
     """Observe again after so many seconds."""
 
     def pause(left: float) -> None:
@@ -97,7 +97,7 @@ def every(seconds: float, clock: Clock) -> Pause:
     return pause
 
 
-def ever_longer(first: float, longest: float, clock: Clock) -> Pause:
+def growing_interval(first: float, longest: float, clock: Clock) -> Pause:
     """Observe again soon at what takes seconds, and not too often at what takes a quarter of an hour."""
     following = [first]
 

@@ -80,7 +80,7 @@ def namespace_of(ctx: Context) -> str:
     return str(ctx.params["namespace"] or ctx.cluster.namespace)
 
 
-def drop_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:
+def delete_unwanted_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:
     """Delete the NetworkPolicy that an earlier run made, where this one wants none."""
     policy = Ref(network_policy.API_VERSION, network_policy.KIND, name, namespace)
     unwanted = [] if ctx.params["network_policy"] else [policy]

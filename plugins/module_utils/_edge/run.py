@@ -19,7 +19,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._core.sensitive import printable
-from .._kube.objects import plain
+from .._kube.objects import to_plain_values
 from .failure import EXPECTED, Result, failure
 from .options import full_spec
 
@@ -97,7 +97,7 @@ class _Module(AnsibleModule):
 def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
     module = _Module(full_spec(argument_spec), supports_check_mode=True, **constraints)
-    params = plain(module.params)
+    params = to_plain_values(module.params)
     context = Context(
         params=params,
         check=module.check_mode,

@@ -13,7 +13,7 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
 from .._core.clock import SYSTEM_CLOCK, Clock
-from .._core.conditions import condition, holds
+from .._core.conditions import condition, is_true
 from .._core.errors import InvalidInput
 from .objects import Manifest, labels_of
 from .watching import Changes, until
@@ -92,8 +92,8 @@ def describe(node: Manifest) -> dict[str, t.Any]:
     ready = condition(node, "Ready")
     return {
         "name": node["metadata"]["name"],
-        "ready": holds(node, "Ready"),
-        "reason": "" if holds(node, "Ready") else ready.get("message") or ready.get("reason") or "no report",
+        "ready": is_true(node, "Ready"),
+        "reason": "" if is_true(node, "Ready") else ready.get("message") or ready.get("reason") or "no report",
         "schedulable": not node.get("spec", {}).get("unschedulable", False),
         "simulated": labels_of(node).get("type") == "kwok",
         "version": status.get("nodeInfo", {}).get("kubeletVersion", ""),

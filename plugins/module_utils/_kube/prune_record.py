@@ -21,7 +21,7 @@ from .._core.errors import Forbidden, MusterError
 from .cluster import Cluster
 from .lease import name_of
 from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, manager_of, ref_of
-from .prepare import recorded
+from .prepare import with_apply_record
 
 LABEL_PRUNE_RECORD = "muster.ml/settled"
 _VERSION = 1
@@ -70,7 +70,7 @@ def _manifest(owner: str, wanted: t.Collection[Ref], namespace: str) -> Manifest
     ref = record_ref(owner, wanted, namespace)
     labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner, LABEL_PRUNE_RECORD: "true"}
     why = f"Nothing of {owner} is left over: it has no objects but those of its last run. May be deleted at any time."
-    return recorded({
+    return with_apply_record({
         "apiVersion": ref.api_version,
         "kind": ref.kind,
         "metadata": {"name": ref.name, "namespace": ref.namespace, "labels": labels},

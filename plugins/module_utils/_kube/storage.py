@@ -90,7 +90,7 @@ def _volumes(cluster: Cluster) -> bool:
     )
 
 
-def unbound(cluster: Cluster, claim: Ref) -> str:
+def why_unbound(cluster: Cluster, claim: Ref) -> str:
     """Why the claim is not bound, in the words of who should do it; empty where it is, or may not be looked at."""
     try:
         found = cluster.get(claim)

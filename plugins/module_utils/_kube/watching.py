@@ -17,7 +17,7 @@ import typing as t
 
 from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.pool import OnProgress, Progress
-from .._core.waiting import every, wait_for
+from .._core.waiting import fixed_interval, wait_for
 from .cluster import Cluster
 
 T = t.TypeVar("T")
@@ -82,7 +82,7 @@ def until(
     def bounded() -> tuple[T, str | None]:
         nonlocal began
         began = clock.monotonic()
-        return observe(cluster.within(deadline.for_an_answer))
+        return observe(cluster.within(deadline.answer_timeout))
 
     def watch(left: float) -> None:
         looked, watching = clock.monotonic(), cluster.watch(
@@ -93,9 +93,9 @@ def until(
             passed = clock.monotonic() - looked
             if event.type != "BOOKMARK" and (changes.version or passed > _TELLS_WHAT_IS):
                 # A costly look comes less often: what changes meanwhile is seen by the next one.
-                every(looked - began - passed, clock)(left)
+                fixed_interval(looked - began - passed, clock)(left)
                 return
         # Something between us and the server may end every watch at once, which must not make us ask as fast as it does.
-        every(_QUIET - (clock.monotonic() - looked), clock)(left)
+        fixed_interval(_QUIET - (clock.monotonic() - looked), clock)(left)
 
     return wait_for(bounded, goal=goal, deadline=deadline, pause=watch, progress=Progress(progress, clock), hint=hint)

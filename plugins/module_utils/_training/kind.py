@@ -68,7 +68,7 @@ class Observed:
         return self.status.exists
 
     @property
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it has ended, well or badly."""
         return self.status.state in ("Succeeded", "Failed")
 
@@ -167,7 +167,7 @@ def _with_refusal(cluster: Cluster, workload: Manifest, group: GroupStatus) -> G
     """The group; where it waits for pods that are not there, with what refuses them."""
     if group.state not in ("Pending", "Degraded") or len(group.ranks) >= group.wanted:
         return group
-    refused = reasons.refused(cluster, workload)
+    refused = reasons.why_no_pods(cluster, workload)
     return dataclasses.replace(group, reason=f"{group.reason} ({refused})") if refused else group
 
 

@@ -23,7 +23,7 @@ from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from .continued import with_live_programs
 from .kind import Backend, Desired, Kind, Observed, Request
-from .logs import failed
+from .logs import failure_of
 from .read import observe
 
 
@@ -40,7 +40,7 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     again = before.exists and bool(changed or request.restart)
     if before.exists and not again:
         desired = _continued(desired, before, config)
-    if before.over and not again:
+    if before.has_ended and not again:
         return _leave(request, desired, before)
     stopped = Report()
     if again:
@@ -54,7 +54,7 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         return report, before
     if before.exists and not again:
         _scale(request, desired, before)
-    return _settle(request, desired, report)
+    return _wait_and_release(request, desired, report)
 
 
 def _require_kind(request: Request, backend: Backend) -> None:
@@ -87,10 +87,10 @@ def _immutable(desired: Desired, changed: list[str]) -> Immutable:
 def _leave(request: Request, desired: Desired, before: Observed) -> tuple[Report, Observed]:
     """A training that is over stays as it is, without what it holds for nobody."""
     unchanged = Report([Change(ref_of(item), "unchanged") for item in desired.objects])
-    report = _finish(request, desired, before, unchanged)
+    report = _release_resources(request, desired, before, unchanged)
     if request.check or (before.status.state == "Succeeded" and not report.changed):
         return report, before  # a rerun: there is nothing to wait for, and nothing to look at again
-    return _settle(request, desired, report)
+    return _wait_and_release(request, desired, report)
 
 
 def _apply(request: Request, desired: Desired, objects: Sequence[Manifest]) -> Report:
@@ -177,13 +177,13 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
         ) from exc
 
 
-def _settle(request: Request, desired: Desired, report: Report) -> tuple[Report, Observed]:
+def _wait_and_release(request: Request, desired: Desired, report: Report) -> tuple[Report, Observed]:
     """Wait as long as is wanted, and give back what a training that has ended meanwhile does not need."""
     goal = request.wait
     if goal == "none":
         observed = observe(request.cluster, desired.kind, desired.namespace, desired.name)
         if observed.status.state == "Failed":
-            request.warn(str(failed(request.cluster, observed.status)))
+            request.warn(str(failure_of(request.cluster, observed.status)))
         return report, observed
 
     def complaint(observed: Observed) -> str | None:
@@ -193,11 +193,11 @@ def _settle(request: Request, desired: Desired, report: Report) -> tuple[Report,
 
     observed = _follow(request, desired, complaint, f"{desired} is not {goal}", request.wait_timeout)
     if observed.status.state == "Succeeded":
-        report = _finish(request, desired, observed, report)
+        report = _release_resources(request, desired, observed, report)
     return report, observed
 
 
-def _finish(request: Request, desired: Desired, observed: Observed, report: Report) -> Report:
+def _release_resources(request: Request, desired: Desired, observed: Observed, report: Report) -> Report:
     """Give back what the training does not need any more. The plan names each object once: made and later scaled down, it was made."""
     if desired.keep_pods:
         return report
@@ -219,18 +219,18 @@ def _follow(
 ) -> Observed:
     """Observe the training whenever one of its pods changes, until there is nothing to complain about or it has ended."""
 
-    def look(cluster: Cluster) -> tuple[Observed, str | None]:
+    def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
         observed = observe(cluster, desired.kind, desired.namespace, desired.name)
         if observed.status.state == "Failed":
-            raise failed(cluster, observed.status)
-        return observed, None if observed.over else complaint(observed)
+            raise failure_of(cluster, observed.status)
+        return observed, None if observed.has_ended else complaint(observed)
 
     selector = desired.backend.selector(desired.name)
     return watching.follow(
         request.cluster,
         desired.namespace,
         selector,
-        look,
+        observe_once,
         goal=goal,
         timeout=float(timeout),
         progress=request.progress,

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from .._core.errors import InvalidInput
 from .._kube.cluster import Cluster
 from .kind import Kind, Observed
-from .logs import logs
+from .logs import read_logs
 
 Found: t.TypeAlias = "dict[str, str | None]"
 _WIDTH = 10
@@ -44,7 +44,7 @@ def results(
         return told
     trainers = [rank for group in status.groups if group.role == kind.trainer_role for rank in group.ranks]
     # Lines of later attempts come after those of earlier ones; the last of an epoch counts.
-    found = [m.groupdict() for text in logs(cluster, status.namespace, trainers) for m in pattern.finditer(text)]
+    found = [m.groupdict() for text in read_logs(cluster, status.namespace, trainers) for m in pattern.finditer(text)]
     summary = {**told["summary"], **_values(pattern, found), "ok": bool(found)}
     return {**told, "found": found, "summary": summary, "table": _lines(f"{kind.title} {status}", pattern, found)}
 

@@ -12,7 +12,7 @@ import re
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
 
-from .._core.conditions import condition, holds
+from .._core.conditions import condition, is_true
 from .._kube.pod_status import why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_ROLE, Manifest
 
@@ -33,7 +33,7 @@ class Workload:
     ends: bool = False
     """Whether its conditions say that it has ended."""
 
-    def wanted(self, live: Manifest) -> int:
+    def desired_replicas(self, live: Manifest) -> int:
         """How many pods it asks for."""
         value: t.Any = live
         for key in self.size[0]:
@@ -196,7 +196,7 @@ def rank_of(pod: Manifest) -> Rank:
         ready=bool(containers) and all(container.get("ready") for container in containers),
         restarts=sum(int(container.get("restartCount") or 0) for container in containers),
         reason=reason,
-        message=last_words(said.get("message") or ""),
+        message=last_lines(said.get("message") or ""),
         exit_code=said.get("exitCode"),
         created=str(metadata.get("creationTimestamp") or ""),
         started=((main.get("state") or {}).get("running") or ended).get("startedAt") or status.get("startTime"),
@@ -214,7 +214,7 @@ def _index(pod: Manifest) -> int:
     return int(match.group(1)) if match else 0
 
 
-def last_words(text: str) -> str:
+def last_lines(text: str) -> str:
     """The end of a log, without the tracebacks of launchers that only say that what they launched has failed."""
     lines = text.strip().splitlines()
     while lines and "CalledProcessError" in lines[-1]:
@@ -262,7 +262,7 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
         name=labels.get(LABEL_GROUP) or metadata["name"],
         role=labels.get(LABEL_ROLE, ""),
         kind=workload["kind"],
-        wanted=form.wanted(workload),
+        wanted=form.desired_replicas(workload),
         ranks=ranks_of(pods),
     )
     return _judge_job(group, workload) if form.ends else judge_group(group)
@@ -270,11 +270,11 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
     # The words of Kubernetes, and of training-operator.
-    if holds(job, "Complete", "Succeeded"):
+    if is_true(job, "Complete", "Succeeded"):
         return dataclasses.replace(group, state="Succeeded")
-    if holds(job, "Failed", "FailureTarget"):
-        failed = condition(job, "Failed" if holds(job, "Failed") else "FailureTarget")
-        why = "; ".join(_told(rank) for rank in group.ranks if rank.phase == "Failed") or failed.get("message") or ""
+    if is_true(job, "Failed", "FailureTarget"):
+        failed = condition(job, "Failed" if is_true(job, "Failed") else "FailureTarget")
+        why = "; ".join(_rank_line(rank) for rank in group.ranks if rank.phase == "Failed") or failed.get("message") or ""
         reason = f"{failed.get('reason') or 'Failed'}: {why}"
         return dataclasses.replace(group, state="Failed", reason=reason)
     if (job.get("spec") or {}).get("suspend"):
@@ -282,7 +282,7 @@ def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
     return judge_group(group)
 
 
-def _told(rank: Rank) -> str:
+def _rank_line(rank: Rank) -> str:
     last = rank.message.splitlines()[-1] if rank.message else ""
     return f"{rank.complaint}: {last}" if last else rank.complaint
 
@@ -296,7 +296,7 @@ def judge_group(group: GroupStatus) -> GroupStatus:
         return dataclasses.replace(group, state="Succeeded")
     if there >= group.wanted:
         return dataclasses.replace(group, state="Running")
-    bad = [_told(rank) for rank in group.ranks if rank.phase not in ("Running", "Succeeded")]
+    bad = [_rank_line(rank) for rank in group.ranks if rank.phase not in ("Running", "Succeeded")]
     lost = group.wanted - len(group.ranks)
     if lost > 0:
         bad.append(f"{lost} of {group.wanted} pods are missing")
@@ -311,7 +311,7 @@ def judge_bare(group: GroupStatus) -> GroupStatus:
     """A group of pods that nobody makes again: one that failed has failed the group."""
     judged = judge_group(group)
     if group.failed:
-        bad = "; ".join(_told(rank) for rank in group.ranks if rank.phase == "Failed")
+        bad = "; ".join(_rank_line(rank) for rank in group.ranks if rank.phase == "Failed")
         return dataclasses.replace(judged, state="Failed", reason=bad)
     return judged
 

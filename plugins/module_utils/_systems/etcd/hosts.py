@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 from ..._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from ..._core.errors import Unreachable
-from ..._core.pool import PARALLEL, OnProgress, Progress, do_all
-from ..._core.waiting import every, wait_for
-from .manifests import MemberView, member_view, problems, together
+from ..._core.pool import PARALLEL, OnProgress, Progress, run_all_or_raise
+from ..._core.waiting import fixed_interval, wait_for
+from .manifests import MemberView, member_view, problems, with_mutual_connections
 
 CONNECTION: dict[str, t.Any] = {
     "endpoints": {"type": "list", "elements": "str", "required": True},
@@ -70,7 +70,7 @@ class Clients:
         except Unreachable as exc:
             return MemberView(name, error=exc.message)
 
-    def any(self, path: str, body: Mapping[str, t.Any]) -> dict[str, t.Any]:
+    def first_answer(self, path: str, body: Mapping[str, t.Any]) -> dict[str, t.Any]:
         """The answer of the first member that gives one."""
         said = []
         for endpoint in self.endpoints:
@@ -83,7 +83,7 @@ class Clients:
     def members(self) -> list[dict[str, t.Any]]:
         """Who belongs to the cluster, as it says itself."""
         # Not linearizable: without a majority it is still told.
-        rows = self.any("/v3/cluster/member/list", {"linearizable": False}).get("members", [])
+        rows = self.first_answer("/v3/cluster/member/list", {"linearizable": False}).get("members", [])
         return [
             {
                 "id": f"{int(row['ID']):x}",
@@ -95,10 +95,10 @@ class Clients:
         ]
 
 
-def look(clients: Clients, *, timeout: float = _TIMEOUT) -> tuple[list[MemberView], list[str]]:
+def observe(clients: Clients, *, timeout: float = _TIMEOUT) -> tuple[list[MemberView], list[str]]:
     """What every member says, asked side by side, and what is wrong with it."""
-    views = together(
-        do_all(lambda endpoint: clients.view(endpoint, timeout=timeout), clients.endpoints, parallel=PARALLEL)
+    views = with_mutual_connections(
+        run_all_or_raise(lambda endpoint: clients.view(endpoint, timeout=timeout), clients.endpoints, parallel=PARALLEL)
     )
     return views, problems(len(clients.endpoints), views)
 
@@ -109,10 +109,10 @@ def wait(clients: Clients, timeout: float, progress: OnProgress, clock: Clock = 
 
     def ask() -> tuple[list[MemberView], str | None]:
         # A member has two questions to answer.
-        views, wrong = look(clients, timeout=min(_TIMEOUT, deadline.for_an_answer / 2))
+        views, wrong = observe(clients, timeout=min(_TIMEOUT, deadline.answer_timeout / 2))
         return views, "; ".join(wrong[:4]) or None
 
     return wait_for(
-        ask, goal="etcd is not healthy", deadline=deadline, pause=every(_PAUSE, clock), progress=Progress(progress, clock),
+        ask, goal="etcd is not healthy", deadline=deadline, pause=fixed_interval(_PAUSE, clock), progress=Progress(progress, clock),
         hint="Its unit's log on that host says why: journalctl -u etcd.",
     )  # fmt: skip

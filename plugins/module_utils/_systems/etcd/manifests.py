@@ -358,7 +358,7 @@ def member_view(pod: str, healthy: bool, metrics: str) -> MemberView:
     )
 
 
-def together(views: Sequence[MemberView]) -> list[MemberView]:
+def with_mutual_connections(views: Sequence[MemberView]) -> list[MemberView]:
     """Count a connection that either end knows.
 
     One end alone may be wrong, and stay so: 3.5.35 was seen to call a peer that had been lost and was back inactive for 300 s. In etcd's

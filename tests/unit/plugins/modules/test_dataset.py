@@ -125,11 +125,11 @@ def test_a_disk_is_enough_for_one_node() -> None:
 def test_why_a_claim_is_not_bound() -> None:
     cluster = FakeCluster()
     claim = Ref("v1", "PersistentVolumeClaim", "c", "default")
-    assert storage.unbound(cluster, claim) == "PersistentVolumeClaim default/c does not exist"
+    assert storage.why_unbound(cluster, claim) == "PersistentVolumeClaim default/c does not exist"
     spec = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
     cluster.add({**spec, "status": {"phase": "Pending"}})
-    assert storage.unbound(cluster, claim).endswith("nobody says why")
+    assert storage.why_unbound(cluster, claim).endswith("nobody says why")
     cluster.say(claim, "ProvisioningFailed", "no access point", type="Warning")
-    assert storage.unbound(cluster, claim).endswith("is not bound: ProvisioningFailed: no access point")
+    assert storage.why_unbound(cluster, claim).endswith("is not bound: ProvisioningFailed: no access point")
     cluster.set_status(claim, {"phase": "Bound"})
-    assert storage.unbound(cluster, claim) == ""
+    assert storage.why_unbound(cluster, claim) == ""

@@ -15,14 +15,14 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.converge import (
     ConvergeOptions,
     Outcome,
-    Patience,
+    WaitOptions,
     converge,
 )
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint, EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
-from ansible_collections.muster.ml.plugins.module_utils._aws.plan import with_mark
+from ansible_collections.muster.ml.plugins.module_utils._aws.plan import with_owner_tags
 from ansible_collections.muster.ml.plugins.module_utils._aws.resource import Resource
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MusterError
@@ -41,7 +41,7 @@ def run(
     account: Account, resource: Resource, *, absent: bool = False, adopt: bool = False, check: bool = False
 ) -> Outcome:
     options = ConvergeOptions(absent=absent, check=check, only_tagged=OURS, adopt=adopt)
-    return converge(resource, Api(account.client, FakeClock()), options, Patience(wait=True, seconds=600))
+    return converge(resource, Api(account.client, FakeClock()), options, WaitOptions(wait=True, seconds=600))
 
 
 def account_with(resource: Resource) -> Account:
@@ -252,11 +252,11 @@ def test_the_policy_of_a_bucket_is_of_the_callers_partition(partition: str) -> N
 
 
 def test_the_mark_is_among_the_tags_and_is_never_purged() -> None:
-    assert with_mark({"team": "ml"}, OURS, purge=True) == ({"team": "ml", **OURS}, True)
-    assert with_mark(None, OURS, purge=True) == (OURS, False), "tags that nobody spoke of stay"
-    assert with_mark(None, {}, purge=True) == (None, True)
+    assert with_owner_tags({"team": "ml"}, OURS, purge=True) == ({"team": "ml", **OURS}, True)
+    assert with_owner_tags(None, OURS, purge=True) == (OURS, False), "tags that nobody spoke of stay"
+    assert with_owner_tags(None, {}, purge=True) == (None, True)
     with pytest.raises(InvalidInput, match=r"tags has muster\.ml/owner=n where only_tagged has muster\.ml/owner=m"):
-        with_mark({"muster.ml/owner": "n"}, OURS, purge=True)
+        with_owner_tags({"muster.ml/owner": "n"}, OURS, purge=True)
 
 
 def test_an_access_point_is_found_again_whatever_tags_it_has() -> None:

@@ -14,7 +14,7 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.converge import (
     ConvergeOptions,
     Outcome,
-    Patience,
+    WaitOptions,
     converge,
 )
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint, EfsFileSystem
@@ -83,7 +83,7 @@ def run(
     check: bool = False,
 ) -> Outcome:
     options = ConvergeOptions(absent=absent, check=check, only_tagged=OURS if mark is None else mark, adopt=adopt)
-    return converge(resource, Api(account.client, FakeClock()), options, Patience(wait=True, seconds=600))
+    return converge(resource, Api(account.client, FakeClock()), options, WaitOptions(wait=True, seconds=600))
 
 
 def account_with_a_neighbour(kind: str) -> Account:

@@ -19,7 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.engine import appl
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS, wave_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.plan import ApplyOptions, make_plan
-from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import prepared
+from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import prepare
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -161,7 +161,9 @@ def test_what_somebody_changed_is_noticed_and_set_again(spec: Manifest, drift: M
     cluster.objects[next(iter(cluster.objects))] = stored
     told = ["spec"] if set(lost) == set(spec) else [f"spec.{key}" for key in spec if key in lost]
     assert (
-        fields.unowned(prepared(wish, owner=OWNER, namespaced=True, namespace="default"), stored, manager_of(OWNER))
+        fields.unowned_paths(
+            prepare(wish, owner=OWNER, namespaced=True, namespace="default"), stored, manager_of(OWNER)
+        )
         == told
     )
     assert apply(cluster, [wish]).changed == bool(lost)

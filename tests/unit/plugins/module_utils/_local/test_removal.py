@@ -189,7 +189,7 @@ def on(machine: Machine, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "DEFAULT_LOG_FOLDER", machine.logs)
     for module in (network, node):
         patch.setattr(module, "NETNS_DIR", machine.netns)
-    patch.setattr(network.left, "__defaults__", (host.run, machine.netns))
+    patch.setattr(network.removal_steps, "__defaults__", (host.run, machine.netns))
     patch.setattr(network.shutil, "which", lambda name, **_options: f"/sbin/{name}")
     patch.setattr(network, "FORWARDING_NOTE", machine.state / "forwarding-was-off")
     patch.setattr(node, "MOUNT_POINTS", machine.state / "mount-points.json")
@@ -481,7 +481,7 @@ def test_every_kubeconfig_that_was_ever_written_goes_and_none_that_was_not(machi
 def test_the_record_of_an_older_muster(machine: Machine) -> None:
     """It has only what cannot be changed, and says nothing of kubeconfigs."""
     cluster = machine.make()
-    spec.record_file("dev").write_text(json.dumps(cluster.fixed()))
+    spec.record_file("dev").write_text(json.dumps(cluster.immutable()))
     found = remove(machine.options())
     assert (found["left"], found["kept"]) == ([], [])
     assert not (machine.home / "kube/dev").exists()
@@ -507,11 +507,11 @@ def test_a_kubeconfig_of_another_cluster_is_never_written_over(machine: Machine)
 def test_the_record_keeps_what_cannot_be_changed(machine: Machine) -> None:
     machine.make()
     again = LocalCluster.of(machine.options(pod_subnet="10.7.0.0/16", nodes=3))
-    assert record.stale(again)
+    assert record.is_stale(again)
     record.write(again)
     made = record.read("dev") or {}
     assert (made["pod_subnet"], made["nodes"]) == ("10.2.0.0/16", 3)
-    assert not record.stale(again)
+    assert not record.is_stale(again)
 
 
 def no_power(_argv: t.Sequence[str]) -> t.NoReturn:
@@ -520,7 +520,7 @@ def no_power(_argv: t.Sequence[str]) -> t.NoReturn:
 
 def test_the_network_is_made_after_the_record(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     step = network.Step("bridge", ("false",))
-    monkeypatch.setattr(network, "missing", lambda *_args, **_options: [step])
+    monkeypatch.setattr(network, "missing_steps", lambda *_args, **_options: [step])
     monkeypatch.setattr(local_network, "run", no_power)
     options = {"cluster": machine.options(), "state": "present"}
     assert local_network.execute(HostContext(options, check=True))["steps"][0].startswith("note of what")

@@ -104,7 +104,9 @@ def context(cluster: t.Any, told: t.Callable[[str], None] = lambda _message: Non
 SERVERS = NatsCluster(name="n", namespace="default", size=SIZE, pod=PodSettings(image="nats:2"))
 
 
-@pytest.mark.parametrize(("ask", "at_once"), [(servers.wait, False), (servers.wait, True), (servers.renew, False)])
+@pytest.mark.parametrize(
+    ("ask", "at_once"), [(servers.wait, False), (servers.wait, True), (servers.replace_outdated, False)]
+)
 def test_sixty_servers_that_do_not_answer_end_with_the_wait(ask: t.Callable[..., t.Any], at_once: bool) -> None:
     with silent(at_once=at_once) as cluster:
         began = time.monotonic()
@@ -263,4 +265,4 @@ def test_a_data_set_whose_pod_is_refused_says_so(cluster: FakeCluster, monkeypat
 
 def test_a_claim_that_may_not_be_looked_at_is_no_reason_to_fail(cluster: FakeCluster) -> None:
     cluster.fail("get", "c", Forbidden("may not get claims"))
-    assert storage.unbound(cluster, Ref("v1", "PersistentVolumeClaim", "c", "default")) == ""
+    assert storage.why_unbound(cluster, Ref("v1", "PersistentVolumeClaim", "c", "default")) == ""
