@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: eks_cluster_info
-short_description: Gather information about an EKS cluster
+short_description: Read an EKS cluster with its node groups and add-ons
 version_added: 0.2.0
 description:
   - Returns an Amazon EKS cluster, its node groups and add-ons, and the caller's account. A cluster that does not exist is no error.
@@ -30,7 +30,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Get the cluster, its node groups and add-ons
+- name: Read the cluster, its node groups and add-ons
   muster.ml.eks_cluster_info:
     region: us-west-2
     name: training

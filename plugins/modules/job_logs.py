@@ -46,7 +46,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Get the last lines of the trainers
+- name: Read the last lines of the trainers
   muster.ml.job_logs:
     name: adult
     namespace: ml
@@ -61,7 +61,7 @@ EXAMPLES = r"""
     search: 'epoch=(?P<epoch>\d+) loss=(?P<loss>[\d.]+) auc=(?P<auc>[\d.]+)'
   register: logs
 
-- name: Get the logs of the pods that an earlier task returned
+- name: Read the logs of the pods that an earlier task returned
   muster.ml.job_logs:
     name: adult
     namespace: ml

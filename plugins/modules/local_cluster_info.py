@@ -68,7 +68,7 @@ requirements:
 """
 
 EXAMPLES = r"""
-- name: Get the state of the local cluster
+- name: Read the state of the local cluster
   muster.ml.local_cluster_info:
     cluster: "{{ my_cluster }}"
     module_root: /srv/build

@@ -74,10 +74,10 @@ def fragment(name: str) -> dict[str, Mapping[str, Any]]:
 
 
 @cache
-def documented(path: Path) -> dict[str, Any]:
-    """The DOCUMENTATION of a plugin, read without importing it."""
+def documented(path: Path, part: str = "DOCUMENTATION") -> Any:
+    """The DOCUMENTATION (or EXAMPLES) of a plugin, read without importing it; an empty mapping where it has none."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["DOCUMENTATION"]:
+        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == [part]:
             return yaml.load(ast.literal_eval(node.value), Loader) or {}  # noqa: S506  # a SafeLoader
     return {}
 

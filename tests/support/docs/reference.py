@@ -63,7 +63,7 @@ def modules() -> str:
     own = [name for name in shared if name.startswith(NAMESPACE)]
     parts = [
         "# Modules and plugins\n\nTo find a module and its options. `ansible-doc muster.ml.NAME` has examples and results, too.",
-        table(("module", "manages"), [(link(name), module.summary) for name, module in found.items()]),
+        table(("module", "does"), [(link(name), module.summary) for name, module in found.items()]),
         table(("other plugin", "for"), [(f"`{name}`", text) for name, text in collection.other_plugins().items()]),
         *(module_part(module) for module in found.values()),
         "## Options that several modules share",
@@ -86,7 +86,7 @@ def roles() -> str:
     return "\n\n".join(
         [
             "# Roles\n\nTo find a role and its variables. `ansible-doc -t role muster.ml.NAME` says the same in a terminal.",
-            table(("role", "manages"), [(link(name), role.summary) for name, role in found.items()]),
+            table(("role", "does"), [(link(name), role.summary) for name, role in found.items()]),
             *(role_part(role) for role in found.values()),
         ]
     )
