@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.docs import kinds
+from support.docs import collection, kinds
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "plugins"
@@ -159,15 +159,14 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("pod", "_edge.groups", ["POD"]),
         ("network_policy", "_edge.groups", ["NETWORK"]),
         ("storage", "_edge.groups", ["STORAGE"]),
+        ("storage.claim", "_edge.groups", ["CLAIM"]),
         ("training", "_edge.systems", ["WHICH"]),
         ("etcd", "_systems.etcd.hosts", ["CONNECTION"]),
     ],
 )
 def test_fragments_and_options_are_twins(fragment: str, where: str, parts: list[str]) -> None:
     package = "ansible_collections.muster.ml.plugins"
-    documented = yaml.safe_load(
-        importlib.import_module(f"{package}.doc_fragments.{fragment}").ModuleDocFragment.DOCUMENTATION
-    )["options"]
+    documented = collection.fragment(f"muster.ml.{fragment}")
     options = importlib.import_module(f"{package}.module_utils.{where}")
     spec = {name: option for part in parts for name, option in getattr(options, part).items()}
     compared = ("type", "elements", "default", "choices", "required", "aliases")

@@ -80,7 +80,9 @@ class Caller:
 class Api:
     """One account and region."""
 
-    def __init__(self, connect: t.Callable[[str], t.Any], clock: Clock | None = None, retry_timeout: float = 90.0) -> None:
+    def __init__(
+        self, connect: t.Callable[[str], t.Any], clock: Clock | None = None, retry_timeout: float = 90.0
+    ) -> None:
         self._connect = connect
         self._clients: dict[str, t.Any] = {}
         self.clock = clock or SYSTEM_CLOCK
@@ -135,7 +137,9 @@ class Api:
             except Exception as error:
                 raise _refusal(label, step, error) from error
 
-        return with_retries(call, lambda refused: too_early(step, refused) and backoff.wait_for_retry(limit=self.retry_timeout))
+        return with_retries(
+            call, lambda refused: too_early(step, refused) and backoff.wait_for_retry(limit=self.retry_timeout)
+        )
 
 
 def too_early(step: Step, refused: MusterError) -> bool:

@@ -118,7 +118,9 @@ class Exec:
 
     def __init__(self, config: settings.Settings, cluster: t.Mapping[str, t.Any], now: Now | None = None) -> None:
         """``cluster`` is what the plugin is told with provideClusterInfo."""
-        config.refuse_unknown("apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo")
+        config.refuse_unknown(
+            "apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo"
+        )
         self._config = config
         self._cluster = cluster
         self._now = now or _utc

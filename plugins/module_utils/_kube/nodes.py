@@ -16,7 +16,7 @@ from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.conditions import condition, is_true
 from .._core.errors import InvalidInput
 from .objects import Manifest, labels_of
-from .watching import Changes, until
+from .watching import Changes, watch_until
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
@@ -128,7 +128,7 @@ def wait(
         nodes, changes.version = read(asked, query)
         return nodes, nodes.complaint
 
-    return until(
+    return watch_until(
         cluster, changes, observe, goal="The nodes are not as required", timeout=timeout, progress=progress, clock=clock,
         hint="Look at the pods of the driver installer or device plugin on these nodes, and at `kubectl describe node`.",
     )  # fmt: skip

@@ -256,7 +256,12 @@ def plan_update(wanted: Manifest, live: Manifest, options: ApplyOptions) -> Step
             raise Conflict(f"{ref} belongs to {owner}, not to {options.owner}.", ref=ref, managers=[owner],
                            hint="Give the object another name, or take it over with force_conflicts.")  # fmt: skip
         return Step(
-            ref, wanted, live, "update", f"taken over from {owner}", takes=_former_managers(live, options, manager_of(owner))
+            ref,
+            wanted,
+            live,
+            "update",
+            f"taken over from {owner}",
+            takes=_former_managers(live, options, manager_of(owner)),
         )
     if not owner and not is_made_for(live, options.owner):
         return _adopted(wanted, live, options)
@@ -285,7 +290,12 @@ def _adopted(wanted: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     ref = ref_of(wanted)
     if options.adopt:
         return Step(
-            ref, wanted, live, "update", "existed already; adopted", takes=_former_managers(live, options, KUBECTL_APPLY)
+            ref,
+            wanted,
+            live,
+            "update",
+            "existed already; adopted",
+            takes=_former_managers(live, options, KUBECTL_APPLY),
         )
     differ = list(fields.differing_paths(live, _asked_for(wanted)))
     if not differ:

@@ -45,7 +45,9 @@ def deletion_state(manifest: Manifest | None) -> State:
         return State(False, "is not being deleted yet")
     finalizers = [*(manifest["metadata"].get("finalizers") or []), *_of_namespace(manifest)]
     waits = f" and waits for its finalizers {', '.join(finalizers)}" if finalizers else ""
-    return State(False, "; ".join([f"is being deleted since {_deletion_requested_at(manifest)}{waits}", *_remains(manifest)]))
+    return State(
+        False, "; ".join([f"is being deleted since {_deletion_requested_at(manifest)}{waits}", *_remains(manifest)])
+    )
 
 
 def _deletion_requested_at(manifest: Manifest) -> str:
@@ -142,7 +144,11 @@ def replica_set(manifest: Manifest | None) -> State:
     available = status.get("availableReplicas", 0)
     if status.get("replicas", 0) > wanted:
         return State(False, f"{status['replicas'] - wanted} replicas too many are still there")
-    return READY if available >= wanted else State(False, f"{available} of {wanted} available{_pod_creation_failure(manifest)}")
+    return (
+        READY
+        if available >= wanted
+        else State(False, f"{available} of {wanted} available{_pod_creation_failure(manifest)}")
+    )
 
 
 def stateful_set(manifest: Manifest | None) -> State:

@@ -46,7 +46,9 @@ _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfigurati
 def last_seen(cluster: Cluster, ref: Ref, state: State, manifest: Manifest | None) -> str:
     """Why an object is not ready (or not gone): what it says itself, and what can be found out."""
     # A condition and an event may tell the same, in words that differ after the first colon in a pod's name.
-    found = [said for said in _outside_causes(cluster, ref, manifest) if f"{said.partition(':')[0]}:" not in state.reason]
+    found = [
+        said for said in _outside_causes(cluster, ref, manifest) if f"{said.partition(':')[0]}:" not in state.reason
+    ]
     return "; ".join([f"{ref}: {state.reason}", *found])
 
 

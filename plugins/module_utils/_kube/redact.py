@@ -4,8 +4,8 @@
 
 """Which values of an object are secret: the ``data`` of a Secret, and whatever the annotation ``muster.ml/sensitive`` names.
 
-``seal_secrets`` puts each of them into a Sensitive, which nothing can print. It is called where objects come in: from the user (prepare.py) and
-from the API server (client.py).
+``seal_secrets`` puts each of them into a Sensitive, which nothing can print. It is called where objects come in: from the user
+(prepare.py) and from the API server (client.py).
 
 Private to the collection.
 """

@@ -43,25 +43,13 @@ class Changes:
     version: str = ""
     longest: float = 2.0
 
-
-def follow(
-    cluster: Cluster,
-    namespace: str,
-    selector: str,
-    observe: t.Callable[[Cluster], tuple[T, str | None]],
-    *,
-    goal: str,
-    timeout: float,
-    progress: OnProgress,
-    hint: str | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> T:
-    """Call OBSERVE whenever one of these pods changes, until it has nothing to complain about."""
-    pods = Changes("v1", "Pod", namespace, selector)
-    return until(cluster, pods, observe, goal=goal, timeout=timeout, progress=progress, hint=hint, clock=clock)
+    @classmethod
+    def of_pods(cls, namespace: str, selector: str) -> Changes:
+        """Those of the pods that a label selector means."""
+        return cls("v1", "Pod", namespace, selector)
 
 
-def until(
+def watch_until(
     cluster: Cluster,
     changes: Changes,
     observe: t.Callable[[Cluster], tuple[T, str | None]],

@@ -54,7 +54,9 @@ class Plan:
     @property
     def changes(self) -> bool:
         """Whether anything goes: without a record, folders that are empty."""
-        return bool(self.found) and (self.recorded or any(not _has_files(Path(one.split(" ", 1)[1])) for one in self.found))
+        return bool(self.found) and (
+            self.recorded or any(not _has_files(Path(one.split(" ", 1)[1])) for one in self.found)
+        )
 
 
 def plan(asked: LocalCluster, *, delete_data: bool) -> Plan:

@@ -225,11 +225,10 @@ def _follow(
             raise failure_of(cluster, observed.status)
         return observed, None if observed.has_ended else complaint(observed)
 
-    selector = desired.backend.selector(desired.name)
-    return watching.follow(
+    pods = watching.Changes.of_pods(desired.namespace, desired.backend.selector(desired.name))
+    return watching.watch_until(
         request.cluster,
-        desired.namespace,
-        selector,
+        pods,
         observe_once,
         goal=goal,
         timeout=float(timeout),

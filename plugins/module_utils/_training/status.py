@@ -274,7 +274,9 @@ def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
         return dataclasses.replace(group, state="Succeeded")
     if is_true(job, "Failed", "FailureTarget"):
         failed = condition(job, "Failed" if is_true(job, "Failed") else "FailureTarget")
-        why = "; ".join(_rank_line(rank) for rank in group.ranks if rank.phase == "Failed") or failed.get("message") or ""
+        why = (
+            "; ".join(_rank_line(rank) for rank in group.ranks if rank.phase == "Failed") or failed.get("message") or ""
+        )
         reason = f"{failed.get('reason') or 'Failed'}: {why}"
         return dataclasses.replace(group, state="Failed", reason=reason)
     if (job.get("spec") or {}).get("suspend"):

@@ -104,6 +104,5 @@ def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
         return pod.phase
 
     goal = f"Data set {data.namespace}/{data.name} is not complete"
-    return watching.follow(
-        ctx.cluster, data.namespace, selector, observe_once, goal=goal, timeout=timeout, progress=ctx.progress
-    )
+    pods = watching.Changes.of_pods(data.namespace, selector)
+    return watching.watch_until(ctx.cluster, pods, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)

@@ -120,7 +120,8 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
         return views, "; ".join(_complaints(cluster, etcd, views)) or None
 
     goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
-    return watching.follow(ctx.cluster, etcd.namespace, labels, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
+    changes = watching.Changes.of_pods(etcd.namespace, labels)
+    return watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
 
 
 def _complaints(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:

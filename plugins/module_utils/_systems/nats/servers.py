@@ -70,10 +70,9 @@ def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]
         found = views(cluster, pods(cluster, nats))
         return found, "; ".join(problems(nats, found)[:4]) or None
 
-    return watching.follow(
+    return watching.watch_until(
         ctx.cluster,
-        nats.namespace,
-        selector(nats),
+        watching.Changes.of_pods(nats.namespace, selector(nats)),
         observe_once,
         goal=f"NATS cluster {nats.namespace}/{nats.name} is not as wanted",
         timeout=timeout,
@@ -120,7 +119,6 @@ def _wait_for_successor(ctx: Context, nats: NatsCluster, replaced: set[str], *, 
         found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]
         return None, "; ".join(problems(nats, views(cluster, found), payload=False)[:4]) or None
 
-    said = f"NATS cluster {nats.namespace}/{nats.name} did not get its server back"
-    watching.follow(
-        ctx.cluster, nats.namespace, selector(nats), observe_once, goal=said, timeout=timeout, progress=ctx.progress
-    )
+    goal = f"NATS cluster {nats.namespace}/{nats.name} did not get its server back"
+    changes = watching.Changes.of_pods(nats.namespace, selector(nats))
+    watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)

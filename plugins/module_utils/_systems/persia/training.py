@@ -137,7 +137,8 @@ def _wait_for_pods(request: Request, ref: Ref, timeout: float) -> None:
         return None, f"{len(left)} pods are still there" if left else None
 
     goal = f"The pods of training {namespace}/{ref.name} are not gone"
-    watching.follow(request.cluster, namespace, selector, observe_once, goal=goal, timeout=timeout, progress=request.progress)
+    pods = watching.Changes.of_pods(namespace, selector)
+    watching.watch_until(request.cluster, pods, observe_once, goal=goal, timeout=timeout, progress=request.progress)
 
 
 def _do_operators_work(request: Request, ref: Ref) -> Report:

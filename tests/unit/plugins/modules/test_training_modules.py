@@ -220,8 +220,8 @@ def test_a_failed_training_says_why(cluster: FakeCluster) -> None:
 
 
 def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = watching.follow
-    monkeypatch.setattr(watching, "follow", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+    real = watching.watch_until
+    monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
     with pytest.raises(
         WaitTimeout, match=r"is not running after 30 s\. Last seen: Pending.*emb-server: 1 of 1 pods are missing"
     ):

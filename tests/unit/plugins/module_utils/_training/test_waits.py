@@ -177,13 +177,21 @@ def test_members_of_etcd_on_hosts_are_asked_side_by_side_and_no_longer_than_the_
 
 def quick(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster) -> None:
     """Let waits use the cluster's clock."""
-    real = watching.follow
-    monkeypatch.setattr(watching, "follow", lambda *args, **more: real(*args, **{**more, "clock": cluster.clock}))
+    real = watching.watch_until
+    monkeypatch.setattr(watching, "watch_until", lambda *args, **more: real(*args, **{**more, "clock": cluster.clock}))
 
 
 def follow(cluster: FakeCluster, look: t.Callable[[t.Any], tuple[None, str | None]], timeout: float = 30) -> None:
-    watching.follow(cluster, "default", "a=b", look, goal="it is not there", timeout=timeout, progress=lambda _message: None,
-                    clock=cluster.clock)  # fmt: skip
+    pods = watching.Changes.of_pods("default", "a=b")
+    watching.watch_until(
+        cluster,
+        pods,
+        look,
+        goal="it is not there",
+        timeout=timeout,
+        progress=lambda _message: None,
+        clock=cluster.clock,
+    )
 
 
 def test_a_look_has_as_long_as_is_left(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
