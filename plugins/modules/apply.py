@@ -257,7 +257,7 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
     report = delete_objects(
         ctx.cluster,
         named,
-        Ownership(params["owner"], others=params["force_conflicts"], nobodys=params["adopt"]),
+        Ownership(params["owner"], others=params["force_conflicts"], unowned=params["adopt"]),
         check=ctx.check,
         on_progress=ctx.progress,
         **{key: params[key] for key in ("namespace", "wait", "wait_timeout", "delete_data")},

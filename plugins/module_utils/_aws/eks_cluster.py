@@ -103,7 +103,7 @@ class EksCluster(Resource):
             return creation_plan(Step("create_cluster", self._create_request(), "create", wait="stable"))
         if live["status"] == "FAILED":
             raise InvalidInput(
-                f"{self.label} is FAILED and cannot be mended", hint="Delete it (state: absent) and run again"
+                f"{self.label} is FAILED and cannot be repaired", hint="Delete it (state: absent) and run again"
             )
         self._refuse_immutable(live)
         compare = Comparison()
@@ -120,7 +120,7 @@ class EksCluster(Resource):
             if self.deletion_protection is not False:
                 raise InvalidInput(
                     f"{self.label} is protected from deletion",
-                    hint="Give deletion_protection: false together with state: absent if it is really to go",
+                    hint="Set deletion_protection: false together with state: absent to delete it all the same",
                 )
             request = {"name": self.name, "deletionProtection": False}
             unlock = [Step("update_cluster_config", request, "deletion protection off", wait="update")]

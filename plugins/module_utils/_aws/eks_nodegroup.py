@@ -111,7 +111,7 @@ class EksNodegroup(Resource):
         if known != sorted(known):
             raise InvalidInput(
                 f"{self.label}: scaling_config has min_size, desired_size and max_size {sizes}",
-                hint="They must not get smaller in this order",
+                hint="min_size must not be over desired_size, nor desired_size over max_size",
             )
         keys = [(taint["key"], taint["effect"]) for taint in self.taints or ()]
         if twice := sorted({f"{key}:{effect}" for key, effect in keys if keys.count((key, effect)) > 1}):

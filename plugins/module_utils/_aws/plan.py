@@ -122,7 +122,7 @@ def with_owner_tags(
     if other:
         raise InvalidInput(
             f"tags has {tags_text(other)} where only_tagged has {tags_text({key: mark[key] for key in other})}",
-            hint="By such tags what is yours is told from what is not: give both the same",
+            hint="only_tagged marks what is yours, so tags must have the same value",
         )
     return ({**(tags or {}), **mark}, purge and tags is not None) if mark else (tags, purge)
 

@@ -31,5 +31,5 @@ def is_true(live: t.Mapping[str, t.Any], *kinds: str) -> bool:
 
 
 def reason_of(row: Condition) -> str:
-    """A condition's, or a container state's, own words."""
+    """Reason and message of a condition or of a container state, joined by a colon; empty where it has neither."""
     return ": ".join(part for part in (row.get("reason"), row.get("message")) if part)

@@ -101,7 +101,7 @@ def delete_group(ctx: Context, namespace: str, owner: str) -> Report:
 
 
 def delete_unwanted_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:
-    """Delete the NetworkPolicy that an earlier run made, where this one wants none."""
+    """Delete the NetworkPolicy of an earlier run, if this one has none."""
     policy = Ref(network_policy.API_VERSION, network_policy.KIND, name, namespace)
     unwanted = [] if ctx.params["network_policy"] else [policy]
     return delete_unwanted(ctx.cluster, unwanted, owned_by, check=ctx.check)

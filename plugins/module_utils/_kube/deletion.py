@@ -40,25 +40,26 @@ _NAMED = 3
 
 @dataclasses.dataclass(frozen=True)
 class Ownership:
-    """How to tell what belongs to somebody: by a label and its value.
+    """Which objects belong to an owner: those with LABEL and this value.
 
     ``applied``: we applied it ourselves, so the object's own record must say so. Otherwise a controller made it for an object of ours and
-    copied the label (pods, claims of a StatefulSet). ``others`` and ``nobodys`` widen it to named objects of another owner, or of nobody.
+    copied the label (pods, claims of a StatefulSet). ``others`` and ``unowned`` include objects of other owners, or of none, that are named
+    one by one.
     """
 
     value: str
     label: str = LABEL_OWNER
     applied: bool = True
     others: bool = False
-    nobodys: bool = False
+    unowned: bool = False
 
     def matches(self, item: Manifest) -> bool:
         value = labels_of(item).get(self.label)
-        return value == self.value or (self.others if value else self.nobodys)
+        return value == self.value or (self.others if value else self.unowned)
 
     def has_record(self, item: Manifest) -> bool:
         if not self.applied or labels_of(item).get(self.label) != self.value:
-            return True  # a controller's, or named by a word of its own
+            return True  # made by a controller, or named one by one
         return is_made_for(item, self.value) and was_applied(item, self.value)
 
 
@@ -74,7 +75,7 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
 
 
 class DeletionFacts:
-    """Finds out about the objects of one deletion, which goes wave after wave. ``wanted``: uids of what stays in any case."""
+    """Reads what has to be known of each object before it is deleted. ``wanted``: uids of what stays in any case."""
 
     def __init__(self, cluster: Cluster, ownership: Ownership, *, wanted: t.Container[str], delete_data: bool,
                  clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
@@ -86,7 +87,7 @@ class DeletionFacts:
         self._going: set[str | None] = set()
 
     def note_deleted(self, item: Manifest) -> None:
-        """Take note that an object is deleted, so that it holds back nothing that it lives in."""
+        """Note that an object is deleted, so that it does not keep its namespace or definition from deletion."""
         self._going.add(item["metadata"].get("uid"))
 
     @functools.cached_property
@@ -106,10 +107,10 @@ class DeletionFacts:
         if stays_anyway or not known.marked or not known.recorded or known.needed:
             return known
         if (ref.group, ref.kind) == ("", "Namespace"):
-            return self._with_inhabitants(known, ref)
+            return self._with_contents(known, ref)
         return self._with_instances(known, ref) if ref.kind == DEFINITION else known
 
-    def _with_inhabitants(self, known: Candidate, ref: Ref) -> Candidate:
+    def _with_contents(self, known: Candidate, ref: Ref) -> Candidate:
         """A namespace takes everything inside along."""
         found, unseen = namespace_contents(self._cluster, ref.name, self._clock)
         others = [item for item in found if item["metadata"].get("uid") not in self._going]

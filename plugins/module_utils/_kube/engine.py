@@ -57,7 +57,7 @@ def apply_objects(
 ) -> Report:
     """Make the cluster have these objects, and (prune) no others of this owner. Safe to run again at any point.
 
-    ``predicates`` overrides readiness by kind. The report has the objects as they are at the end.
+    ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. The report has the objects as they are at the end.
     """
     objects = list(objects)
     options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt)
@@ -95,7 +95,7 @@ class _Run:
     clock: Clock
 
     def lease(self, timeout: float) -> Lease:
-        """To be alone among the runs of this owner."""
+        """The Lease that lets one run of this owner at a time prune or recreate. TIMEOUT: seconds to wait for another run."""
         return Lease(
             self.cluster,
             self.options.owner,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One run at a time for what two runs of an owner would spoil for each other: prune, recreate, and the removal of an owner.
+"""One run at a time for what two runs of an owner must not do at once: prune, recreate, and the removal of an owner.
 
 A Lease (coordination.k8s.io/v1) is held while such a run writes, and is deleted at its end. It is taken by server-side apply under a
 field manager of this run alone: of two that come at once the API server refuses the second, because the holder is the first one's field.
@@ -81,7 +81,7 @@ class Lease:
         if self._ref and not self._lost:
             try:
                 self._cluster.delete(self._ref, dry_run=False, uid=self._uid)
-            except MusterError:  # it ends by itself
+            except MusterError:  # the Lease expires by itself
                 return
 
     def _acquire(self, ref: Ref) -> None:

@@ -36,7 +36,7 @@ class NodeQuery:
 
 @dataclasses.dataclass(frozen=True)
 class Nodes:
-    """What a query found."""
+    """The nodes that a query selects."""
 
     query: NodeQuery
     found: Sequence[Manifest]
@@ -50,8 +50,8 @@ class Nodes:
         return sorted(node["metadata"]["name"] for node in self.found if not _amount(node, resource))
 
     @property
-    def complaint(self) -> str | None:
-        """Why the query is not satisfied, None when it is."""
+    def pending_reason(self) -> str | None:
+        """Why the query is not satisfied, None where it is satisfied."""
         wanted, lacking = self.query, self.lacking
         if lacking:
             return f"{len(lacking)} of {len(self.found)} nodes report no allocatable {wanted.resource}: {', '.join(lacking)}."
@@ -126,7 +126,7 @@ def wait(
 
     def observe(asked: Cluster) -> tuple[Nodes, str | None]:
         nodes, changes.version = read(asked, query)
-        return nodes, nodes.complaint
+        return nodes, nodes.pending_reason
 
     return watch_until(
         cluster, changes, observe, goal="The nodes are not as required", timeout=timeout, progress=progress, clock=clock,

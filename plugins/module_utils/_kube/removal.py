@@ -30,12 +30,12 @@ from .report import Change, Report
 from .wait import wait_until
 
 _TRIES = 5
-"""So often an object that somebody changes between reading and deleting is judged anew."""
+"""Tries to delete an object that somebody else changes between reading and deleting."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Deletion:
-    """How objects are deleted in this call. ``option`` is the user's word for deleting data, which is set where ``data`` is."""
+    """How objects are deleted in this call. ``option`` names the option that allows to delete data; ``data`` is its value."""
 
     cluster: Cluster
     ownership: Ownership
@@ -109,9 +109,9 @@ def delete_objects(
     on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Report:
-    """Remove what is named, as far as it fits the ownership (an owner); or everything of an owner, where nothing is named.
+    """Delete the named objects that belong to the owner; where WHAT is None, everything that belongs to it. ``wait_timeout`` is in seconds.
 
-    What is not there is no error, and no request. What must stay is reported as kept, with the reason.
+    An object that does not exist is no error, and costs no request. What must stay is reported as kept, with the reason.
     """
     ownership = Ownership(ownership) if isinstance(ownership, str) else ownership
     deadline = Deadline(wait_timeout, clock)

@@ -81,7 +81,7 @@ class _Tracker:
             if ref.kind == _CLAIM:
                 self.see(ref, manifest)
             elif ref.kind in _REFUSED_PODS and not asked:
-                asked = True  # the first speaks for the others, or many would cost a request each
+                asked = True  # one of them is enough: each costs a request
                 said = reasons.why_no_pods(self._cluster, manifest)
                 with self._lock:
                     self.refused[ref] = said
@@ -143,10 +143,10 @@ def wait_until(
     on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> dict[Ref, Manifest | None]:
-    """Return the objects once each is ready; WaitTimeout or Failed otherwise. What ``known`` shows ready costs no request."""
+    """Return the objects once each is ready; WaitTimeout after TIMEOUT seconds, or Failed. What ``known`` shows ready costs no request."""
     tracker = _Tracker(cluster, refs, predicates or {})
     for ref, manifest in (known or {}).items():
-        with contextlib.suppress(Unreachable, ServerError):  # it is looked at again
+        with contextlib.suppress(Unreachable, ServerError):  # it is read again below
             tracker.see(ref, manifest)
     progress, deadline = Progress(on_progress, clock), Deadline(timeout, clock)
 
@@ -155,7 +155,7 @@ def wait_until(
         try:
             wait_for(follower.observe, goal="", deadline=deadline, pause=follower.watch, progress=progress)
         except WaitTimeout as exc:
-            tracker.trouble = tracker.trouble or exc.__cause__  # the rest is said below, of all groups together
+            tracker.trouble = tracker.trouble or exc.__cause__  # raised below, for all groups together
         except MusterError:
             tracker.broken = True
             raise
@@ -233,7 +233,7 @@ class _Follower:
                 break
         else:
             self.tracker.inspect(self.group)
-            # Something between us and the server may end every watch at once, which must not make us ask as fast as it does.
+            # A proxy before the server may end every watch at once; without a pause we would then send requests without end.
             fixed_interval(LEAST_FOR_AN_ANSWER - (self.deadline.clock.monotonic() - began), self.deadline.clock)(left)
         self.version = version
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look again whenever something changes: a watch as the pause between two looks.
+"""Observe again whenever something changes: a watch is the pause between two observations.
 
 For waits that ask more than the watched objects say (logs, the servers inside of pods, a count of nodes). What is waited for by its own
 status is in wait.py.
@@ -23,17 +23,17 @@ from .cluster import Cluster
 T = t.TypeVar("T")
 
 _TELLS_WHAT_IS = 0.2
-"""Seconds in which a watch without a version tells what there is already, which is no change."""
+"""Seconds in which a watch without a version lists what exists already, which is no change."""
 _QUIET = 1.0
-"""Seconds between two looks where nothing changed, at least."""
+"""Least seconds between two observations where nothing changed."""
 
 
 @dataclasses.dataclass
 class Changes:
-    """The objects whose changes make it worth to look again.
+    """The objects whose changes are the time to observe again.
 
-    ``version``: from where to watch, where the look knows it; otherwise a watch begins by telling what there is. ``longest``: seconds
-    between two looks where nothing changes, because not everything that is asked for shows in these objects.
+    ``version``: the resource version from which to watch, if the observation knows it; otherwise a watch begins by listing what exists.
+    ``longest``: seconds between two observations where nothing changes, because these objects do not show everything that is observed.
     """
 
     api_version: str
@@ -60,7 +60,7 @@ def watch_until(
     hint: str | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> T:
-    """Call OBSERVE whenever one of the objects changes, until it has nothing to complain about.
+    """Call OBSERVE whenever one of the objects changes, until nothing is missing; WaitTimeout after TIMEOUT seconds.
 
     OBSERVE gets the cluster with as much time for its answers as is left, so however much it asks, it ends with the wait.
     """
@@ -80,10 +80,10 @@ def watch_until(
         for event in watching:
             passed = clock.monotonic() - looked
             if event.type != "BOOKMARK" and (changes.version or passed > _TELLS_WHAT_IS):
-                # A costly look comes less often: what changes meanwhile is seen by the next one.
+                # After an observation that took long, wait as long: the next one sees all changes of that time.
                 fixed_interval(looked - began - passed, clock)(left)
                 return
-        # Something between us and the server may end every watch at once, which must not make us ask as fast as it does.
+        # A proxy before the server may end every watch at once; without a pause we would then send requests without end.
         fixed_interval(_QUIET - (clock.monotonic() - looked), clock)(left)
 
     return wait_for(bounded, goal=goal, deadline=deadline, pause=watch, progress=Progress(progress, clock), hint=hint)

@@ -159,7 +159,7 @@ class Writer:
         # No word deletes data here: "recreate" says nothing about what is in an object.
         facts = DeletionFacts(
             self.cluster,
-            Ownership(self.owner, others=self.force_conflicts, nobodys=True),
+            Ownership(self.owner, others=self.force_conflicts, unowned=True),
             wanted=(),
             delete_data=False,
             clock=self.clock,

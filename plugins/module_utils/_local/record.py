@@ -26,7 +26,7 @@ Record = dict[str, t.Any]
 
 
 def read(name: str) -> Record | None:
-    """What the cluster of that name was made with, None where nothing says that we made one."""
+    """The recorded options of the cluster of that name, None where no record says that we created one."""
     path = record_file(name)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -43,9 +43,9 @@ def read(name: str) -> Record | None:
 
 def _unreadable(name: str, path: Path, why: str) -> Failed:
     return Failed(
-        f"What the local cluster {name} was made with cannot be read from {path}: {why}.",
-        hint="Nothing was changed. Restore the file; or remove it, run role local_cluster for this cluster again, which writes it anew "
-        "from the variables, and then do what you wanted.",
+        f"The record of local cluster {name}, {path}, cannot be read: {why}.",
+        hint="Nothing was changed. Restore the file; or remove it, run role local_cluster for this cluster again, which writes it again "
+        "from the variables, and repeat this task.",
     )
 
 

@@ -88,7 +88,7 @@ def _refuse(candidate: Candidate, hint: str, *, delete_data: bool = False) -> No
 
 
 def refuse_unrecorded(spec: ClusterSpec, found: list[str]) -> None:
-    """Without a record nothing says that we made what is there. Folders in which there is nothing of ours are no part of a cluster."""
+    """Raise if something of a cluster exists without a record that we created it. Folders without anything of ours do not count."""
     there = [one for one in found if not one.startswith("folder ") and one not in network.OF_THE_HOST]
     alien = foreign_files(spec)
     for path in (*(Path(spec.state_dir) / one for one in OWN_FOLDERS), Path(spec.run_dir)):

@@ -24,7 +24,7 @@ _LAST = 200
 def read_logs(
     cluster: Cluster, namespace: str, ranks: Sequence[Rank], *, required: bool = True, **options: t.Any
 ) -> list[str]:
-    """The logs of these ranks, read side by side; a pod that has not begun has none.
+    """The logs of these ranks, read in parallel, in the order of RANKS; a pod that has not begun has an empty one.
 
     Where they are not required, a log that cannot be read is empty, too, such as that of a pod whose node is lost or simulated.
     """
@@ -45,7 +45,7 @@ def read_logs(
 
 
 def failure_of(cluster: Cluster, status: JobStatus) -> MusterError:
-    """The error of a failed training: which rank, why, and its last words."""
+    """The error of a failed training: which ranks failed, why, and the last lines of their logs."""
     bad = [rank for group in status.groups for rank in group.ranks if rank.phase == "Failed"][:3]
     last = {rank.pod: _last_lines(cluster, status.namespace, rank) or rank.message for rank in bad}
     told = "".join(f"\n[{pod}] {line}" for pod, text in last.items() for line in text.splitlines())

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a training came to: values for programs, lines for people.
+"""The results of a training: values for programs, lines for people.
 
 Private to the collection.
 """
@@ -23,7 +23,7 @@ _WIDTH = 10
 
 
 def pattern_of(text: str | None) -> re.Pattern[str] | None:
-    """The option results_pattern; empty: no results are looked for."""
+    """The option results_pattern, compiled; None where it is empty, and logs are not searched for results."""
     if not text:
         return None
     try:

@@ -29,19 +29,19 @@ class Workload:
     api_version: str
     kind: str
     size: Sequence[tuple[str, ...]] = (("spec", "replicas"),)
-    """Where it says how many pods it makes; all of these places together."""
+    """Paths of the fields with the number of its pods; all are set together."""
     ends: bool = False
     """Whether its conditions say that it has ended."""
 
     def desired_replicas(self, live: Manifest) -> int:
-        """How many pods it asks for."""
+        """The number of pods in its spec."""
         value: t.Any = live
         for key in self.size[0]:
             value = value.get(key) if isinstance(value, Mapping) else None
         return 1 if value is None else int(value)
 
     def sized(self, manifest: Manifest, size: int) -> Manifest:
-        """The same object with another number of pods."""
+        """A copy of the object with SIZE pods."""
         made = copy.deepcopy(manifest)
         for path in self.size:
             place = made
@@ -71,18 +71,18 @@ class Rank:
     created: str = ""
     started: str | None = None
     finished: str | None = None
-    # Waiting longer is of no use unless somebody acts.
+    # Waiting longer does not help: somebody has to correct it.
     stuck: bool = False
 
     @property
-    def complaint(self) -> str:
-        """Half a sentence: which rank, and why."""
+    def pending_reason(self) -> str:
+        """One clause: which rank, and why it does not run."""
         return f"{self.pod}: {self.reason}" if self.reason else f"{self.pod}: {self.phase}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GroupStatus:
-    """The ranks of one group against what was wanted."""
+    """The ranks of one group, beside the number that is desired."""
 
     name: str
     role: str
@@ -128,7 +128,7 @@ class JobStatus:
         return f"{self.namespace}/{self.name}"
 
     def summary(self) -> dict[str, t.Any]:
-        """The few values that tell how it is doing."""
+        """State and number of running pods, as a few values."""
         return {
             "ok": self.state in ("Running", "Succeeded"),
             "state": self.state,
@@ -138,11 +138,11 @@ class JobStatus:
         }
 
     def table(self) -> list[str]:
-        """The same as lines: how many pods of each group run."""
+        """The summary as lines: how many pods of each group run."""
         return [f"{group.name}: {group.running}" for group in self.groups]
 
     def line(self) -> str:
-        """The same as one line, for the progress of a wait."""
+        """The summary as one line, for the progress of a wait."""
         groups = [group for group in self.groups if group.wanted]
         counts = ", ".join(f"{group.name} {group.running + group.succeeded}/{group.wanted}" for group in groups)
         return "; ".join(part for part in (self.state, counts, self.reason) if part)
@@ -286,7 +286,7 @@ def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
 
 def _rank_line(rank: Rank) -> str:
     last = rank.message.splitlines()[-1] if rank.message else ""
-    return f"{rank.complaint}: {last}" if last else rank.complaint
+    return f"{rank.pending_reason}: {last}" if last else rank.pending_reason
 
 
 def judge_group(group: GroupStatus) -> GroupStatus:
@@ -324,7 +324,7 @@ def judge_bare(group: GroupStatus) -> GroupStatus:
 def job_status(
     name: str, namespace: str, groups: Sequence[GroupStatus], *, trainer_role: str = "", backend: str = ""
 ) -> JobStatus:
-    """The training is what its trainers are; the other groups say whether they can work."""
+    """The state of the training: that of its trainers, and Degraded or Pending where other groups keep them from work."""
     state, reason = _overall(groups, trainer_role)
     return JobStatus(name=name, namespace=namespace, state=state, reason=reason, groups=groups, backend=backend)
 

@@ -416,7 +416,7 @@ def test_a_bucket(changes: Run, run: Run, aws: Simulator) -> None:
     assert "holds objects (train.py); delete_objects: true deletes it" in full["kept"]
     other = run("s3_bucket", **named, state="absent", only_tagged={"muster.ml/owner": "other"})
     assert (other["changed"], "deprecations" in other) == (False, False)
-    assert "is not ours: it does not carry our mark (muster.ml/owner=other)" in other["kept"]
+    assert "does not have the mark of this owner (muster.ml/owner=other)" in other["kept"]
     assert (
         "it has muster.ml/owner=t"
         in run("s3_bucket", **named, only_tagged={"muster.ml/owner": "other"}, adopt=True)["msg"]

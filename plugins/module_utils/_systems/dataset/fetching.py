@@ -61,7 +61,7 @@ def check_neighbours(ctx: Context, data: Dataset) -> None:
         if other != data.name and claim == data.claim_name and folder and nested(folder, data.folder):
             raise InvalidInput(
                 f"Data set {data.namespace}/{data.name} would have the folder {data.folder} of the claim {claim}, and data set "
-                f"{other} has {folder}: an update of one would meet the files of the other.",
+                f"{other} has {folder}: an update of one would change files of the other.",
                 ref=ref_of(job),
                 hint=f"Choose another path; or, where {other} is no longer wanted, remove it first (state: absent keeps its data).",
             )
@@ -96,9 +96,9 @@ def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
 
     def _line(cluster: Cluster, pod: Rank | None) -> str:
         if pod and pod.phase == "Pending":
-            return storage.why_unbound(cluster, _claim(data)) or pod.complaint
+            return storage.why_unbound(cluster, _claim(data)) or pod.pending_reason
         if pod is None or pod.reason:
-            return pod.complaint if pod else ""
+            return pod.pending_reason if pod else ""
         with contextlib.suppress(MusterError):
             return cluster.logs(data.namespace, pod.pod, tail_lines=1).strip()
         return pod.phase

@@ -65,7 +65,7 @@ def _progress(cluster: Cluster, status: JobStatus) -> World:
     return found
 
 
-def _complaint(desired: Desired, observed: Observed, goal: Goal) -> str | None:
+def _pending_reason(desired: Desired, observed: Observed, goal: Goal) -> str | None:
     now = _world(observed)
     if goal == "running" and now.nodes == desired.size:
         return None
@@ -74,7 +74,7 @@ def _complaint(desired: Desired, observed: Observed, goal: Goal) -> str | None:
     return said + trained + _reason_clause(observed)
 
 
-def _scaling_complaint(desired: Desired, before: Observed, observed: Observed) -> str | None:
+def _scaling_pending_reason(desired: Desired, before: Observed, observed: Observed) -> str | None:
     """The rendezvous has the new size, and steps go on."""
     seen, now = _world(before), _world(observed)
     if now.nodes != desired.size or now.formed <= seen.formed:
@@ -123,18 +123,18 @@ KIND = Kind(
     title="Elastic PyTorch",
     label=LABEL_ELASTIC_JOB,
     backends=(
-        Backend(name="native", label=LABEL_ELASTIC_JOB, workloads=(JOB,), unchangeable=_UNCHANGEABLE),
+        Backend(name="native", label=LABEL_ELASTIC_JOB, workloads=(JOB,), immutable_because=_UNCHANGEABLE),
         Backend(
             name="pytorchjob",
             label=LABEL_ELASTIC_JOB,
             workloads=(Workload(pytorch_job.API_VERSION, pytorch_job.KIND, size=(pytorch_job.SIZE,), ends=True),),
             installed_by="training-operator (role muster.ml.training_operator)",
-            unchangeable=_UNCHANGEABLE,
+            immutable_because=_UNCHANGEABLE,
             continued=_continued,
         ),
     ),
     progress=_progress,
-    complaint=_complaint,
-    scaling_complaint=_scaling_complaint,
+    pending_reason=_pending_reason,
+    scaling_pending_reason=_scaling_pending_reason,
     results=_results,
 )

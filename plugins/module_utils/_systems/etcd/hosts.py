@@ -78,7 +78,7 @@ class Clients:
                 return dict(json.loads(self.ask(endpoint, path, body)))
             except (Unreachable, ValueError) as exc:
                 said.append(f"{endpoint}: {exc}")
-        raise Unreachable(f"No member of etcd does {path}: {'; '.join(said)}", hint="Is a majority of them running?")
+        raise Unreachable(f"No etcd member answers {path}: {'; '.join(said)}", hint="Is a majority of them running?")
 
     def members(self) -> list[dict[str, t.Any]]:
         """Who belongs to the cluster, as it says itself."""

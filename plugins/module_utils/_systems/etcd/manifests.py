@@ -102,7 +102,7 @@ def check(cluster: EtcdCluster) -> None:
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-client-tls"), service=True)
     if cluster.size not in (1, 3, 5):
         raise InvalidInput(
-            f"size: {cluster.size} members make no good cluster.",
+            f"size: {cluster.size} members are not possible.",
             "Choose 1, 3 or 5: a majority must be left after a loss.",
         )
     if cluster.storage_size is None and cluster.size > 1:

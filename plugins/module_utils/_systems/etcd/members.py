@@ -117,14 +117,14 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
         if failures:
             raise failures[0]
         views = with_mutual_connections(seen)
-        return views, "; ".join(_complaints(cluster, etcd, views)) or None
+        return views, "; ".join(_pending_reasons(cluster, etcd, views)) or None
 
     goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
     changes = watching.Changes.of_pods(etcd.namespace, labels)
     return watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
 
 
-def _complaints(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
+def _pending_reasons(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
     """What is not as it should be. Healthy members of the set as it was are not enough: those with a change have to have come."""
     told = problems(etcd.size, views)[:4]
     members = cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
@@ -153,5 +153,5 @@ def mark_claims(ctx: Context, etcd: EtcdCluster, owner: str) -> list[Ref]:
 
 def delete_claims(ctx: Context, etcd: EtcdCluster, refs: list[Ref], *, delete_data: bool) -> Report:
     """Delete the members' claims that were marked (in check mode, that would have been), or name them as kept."""
-    ownership = Ownership(etcd.name, LABEL_CLAIM, applied=False, nobodys=ctx.check)
+    ownership = Ownership(etcd.name, LABEL_CLAIM, applied=False, unowned=ctx.check)
     return delete_objects(ctx.cluster, refs, ownership, check=ctx.check, delete_data=delete_data)

@@ -101,7 +101,7 @@ def test_pods_of_one_job_share_what_they_fetched() -> None:
 @pytest.mark.parametrize(
     ("classes", "params", "told"),
     [
-        ([], {}, "PersistentVolumeClaim default/c does not exist. Correct claim_name; or give storage_size"),
+        ([], {}, "PersistentVolumeClaim default/c does not exist. Correct claim_name, or set storage_size"),
         ([], {"storage_size": "1Gi"}, "has no default StorageClass. Name one in storage_class_name. There are: none"),
         ([("a", "x.io", False)], {"storage_size": "1Gi"}, "no default StorageClass. .* There are: a"),
         ([("a", "x.io", True)], {"storage_size": "1Gi", "storage_class_name": "b"}, "no StorageClass b. There are: a"),

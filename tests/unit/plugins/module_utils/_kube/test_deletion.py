@@ -223,7 +223,7 @@ def test_what_another_owner_has_is_not_deleted_by_its_name(cluster: FakeCluster)
 def test_what_nobody_marked_is_not_deleted_by_its_name(cluster: FakeCluster) -> None:
     cluster.add(config(), manager="kubectl")
     assert actions(delete(cluster, [config()], Ownership(OWNER, others=True))) == {"ConfigMap a": "kept"}
-    assert actions(delete(cluster, [config()], Ownership(OWNER, nobodys=True))) == {"ConfigMap a": "deleted"}
+    assert actions(delete(cluster, [config()], Ownership(OWNER, unowned=True))) == {"ConfigMap a": "deleted"}
 
 
 def test_a_namespace_that_was_there_is_used_and_never_deleted_with_what_is_in_it(cluster: FakeCluster) -> None:
@@ -233,10 +233,10 @@ def test_a_namespace_that_was_there_is_used_and_never_deleted_with_what_is_in_it
     assert cluster.stored("Namespace", "prod")
 
 
-@pytest.mark.parametrize("whose", ["nobodys", "another-owners", "a-kept-one-of-ours"])
+@pytest.mark.parametrize("whose", ["unowned", "another-owners", "a-kept-one-of-ours"])
 def test_a_namespace_of_ours_stays_while_something_else_is_in_it(cluster: FakeCluster, whose: str) -> None:
     apply(cluster, SPACE, config(namespace="ml"))
-    if whose == "nobodys":
+    if whose == "unowned":
         cluster.add(config("theirs", "ml"), manager="kubectl")
     else:
         apply(cluster, config("theirs", "ml"), owner=OTHER if whose == "another-owners" else OWNER)
@@ -304,7 +304,7 @@ def test_a_copy_of_our_object_in_another_namespace_is_not_ours(cluster: FakeClus
     report = apply(cluster, config(), prune=True)
     kept = [change for change in report.changes if change.ref.namespace == "kube-system"]
     assert [(change.action, change.reason) for change in kept] == [
-        ("kept", "carries our mark, but nothing says that we made it (a copy?)")
+        ("kept", "has the mark of this owner, but no record says that Muster created it (a copy?)")
     ]
 
 

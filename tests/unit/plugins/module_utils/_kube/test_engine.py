@@ -39,7 +39,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.report import Repo
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 OWNER = "apply.test"
-ANYBODYS = Ownership(OWNER, nobodys=True)
+ANYBODYS = Ownership(OWNER, unowned=True)
 
 
 def config(name: str = "a", namespace: str | None = "default", **data: t.Any) -> Manifest:

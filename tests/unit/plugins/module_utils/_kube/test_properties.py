@@ -105,17 +105,17 @@ def test_nothing_is_deleted_before_what_stands_on_it(objects: list[Manifest], sh
 
 @given(LISTS, LISTS, LISTS, LISTS)
 def test_prune_touches_only_what_is_ours_and_never_data(
-    ours: list[Manifest], theirs: list[Manifest], nobodys: list[Manifest], kept: list[Manifest]
+    ours: list[Manifest], theirs: list[Manifest], unowned: list[Manifest], kept: list[Manifest]
 ) -> None:
     """Whatever lies there: with another owner, without one, or with our label put on it by somebody else."""
     cluster = FakeCluster()
     mine = [renamed(item, "ours") for item in ours]
     apply(cluster, mine)
     apply(cluster, [renamed(item, "theirs") for item in theirs], owner=OTHER)
-    for item in nobodys:
+    for item in unowned:
         labels = {"muster.ml/owner": OWNER} if item["metadata"]["name"].startswith("a") else {}
         cluster.add(
-            renamed({**item, "metadata": {**item["metadata"], "labels": labels}}, "nobodys"), manager="somebody"
+            renamed({**item, "metadata": {**item["metadata"], "labels": labels}}, "unowned"), manager="somebody"
         )
     before = copy.deepcopy(cluster.objects)
     wanted = [renamed(item, "ours") for item in kept]
