@@ -127,7 +127,7 @@ def ground(cluster: HttpCluster, tmp_path: Path, request: pytest.FixtureRequest)
     connection = load({"kubeconfig": str(KUBECONFIG)})
     url, tls = (
         urllib.parse.urlsplit(connection.server),
-        kube_tls.context_for(connection, connection.credentials.proof()),
+        kube_tls.context_for(connection, connection.credentials.auth()),
     )
 
     def upstream() -> http.client.HTTPSConnection:

@@ -251,7 +251,7 @@ def test_versions_go_up_cluster_first(changes: Run, eks: Any, run: Run, cluster:
     [
         ({"capacity_type": "ON_DEMAND"}, "Make a second node group"),
         ({"disk_size": 500}, "EKS cannot change it"),
-        ({"scaling_config": {"min_size": 5, "max_size": 2}}, "must not get smaller"),
+        ({"scaling_config": {"min_size": 5, "max_size": 2}}, "must not be over desired_size"),
         (
             {"taints": [{"key": "a", "effect": "NO_SCHEDULE"}, {"key": "a", "value": "2", "effect": "NO_SCHEDULE"}]},
             "more than once",
