@@ -10,7 +10,7 @@ import typing as t
 
 DOCUMENTATION = r"""
 name: efs_mount_targets
-short_description: Choose the subnets of EFS mount targets
+short_description: List one EFS mount target for each availability zone
 version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: ec2_removal
-short_description: Delete parts of an EC2 network that may still be in use
+short_description: Remove parts of an EC2 network that may still be in use
 version_added: 0.2.0
 description:
   - Deletes a VPC, subnet, internet gateway or security group. An internet gateway is detached first.

@@ -70,7 +70,9 @@ def test_what_is_in_use_is_waited_for() -> None:
 
 def test_what_stays_in_use_is_named() -> None:
     ec2 = Ec2(GATEWAY, in_use=10**6)
-    with pytest.raises(WaitTimeout, match=r"Internet gateway igw-1 is still in use after 30 s\. .*mapped public address"):
+    with pytest.raises(
+        WaitTimeout, match=r"Internet gateway igw-1 is still in use after 30 s\. .*mapped public address"
+    ):
         delete(ec2, seconds=30)
     assert ec2.done == []
 
