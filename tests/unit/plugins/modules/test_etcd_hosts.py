@@ -200,6 +200,17 @@ def test_what_is_wrong_is_told_by_member(members: list[Member]) -> None:
         run(etcd_info, endpoints=endpoints(members), wait=True, wait_timeout=0)
 
 
+def test_some_members_need_not_be_connected(members: list[Member]) -> None:
+    """Before one is restarted the others have to be healthy. They know it, so alone they are no whole cluster."""
+    other = endpoints(members)[:1]
+    with pytest.raises(WaitTimeout, match="connected to 1 of 0 other members"):
+        run(etcd_info, endpoints=other, wait=True, wait_timeout=0)
+    assert run(etcd_info, endpoints=other, wait=True, wait_timeout=0, connected=False)["members"][0]["healthy"]
+    members[0].healthy = False
+    with pytest.raises(WaitTimeout, match="/health answers 503"):
+        run(etcd_info, endpoints=other, wait=True, wait_timeout=0, connected=False)
+
+
 def replace(members: list[Member], **params: t.Any) -> dict[str, t.Any]:
     wanted = {"name": "etcd-b", "peer_url": "https://10.0.0.5:2380", "state": "replaced"}
     return run(etcd_member, endpoints=endpoints(members), **{**wanted, **params})
