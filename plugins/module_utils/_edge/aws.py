@@ -22,7 +22,6 @@ from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleA
 
 from .._aws.api import Api
 from .._aws.converge import ConvergeOptions, Outcome, WaitOptions, converge
-from .._aws.plan import with_owner_tags
 from .._aws.resource import Resource
 from .failure import EXPECTED, failure
 
@@ -90,9 +89,10 @@ def aws_main(
     api = Api(module.client)
     wait_options = WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))
     mark = params["only_tagged"] or {}
-    options = ConvergeOptions(params["state"] == "absent", module.check_mode, mark, params["adopt"])
+    absent = params.get("state", "absent") == "absent"
+    options = ConvergeOptions(absent, module.check_mode, mark, params.get("adopt", False))
     try:
-        tags, purge = with_owner_tags(params["tags"], mark, purge=params["purge_tags"])
+        tags, purge = with_owner_tags(params.get("tags"), mark, purge=params.get("purge_tags", True))
         params.update(tags=tags, purge_tags=purge, **(dataclasses.asdict(api.caller()) if with_caller else {}))
         if check and not options.absent:
             check(api, params)
