@@ -22,6 +22,7 @@ from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleA
 
 from .._aws.api import Api
 from .._aws.converge import ConvergeOptions, Outcome, WaitOptions, converge
+from .._aws.plan import with_owner_tags
 from .._aws.resource import Resource
 from .failure import EXPECTED, failure
 
