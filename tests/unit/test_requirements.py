@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from support.reading import load, parse, syntax
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "plugins"
@@ -35,7 +35,7 @@ def imports(path: Path) -> frozenset[str]:
     """The dotted names that a file imports, at the top or in a function; those for the type checker left out."""
     found: set[str] = set()
     package = f"{OURS}{path.relative_to(ROOT).parent.as_posix().replace('/', '.')}"
-    todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    todo: list[ast.AST] = [syntax(path)]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
@@ -79,10 +79,10 @@ def documentation(path: Path) -> dict[str, Any]:
     """The documentation that a module has itself."""
     (text,) = [
         node.value.value
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in syntax(path).body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and "DOCUMENTATION" in ast.dump(node)
     ]
-    found: dict[str, Any] = yaml.safe_load(str(text))
+    found: dict[str, Any] = parse(str(text))
     return found
 
 
@@ -95,7 +95,7 @@ def documented(path: Path) -> set[str]:
         module = importlib.import_module(
             f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}"
         )
-        parts.append(yaml.safe_load(getattr(module.ModuleDocFragment(), "".join(section).upper() or "DOCUMENTATION")))
+        parts.append(parse(getattr(module.ModuleDocFragment(), "".join(section).upper() or "DOCUMENTATION")))
     return {str(line).split()[0].rstrip(",") for part in parts for line in part.get("requirements") or []}
 
 
@@ -128,7 +128,7 @@ def test_requirements_of_aws_are_what_its_modules_need_besides() -> None:
 
 def test_a_clone_runs_with_ansible_and_its_collections() -> None:
     assert listed("requirements-controller.txt") == HOST | {"ansible"}
-    depends = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["dependencies"]
+    depends = load(ROOT / "galaxy.yml")["dependencies"]
     imported = {
         ".".join(name.split(".")[1:3])
         for path in plugins()

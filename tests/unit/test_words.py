@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from support.reading import load, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = ("roles", "playbooks", "site.yml", "extensions/molecule", "tests/acceptance", "examples")
@@ -56,9 +56,8 @@ def test_the_list_of_verbs_is_short() -> None:
     assert len(VERBS) < 60
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_name_is_a_verb_and_an_object(page: Path) -> None:
-    assert bad_names(yaml.safe_load(page.read_text(encoding="utf-8"))) == []
+def test_a_name_is_a_verb_and_an_object() -> None:
+    assert [(str(page), name) for page in pages() for name in bad_names(load(page))] == []
 
 
 @pytest.mark.parametrize("name", ["Namespace", "The namespace is there", "create the namespace", "Delete", ""])
@@ -66,4 +65,4 @@ def test_a_name_is_a_verb_and_an_object(page: Path) -> None:
     "- name: {name}", "- {{hosts: all, tasks: [{{name: {name}}}]}}", "- {{name: Delete all, block: [], rescue: [{{name: {name}}}]}}",
 ])  # fmt: skip
 def test_what_is_no_sentence_is_refused(page: str, name: str) -> None:
-    assert name in bad_names(yaml.safe_load(page.format(name=name)))
+    assert name in bad_names(parse(page.format(name=name)))

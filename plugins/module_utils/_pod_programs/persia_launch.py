@@ -161,7 +161,7 @@ class Launch:
                 told = missing
             if time.monotonic() >= deadline:
                 leave(1, f"gave up after {self.peer_timeout:g} s: not every pod of {missing} has an address")
-            time.sleep(1)
+            time.sleep(min(1, self.interval))
 
     def watch_peers(self, known: Peers, done: threading.Event) -> None:
         """End the child when a peer was replaced. While a pod is missing there is nobody to start again with."""

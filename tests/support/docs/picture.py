@@ -12,6 +12,7 @@ from pathlib import Path
 
 from support.docs.measure import code_lines
 from support.places import ROOT
+from support.reading import syntax
 
 PLUGINS = ROOT / "plugins"
 PREFIX = "ansible_collections.muster.ml.plugins."
@@ -39,7 +40,7 @@ def imported(path: Path) -> set[str]:
     """Dotted names below plugins/ that a file imports, also inside of functions; those only for types left out."""
     found: set[str] = set()
     here = path.relative_to(PLUGINS).parts
-    for node in _executed(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _executed(syntax(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
