@@ -12,6 +12,10 @@ from typing import Any
 
 import yaml
 
+from support.places import ROOT
+
+COLLECTION = "ansible_collections.muster.ml."
+
 
 class Loader(yaml.CSafeLoader):
     """Reads what Ansible adds to YAML, such as !vault and !unsafe, as the plain value."""
@@ -44,3 +48,23 @@ def load(path: Path) -> Any:
 def syntax(path: Path) -> ast.Module:
     """The syntax tree of a file of Python."""
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imported(path: Path) -> frozenset[str]:
+    """The dotted names that a file imports, at the top or in a function, in full; those for the type checker left out."""
+    found: set[str] = set()
+    todo: list[ast.AST] = [syntax(path)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = path.relative_to(ROOT).parts[: -node.level] if node.level else ()
+            base = [f"{COLLECTION}{'.'.join(above)}"] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+        todo += ast.iter_child_nodes(node)
+    return frozenset(found)

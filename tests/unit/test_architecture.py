@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.docs import kinds
-from support.reading import load, parse, syntax
+from support.reading import imported, load, parse, syntax
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "plugins"
@@ -82,23 +82,6 @@ def size_of(path: Path, function: Function) -> int:
 
 def place_of(path: Path, function: Function) -> str:
     return f"{name_of(path)}:{function.lineno}: {function.name}"
-
-
-@cache
-def imported(path: Path) -> frozenset[str]:
-    """Everything a file imports, at the top or inside a function, as dotted names; those only for types left out."""
-    names: set[str] = set()
-    todo: list[ast.AST] = [syntax(path)]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            continue
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-        todo += ast.iter_child_nodes(node)
-    return frozenset(names)
 
 
 @cache
