@@ -24,6 +24,7 @@ author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.apply
+  - muster.ml.life
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
@@ -209,10 +210,6 @@ options:
     description: Seconds after which waiting fails. The error contains the last observed state.
     type: int
     default: 600
-  delete_data:
-    description: Delete the claim of O(storage), too, with O(state=absent), if this module created it.
-    type: bool
-    default: false
 seealso:
   - module: muster.ml.job_info
   - module: muster.ml.job_logs
@@ -263,6 +260,11 @@ reason:
   description: Reason for the state. Empty when nothing is wrong.
   returned: when O(state=present)
   type: str
+plan:
+  description: Fingerprint of options and workloads, for O(planned). Valid in one run of C(ansible-playbook).
+  returned: in check mode, if the training has succeeded and nothing is to be changed
+  type: str
+  sample: 6bb1d0a2e8c4
 world:
   description: Progress in the pods' logs, with C(nodes), C(round) and C(world_size) of the rendezvous, C(epoch), C(step), C(accuracy).
   returned: when O(state=present)

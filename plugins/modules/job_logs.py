@@ -20,11 +20,6 @@ extends_documentation_fragment:
   - muster.ml.attributes.kube_info
   - muster.ml.training
 options:
-  training:
-    description:
-      - Result of M(muster.ml.persia_job), M(muster.ml.elastic_job) or M(muster.ml.job_info) for this training, which saves looking up
-        its pods again. A pod that was deleted since then has no log.
-    type: dict
   groups:
     description: Groups to read, such as V(trainer). All groups by default.
     type: list
@@ -60,12 +55,6 @@ EXAMPLES = r"""
     groups: [trainer]
     search: 'epoch=(?P<epoch>\d+) loss=(?P<loss>[\d.]+) auc=(?P<auc>[\d.]+)'
   register: logs
-
-- name: Get the logs of the pods that an earlier task returned
-  muster.ml.job_logs:
-    name: adult
-    namespace: ml
-    training: "{{ trained }}"
 """
 
 RETURN = r"""
@@ -119,7 +108,6 @@ from ansible_collections.muster.ml.plugins.module_utils._training.status import 
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **WHICH,
-    "training": {"type": "dict"},
     "groups": {"type": "list", "elements": "str", "default": []},
     "tail_lines": {"type": "int", "default": 100},
     "previous": {"type": "bool", "default": False},
@@ -134,7 +122,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     pattern = _pattern(params["search"])
     namespace, tail = groups.namespace_of(ctx), params["tail_lines"]
-    status = _seen(ctx, namespace) or read(ctx.cluster, KINDS[params["kind"]], namespace, params["name"]).status
+    status = read(ctx.cluster, KINDS[params["kind"]], namespace, params["name"]).status
     if not status.exists:
         raise NotFound(f"There is no training {namespace}/{params['name']}.", hint="Check name, namespace and kind.")
     chosen = _chosen(status, params["groups"], previous=params["previous"])
@@ -154,18 +142,6 @@ def execute(ctx: Context) -> dict[str, t.Any]:
             for match in pattern.finditer(text)
         ]
     return result
-
-
-def _seen(ctx: Context, namespace: str) -> JobStatus | None:
-    told = ctx.params["training"]
-    if told is None:
-        return None
-    try:
-        return JobStatus.of_result(ctx.params["name"], namespace, told)
-    except (AttributeError, KeyError, TypeError) as exc:
-        raise InvalidInput(
-            f"training: is not what a module returned of a training ({exc!r}).", hint="Give what a task registered."
-        ) from exc
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

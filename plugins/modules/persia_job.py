@@ -21,6 +21,7 @@ author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.apply
+  - muster.ml.life
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.network_policy
@@ -299,10 +300,6 @@ options:
     description: Seconds after which waiting fails. The error names the ranks that are not in the desired state, with the reason.
     type: int
     default: 600
-  delete_data:
-    description: Delete the claim of O(storage), too, with O(state=absent), if this module created it.
-    type: bool
-    default: false
   remove_finalizer:
     description:
       - Delete the pods and Services of a PersiaJob and remove its finalizer, if the PersiaJob is to be deleted and PERSIA's operator does
@@ -373,6 +370,11 @@ reason:
   description: Reason for the state. Empty when nothing is wrong.
   returned: when O(state=present)
   type: str
+plan:
+  description: Fingerprint of options and workloads, for O(planned). Valid in one run of C(ansible-playbook).
+  returned: in check mode, if the training has succeeded and nothing is to be changed
+  type: str
+  sample: 6bb1d0a2e8c4
 found:
   description: Named groups of each match of O(results_pattern).
   returned: when O(results_pattern) is given and the training has succeeded

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import typing as t
 from pathlib import Path
@@ -15,6 +16,9 @@ import hypothesis
 import pytest
 
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster
+
+# ansible-test units has no pythonpath: some cases stand beside the other suites.
+sys.path.append(str(Path(__file__).parents[1]))
 
 # A busy machine is no reason to fail, and the whole suite is meant to take seconds. The check `histories` tries more.
 hypothesis.settings.register_profile("muster", max_examples=int(os.environ.get("MUSTER_EXAMPLES", "10")), deadline=None)

@@ -17,7 +17,8 @@ import json
 import secrets
 import typing as t
 
-# Of this process alone: equal values look equal within one run, and a stored log is of no use for guessing.
+# Of this process and those that Ansible forks from it for each task: equal values look equal within one run, and a stored log is of no
+# use for guessing.
 _KEY = secrets.token_bytes(32)
 
 
@@ -35,8 +36,7 @@ class Sensitive:
 
     def __repr__(self) -> str:
         """The same for equal values of this run, and nothing more."""
-        text = json.dumps(self._value, sort_keys=True, default=str)
-        return f"<redacted {hmac.new(_KEY, text.encode(), hashlib.sha256).hexdigest()[:12]}>"
+        return f"<redacted {fingerprint(self._value)}>"
 
     __str__ = __repr__
 
@@ -57,6 +57,12 @@ class Sensitive:
 
     def __reduce__(self) -> t.NoReturn:
         raise TypeError("a sensitive value is not written anywhere")
+
+
+def fingerprint(value: t.Any) -> str:
+    """The same text for equal values, in one run."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hmac.new(_KEY, text.encode(), hashlib.sha256).hexdigest()[:12]
 
 
 def revealed(value: t.Any) -> t.Any:

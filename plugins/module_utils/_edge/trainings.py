@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import typing as t
 
+from .._core.sensitive import fingerprint
+from .._kube.objects import ref_of
 from .._training import lifecycle
 from .._training.kind import Desired, Kind, Request
 from .._training.read import observe
@@ -28,6 +30,7 @@ LIFE: Spec = {
     "wait": {"type": "str", "choices": ["completed", "running", "none"], "default": "running"},
     "wait_timeout": {"type": "int", "default": 600},
     "delete_data": {"type": "bool", "default": False},
+    "planned": {"type": "dict"},
     **STATE,
     **APPLY,
 }
@@ -36,16 +39,30 @@ _REQUEST = (*(name for name in LIFE if name != "state"), "world_timeout", "remov
 
 def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]], Desired]) -> Result:
     """Train, scale, or remove. PARSE makes of options a training that works, or says why not."""
-    params, namespace = ctx.params, namespace_of(ctx)
+    params = {name: value for name, value in ctx.params.items() if name != "planned"}
+    planned = {} if ctx.check else dict(ctx.params["planned"] or {})
+    namespace = namespace_of(ctx)
     # Bad options are told before anybody looks for a cluster.
     desired = parse({**params, "namespace": namespace}) if params["state"] == "present" else None
     given = {name: params[name] for name in _REQUEST if name in params}
     request = Request(cluster=ctx.cluster, check=ctx.check, warn=ctx.warn, progress=ctx.progress, **given)
     if desired is None:
         return ctx.result(lifecycle.absent(request, kind, namespace, params["name"]))
+    plan = planned.pop("plan", None)
+    if plan and plan == _plan(ctx, params, desired):
+        return planned
     report, observed = lifecycle.present(request, desired)
     told = results(ctx.cluster, kind, observed, desired.results_pattern)
-    return ctx.result(report, **observed.status.result(), **told)
+    result = ctx.result(report, **observed.status.result(), **told)
+    settled = ctx.check and observed.status.state == "Succeeded" and not report.changed
+    return {**result, "plan": _plan(ctx, params, desired)} if settled else result
+
+
+def _plan(ctx: Context, params: dict[str, t.Any], desired: Desired) -> str:
+    """A fingerprint of the options and of the workloads that are there: one that was deleted since then has to be made again."""
+    kinds = {workload.kind for workload in desired.backend.workloads}
+    live = [ctx.cluster.get(ref_of(item)) for item in desired.objects if item["kind"] in kinds]
+    return fingerprint([params, [item and item["metadata"]["uid"] for item in live]])
 
 
 def info(ctx: Context, kind: Kind) -> Result:

@@ -159,21 +159,6 @@ class JobStatus:
             groups.append({**entry, **counts, "ranks": ranks})
         return {"state": self.state, "reason": self.reason, "backend": self.backend, "groups": groups}
 
-    @classmethod
-    def of_result(cls, name: str, namespace: str, said: Mapping[str, t.Any]) -> JobStatus:
-        """From what a module returned; KeyError, TypeError or AttributeError where it is something else."""
-        counted = ("running", "succeeded", "failed")
-        groups = [
-            GroupStatus(**{
-                **{key: value for key, value in group.items() if key not in counted},
-                "ranks": [Rank(**rank) for rank in group["ranks"]],
-            })
-            for group in said["groups"]
-        ]  # fmt: skip
-        return cls(
-            name=name, namespace=namespace, groups=groups, **{key: said[key] for key in ("state", "reason", "backend")}
-        )
-
 
 # Pods
 

@@ -15,6 +15,7 @@ import typing as t
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.muster.ml.plugins.module_utils._core import sensitive
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Failed,
     Immutable,
@@ -141,6 +142,64 @@ def test_a_finished_training_gives_its_servers_back_and_is_not_trained_again(clu
     assert cluster.writes == []
     lists = collections.Counter(request.ref for request in cluster.requests if request.verb == "list")
     assert set(lists.values()) == {1}
+
+
+def planned_end(cluster: FakeCluster) -> dict[str, t.Any]:
+    """What a dry run returns of a training that has ended well."""
+    run(persia_job, cluster, JOB)
+    finish(cluster)
+    run(persia_job, cluster, JOB)
+    plan = run(persia_job, cluster, JOB, check=True)
+    cluster.requests.clear()
+    return plan
+
+
+def listed(cluster: FakeCluster) -> bool:
+    return any(request.verb == "list" for request in cluster.requests)
+
+
+def test_a_plan_with_nothing_to_do_is_the_answer_of_the_run_that_follows_once(cluster: FakeCluster) -> None:
+    plan = planned_end(cluster)
+    answer = run(persia_job, cluster, {**JOB, "planned": plan})
+    assert {request.verb for request in cluster.requests} == {"get"}
+    assert answer == run(persia_job, cluster, JOB)
+    cluster.requests.clear()
+    assert run(persia_job, cluster, {**JOB, "planned": answer}) == answer
+    assert listed(cluster)
+
+
+def test_a_plan_of_other_options_is_not_the_answer(cluster: FakeCluster) -> None:
+    run(persia_job, cluster, {**JOB, "planned": planned_end(cluster), "wait_timeout": 7})
+    assert listed(cluster)
+
+
+def test_a_plan_of_another_run_is_not_the_answer(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned_end(cluster)
+    monkeypatch.setattr(sensitive, "_KEY", b"another run")
+    run(persia_job, cluster, {**JOB, "planned": plan})
+    assert listed(cluster)
+
+
+def test_a_plan_is_not_the_answer_of_another_plan(cluster: FakeCluster) -> None:
+    run(persia_job, cluster, {**JOB, "planned": planned_end(cluster)}, check=True)
+    assert listed(cluster)
+
+
+def test_a_training_that_was_removed_after_the_plan_is_made_again(cluster: FakeCluster) -> None:
+    plan = planned_end(cluster)
+    cluster.remove(Ref("batch/v1", "Job", "adult-trainer", "default"))
+    assert run(persia_job, cluster, {**JOB, "planned": plan})["changed"]
+
+
+def test_a_training_that_is_not_over_or_changes_has_no_plan_to_pass_on(cluster: FakeCluster) -> None:
+    assert "plan" not in run(persia_job, cluster, JOB, check=True)
+    run(persia_job, cluster, JOB)
+    assert "plan" not in run(persia_job, cluster, JOB, check=True)
+    finish(cluster)
+    assert "plan" not in run(persia_job, cluster, JOB, check=True)
+    run(persia_job, cluster, JOB)
+    assert "plan" in run(persia_job, cluster, JOB, check=True)
+    assert "plan" not in run(persia_job, cluster, {**JOB, "restart": True}, check=True)
 
 
 def test_results_are_what_the_trainers_logged_last(cluster: FakeCluster) -> None:
@@ -494,10 +553,6 @@ def test_logs_have_the_rank_in_front_and_are_searched(cluster: FakeCluster) -> N
     ]
     everything = run(job_logs, cluster, {**options, "tail_lines": 0})
     assert len(everything["lines"]) == 3
-    for told in (run(persia_job, cluster, JOB), run(job_info, cluster, {"name": "adult", "namespace": "default"})):
-        cluster.requests.clear()
-        assert run(job_logs, cluster, {**options, "tail_lines": 0, "training": told}) == everything
-        assert {request.verb for request in cluster.requests} == {"logs"}
 
 
 @pytest.mark.parametrize(
@@ -506,8 +561,6 @@ def test_logs_have_the_rank_in_front_and_are_searched(cluster: FakeCluster) -> N
         ({"search": "("}, InvalidInput, "not a regular expression"),
         ({"groups": ["trainers"]}, InvalidInput, "Did you mean 'trainer'"),
         ({"name": "other"}, NotFound, "There is no training default/other"),
-        ({"training": {"state": "Succeeded"}}, InvalidInput, "Give what a task registered"),
-        ({"training": {"groups": [{"ranks": [1]}]}}, InvalidInput, "training: is not what a module returned"),
     ],
 )
 def test_logs_that_cannot_be(

@@ -14,8 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.filter.simulated_nodes import simulated_nodes
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import CommandFailed, Forbidden, WaitTimeout
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    CommandFailed,
+    Forbidden,
+    InvalidInput,
+    WaitTimeout,
+)
 from ansible_collections.muster.ml.plugins.module_utils._local import (
     archive,
     health,
@@ -26,6 +30,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
     system_images,
 )
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
+from ansible_collections.muster.ml.plugins.module_utils._local.simulated_nodes import simulated_nodes
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 GIB = 1 << 30
@@ -264,7 +269,7 @@ def test_simulated_nodes_say_what_they_are() -> None:
     ],
 )
 def test_groups_of_simulated_nodes_are_checked(groups: list[dict[str, t.Any]]) -> None:
-    with pytest.raises(Exception, match=r"name_prefix|count"):
+    with pytest.raises(InvalidInput, match=r"name_prefix|count"):
         simulated_nodes(groups)
 
 

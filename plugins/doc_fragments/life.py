@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Options of all trainings; twin of a part of LIFE in module_utils/_edge/trainings.py."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  delete_data:
+    description: Delete the claim of O(storage), too, with O(state=absent), if this module created it.
+    type: bool
+    default: false
+  planned:
+    description:
+      - Result of the same task in check mode, such as in a preflight of the same run of C(ansible-playbook).
+      - If it has RV(plan), the options are the same, and no workload was deleted since then, it is returned again, without looking at the
+        training once more. Otherwise it is ignored.
+    type: dict
+"""
