@@ -47,6 +47,15 @@ class Popen(subprocess.Popen):
 
 subprocess.Popen = Popen
 """
+SLOW_END = """
+import time
+
+class Last:
+    def __del__(self, sleep=time.sleep):
+        sleep(1.2)
+
+last = Last()
+"""
 
 
 class Pod:
@@ -198,6 +207,8 @@ def test_a_missing_server_alone_ends_nothing(pod: Pod) -> None:
 
 
 def test_a_worker_begins_again_in_place(pod: Pod) -> None:
+    """And keeps its status, though Python still ends when the time of the first process is over."""
+    (pod.here / "sitecustomize.py").write_text(NAME_SERVICE + SLOW_END)
     pod.dns("ps", "10.0.0.1")
     plan = 'printf "10.0.0.9\\n" >"$HERE/dns/ps"; sleep 60\nexit 5'
     assert pod.run("embedding-worker", plan, MUSTER_PEERS="ps:1")[0] == 5
