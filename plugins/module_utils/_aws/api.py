@@ -31,6 +31,10 @@ THROTTLED = {
 }
 MISSING = {
     "404",
+    "InvalidGroup.NotFound",
+    "InvalidInternetGatewayID.NotFound",
+    "InvalidSubnetID.NotFound",
+    "InvalidVpcID.NotFound",
     "AccessPointNotFound",
     "FileSystemNotFound",
     "NoSuchBucket",
@@ -51,6 +55,8 @@ ROLE_NOT_SEEN = (
     "service principals",
     "trusted entity",
 )
+# EC2 says so for minutes, because network interfaces outlive what they belonged to.
+IN_USE = "DependencyViolation"
 BUSY = ("currently in status", "not in Active State")
 HINTS = {
     "AccessDenied": "The caller lacks this permission; see the policy in docs/platforms/eks.md",

@@ -16,7 +16,7 @@ from .._core.clock import Deadline
 from .._core.deletion import Candidate, why_kept
 from .._core.errors import Failed, InvalidInput, WaitTimeout
 from .._core.waiting import Pause, ever_longer, last_answer, wait_for
-from .api import Api
+from .api import IN_USE, Api
 from .errors import CallRefused
 from .plan import Body, Plan, State, Step, in_words, live_tags
 from .resource import Resource
@@ -197,17 +197,25 @@ def _run(
 ) -> None:
     """Send the steps. ``more``: others follow, which need these to be over."""
     for step in plan.steps:
-        answer = _do(resource, api, step)
+        answer = _do(resource, api, step, deadline)
         resource.examine(step, answer)
         if patience.wait or more or step is not plan.steps[-1]:
             _wait(resource, api, step, answer, deadline, before)
 
 
-def _do(resource: Resource, api: Api, step: Step) -> Body:
-    try:
-        return api.write(resource.label, step)
-    except CallRefused as refused:
-        raise resource.explain(refused) from refused
+def _do(resource: Resource, api: Api, step: Step, deadline: Deadline) -> Body:
+    """Send a step, again while something else uses what is to be deleted."""
+
+    def observe() -> tuple[Body, str | None]:
+        try:
+            return api.write(resource.label, step), None
+        except CallRefused as refused:
+            if refused.code == IN_USE:
+                return {}, str(refused)
+            raise resource.explain(refused) from refused
+
+    goal, hint = f"{resource.label} is still in use", "Delete what uses it, or run again later"
+    return wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=hint)
 
 
 def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: Deadline, before: Body | None) -> None:

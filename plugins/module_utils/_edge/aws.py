@@ -87,9 +87,10 @@ def aws_main(
     api = Api(module.client)
     patience = Patience(params.get("wait", True), params.get("wait_timeout", 120))
     mark = params["only_tagged"] or {}
-    options = ConvergeOptions(params["state"] == "absent", module.check_mode, mark, params["adopt"])
+    absent = params.get("state", "absent") == "absent"
+    options = ConvergeOptions(absent, module.check_mode, mark, params.get("adopt", False))
     try:
-        tags, purge = with_mark(params["tags"], mark, purge=params["purge_tags"])
+        tags, purge = with_mark(params.get("tags"), mark, purge=params.get("purge_tags", True))
         params.update(tags=tags, purge_tags=purge, **(dataclasses.asdict(api.caller()) if with_caller else {}))
         if check and not options.absent:
             check(api, params)

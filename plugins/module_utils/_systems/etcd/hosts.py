@@ -103,13 +103,17 @@ def look(clients: Clients, *, timeout: float = _TIMEOUT) -> tuple[list[MemberVie
     return views, problems(len(clients.endpoints), views)
 
 
-def wait(clients: Clients, timeout: float, progress: OnProgress, clock: Clock = SYSTEM_CLOCK) -> list[MemberView]:
-    """Until every member is healthy, connected to every other one, and one of them leads."""
+def wait(
+    clients: Clients, timeout: float, progress: OnProgress, clock: Clock = SYSTEM_CLOCK, *, connected: bool = True
+) -> list[MemberView]:
+    """Until every member is healthy, and where they are to be CONNECTED, each one to every other one with one that leads."""
     deadline = Deadline(timeout, clock)
 
     def ask() -> tuple[list[MemberView], str | None]:
         # A member has two questions to answer.
         views, wrong = look(clients, timeout=min(_TIMEOUT, deadline.for_an_answer / 2))
+        if not connected:
+            wrong = [f"{view.pod}: {view.trouble}" for view in views if view.trouble]
         return views, "; ".join(wrong[:4]) or None
 
     return wait_for(

@@ -335,6 +335,11 @@ class MemberView:
     peers: int = 0
     error: str = ""
 
+    @property
+    def trouble(self) -> str:
+        """Why it is not healthy; empty where it is."""
+        return self.error or ("" if self.healthy else "says that it is not healthy")
+
 
 def member_view(pod: str, healthy: bool, metrics: str) -> MemberView:
     """Read a member's metrics."""
@@ -377,8 +382,8 @@ def problems(size: int, views: list[MemberView]) -> list[str]:
     if len(views) != size:
         found.append(f"{len(views)} of {size} members have a pod")
     for view in views:
-        if view.error or not view.healthy:
-            found.append(f"{view.pod}: {view.error or 'says that it is not healthy'}")
+        if view.trouble:
+            found.append(f"{view.pod}: {view.trouble}")
         elif not view.has_leader:
             found.append(f"{view.pod}: has no leader")
         elif view.peers != size - 1:
