@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from support import reading
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
@@ -38,7 +38,7 @@ def folder_name(path: Path) -> str:
 
 
 def load(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None
+    return reading.load(path) if path.exists() else None
 
 
 def defaults(role: Path) -> dict[str, Any]:

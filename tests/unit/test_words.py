@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from support.docs import collection
 from support.places import ROOT
+from support.reading import load, parse
 
 PLACES = ("roles", "playbooks", "site.yml", "extensions/molecule", "tests/acceptance", "examples")
 # Folders of roles and scenarios whose files are values or texts.
@@ -58,7 +58,7 @@ def summaries() -> list[tuple[str, str]]:
     """What each role's entry points (in a line, and in the first sentence) and each plugin say of themselves."""
     found = []
     for path in sorted(ROOT.glob("roles/*/meta/argument_specs.yml")):
-        for entry, spec in collection.load(path)["argument_specs"].items():
+        for entry, spec in load(path)["argument_specs"].items():
             first, *_more = [spec["description"]] if isinstance(spec["description"], str) else spec["description"]
             found += [(f"role {path.parents[1].name}, {entry}", text) for text in (spec["short_description"], first)]
     plugins = {name: module.summary for name, module in collection.modules().items()} | collection.other_plugins()
@@ -86,9 +86,8 @@ def test_the_list_of_verbs_is_short() -> None:
     assert len(VERBS) < 60
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_name_is_a_verb_and_an_object(page: Path) -> None:
-    assert bad_names(yaml.safe_load(page.read_text(encoding="utf-8"))) == []
+def test_a_name_is_a_verb_and_an_object() -> None:
+    assert [(str(page), name) for page in pages() for name in bad_names(load(page))] == []
 
 
 @pytest.mark.parametrize("name", ["Namespace", "The namespace is there", "create the namespace", "Delete", ""])
@@ -96,7 +95,7 @@ def test_a_name_is_a_verb_and_an_object(page: Path) -> None:
     "- name: {name}", "- {{hosts: all, tasks: [{{name: {name}}}]}}", "- {{name: Delete all, block: [], rescue: [{{name: {name}}}]}}",
 ])  # fmt: skip
 def test_what_is_no_sentence_is_refused(page: str, name: str) -> None:
-    assert name in bad_names(yaml.safe_load(page.format(name=name)))
+    assert name in bad_names(parse(page.format(name=name)))
 
 
 def test_a_role_or_plugin_says_what_it_does() -> None:
@@ -104,9 +103,7 @@ def test_a_role_or_plugin_says_what_it_does() -> None:
 
 
 def test_a_role_says_the_same_to_galaxy_and_to_ansible_doc() -> None:
-    galaxy = {
-        name: collection.load(ROOT / "roles" / name / "meta" / "main.yml")["galaxy_info"] for name in collection.roles()
-    }
+    galaxy = {name: load(ROOT / "roles" / name / "meta" / "main.yml")["galaxy_info"] for name in collection.roles()}
     assert {name: info["description"] for name, info in galaxy.items()} == {
         name: role.summary for name, role in collection.roles().items()
     }

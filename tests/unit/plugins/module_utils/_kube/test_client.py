@@ -57,6 +57,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two packets; the second would wait 40 ms
     server: Server
 
     def log_message(self, format: str, *args: t.Any) -> None:  # noqa: A002
