@@ -2,12 +2,26 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The volume that all pods of a training share; twin of STORAGE in module_utils/_edge/groups.py."""
+"""Claims and the volume that all pods of a training share; twin of CLAIM and STORAGE in module_utils/_edge/groups.py."""
 
 from __future__ import annotations
 
+import textwrap
+
 
 class ModuleDocFragment:
+    CLAIM = r"""
+options:
+  storage_class_name:
+    description: StorageClass of the claim to create. Defaults to the cluster's default StorageClass.
+    type: str
+  access_modes:
+    description: Access modes of the claim to create.
+    type: list
+    elements: str
+    default: [ReadWriteMany]
+"""
+
     DOCUMENTATION = r"""
 options:
   storage:
@@ -25,12 +39,4 @@ options:
       size:
         description: Size of the claim to create. If omitted, the claim must exist.
         type: str
-      storage_class_name:
-        description: StorageClass of the claim to create. Defaults to the cluster's default StorageClass.
-        type: str
-      access_modes:
-        description: Access modes of the claim to create.
-        type: list
-        elements: str
-        default: [ReadWriteMany]
-"""
+""" + textwrap.indent(CLAIM.removeprefix("\noptions:\n"), "    ")

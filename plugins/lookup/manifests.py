@@ -13,8 +13,9 @@ version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),
-    P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.gpu_drivers#role) and
-    P(muster.ml.local_cluster#role). No cluster is asked or changed.
+    P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.gpu_drivers#role),
+    P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role) and P(muster.ml.s3_artifacts#role).
+    No cluster is asked or changed.
   - The roles use it themselves. It is also useful for GitOps, where the objects are written to files that another program applies.
   - An option is a variable of the role without the role's name. The role's defaults are good values for required options.
 options:
@@ -29,7 +30,7 @@ options:
     type: bool
     default: false
   namespace:
-    description: Namespace of the operator, which has to exist. Required for the operators.
+    description: Namespace of the objects, which has to exist. Required for the operators, efs_csi and s3_artifacts.
     type: str
   image:
     description: Image of the operator. Required for the operators.
@@ -109,7 +110,7 @@ options:
     description: Labels of the nodes that the device plugin runs on. Defaults to all nodes.
     type: dict
   name:
-    description: Name of the local cluster. Required for local_cluster.
+    description: Name of the local cluster or of the namespace. Required for local_cluster and namespace.
     type: str
   dns_upstream:
     description: Name servers for names outside of the local cluster. Without any, such lookups fail at once.
@@ -125,6 +126,69 @@ options:
     description: Groups of simulated nodes of the local cluster, as the role takes them.
     type: list
     elements: dict
+  pod_security:
+    description: Pod Security level that the API server enforces in the namespace. Defaults to V(baseline).
+    type: str
+    choices: [privileged, baseline, restricted]
+  labels:
+    description: Further labels of the namespace.
+    type: dict
+  annotations:
+    description: Annotations of the namespace.
+    type: dict
+  claim_name:
+    description: Name of the claim of efs_csi. Required for efs_csi.
+    type: str
+  claim_size:
+    description: Size of the claim of efs_csi. Kubernetes requires it, EFS ignores it. Defaults to V(5Gi).
+    type: str
+  file_system_id:
+    description: File system of efs_csi. Without it the cluster has to have the StorageClass.
+    type: str
+  provisioning:
+    description: Return a StorageClass that makes an access point for each claim of efs_csi, the default, or one volume.
+    type: str
+    choices: [dynamic, static]
+  storage_class_name:
+    description: StorageClass of efs_csi. Defaults to V(efs-sc).
+    type: str
+  directory_perms:
+    description: Permissions of the root folder of access points of efs_csi. Defaults to V("700").
+    type: str
+  base_path:
+    description: Folder in which access points of efs_csi are made.
+    type: str
+  path:
+    description: Folder of the static volume of efs_csi.
+    type: str
+  access_point_id:
+    description: Access point of the static volume of efs_csi.
+    type: str
+  iam:
+    description: Use IAM when mounting the static volume of efs_csi. Defaults to V(false).
+    type: bool
+  verify:
+    description: Return the Jobs that verify the claim of efs_csi instead of its storage. Defaults to V(false).
+    type: bool
+  verify_image:
+    description: Image of these Jobs, with C(sh). Required with O(verify=true).
+    type: str
+  verify_user:
+    description: User of these Jobs. Defaults to 1000.
+    type: int
+  wait_timeout:
+    description: Seconds after which these Jobs fail. Defaults to 600.
+    type: int
+  service_account:
+    description: Service account whose pods read the bucket of s3_artifacts. Required for s3_artifacts.
+    type: str
+  identity:
+    description: Way in which these pods get the IAM role. Defaults to V(pod_identity).
+    type: str
+    choices: [pod_identity, irsa]
+  role_arn:
+    description: ARN of that IAM role, for O(identity=irsa).
+    type: str
 seealso:
   - module: muster.ml.apply
     description: Applies the objects.
@@ -167,7 +231,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
 
 COLLECTION = pathlib.Path(__file__).parents[2]
 UTILS = "ansible_collections.muster.ml.plugins.module_utils"
@@ -182,7 +246,7 @@ class LookupModule(LookupBase):
         # A misspelt option has no type; build() refuses it, whatever its value.
         given = {name: self.get_option(name) if self.has_option(name) else kwargs[name] for name in kwargs}
         with_kinds = given.pop("crds", False)
-        return [[*(kinds(term) if with_kinds else []), *build(term, plain(given))] for term in terms]
+        return [[*(kinds(term) if with_kinds else []), *build(term, to_plain_values(given))] for term in terms]
 
 
 def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
@@ -197,7 +261,7 @@ def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     if missing:
         raise AnsibleError(f"{name} needs the option {', '.join(missing)}.")
     try:
-        return t.cast("list[dict[str, t.Any]]", plain(builder.manifests(options_of(builder)(**wanted))))
+        return t.cast("list[dict[str, t.Any]]", to_plain_values(builder.manifests(options_of(builder)(**wanted))))
     except InvalidInput as error:
         raise AnsibleError(f"{name}: {error}") from error
 
@@ -205,7 +269,7 @@ def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
 def kinds(name: str) -> list[dict[str, t.Any]]:
     """The CustomResourceDefinitions of role NAME."""
     files = sorted((COLLECTION / "roles" / name / "files" / "crds").glob("*.yml"))
-    return [plain(yaml.safe_load(path.read_text(encoding="utf-8"))) for path in files]
+    return [to_plain_values(yaml.safe_load(path.read_text(encoding="utf-8"))) for path in files]
 
 
 def builders() -> dict[str, str]:

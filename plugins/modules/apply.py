@@ -172,13 +172,13 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
-from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import delete_prune_record
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_owner, check_to_delete
+from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_deletion, check_owner
 
 DEFAULT_OWNER = "apply.default"
 _APPLY_OPTIONS = (
@@ -253,11 +253,11 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
         )
     named = None if objects is None else flatten(objects)
     if named is not None:
-        check_to_delete(named)
+        check_deletion(named)
     report = delete_objects(
         ctx.cluster,
         named,
-        Mark(params["owner"], others=params["force_conflicts"], nobodys=params["adopt"]),
+        Ownership(params["owner"], others=params["force_conflicts"], unowned=params["adopt"]),
         check=ctx.check,
         on_progress=ctx.progress,
         **{key: params[key] for key in ("namespace", "wait", "wait_timeout", "delete_data")},

@@ -22,6 +22,7 @@ extends_documentation_fragment:
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
+  - muster.ml.storage.claim
 options:
   name:
     description: Name of the data set. At most 50 characters.
@@ -72,14 +73,6 @@ options:
   storage_size:
     description: Size of the claim to create. If omitted, the claim must exist.
     type: str
-  storage_class_name:
-    description: StorageClass of the claim to create. Defaults to the cluster's default StorageClass.
-    type: str
-  access_modes:
-    description: Access modes of the claim to create.
-    type: list
-    elements: str
-    default: [ReadWriteMany]
   credentials_secret:
     description:
       - Secret whose keys become environment variables of the pod, such as C(AWS_ACCESS_KEY_ID).
@@ -166,8 +159,6 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.dataset import fetching
@@ -192,8 +183,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "unpack": {"type": "str", "choices": ["auto", "none", "tar", "zip"], "default": Dataset.unpack},
     "claim_name": {"type": "str"},
     "storage_size": {"type": "str"},
-    "storage_class_name": {"type": "str"},
-    "access_modes": {"type": "list", "elements": "str", "default": list(Dataset.access_modes)},
+    **groups.CLAIM,
     "credentials_secret": {"type": "str", "no_log": False},
     **groups.POD,
     "image": {"type": "str", "default": "docker.io/library/python:3.12-slim-bookworm"},
@@ -222,8 +212,7 @@ _PLAIN = (
     "unpack",
     "claim_name",
     "storage_size",
-    "storage_class_name",
-    "access_modes",
+    *groups.CLAIM,
     "credentials_secret",
     "backoff_limit",
     "active_deadline_seconds",
@@ -242,16 +231,14 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     namespace = groups.namespace_of(ctx)
     owner = owner_of("dataset", namespace, params["name"])
     if params["state"] == "absent":
-        options = {key: params[key] for key in ("wait", "wait_timeout", "delete_data")}
-        return ctx.result(delete_objects(ctx.cluster, None, owner, check=ctx.check, namespace=namespace, **options))
+        return ctx.result(groups.delete_group(ctx, namespace, owner))
     data = wanted(params, namespace)
     objects = manifests(data)
     fetching.check_neighbours(ctx, data)
     fetching.check_storage(ctx, data)
     if params["retry"]:
-        fetching.drop_failed(ctx, objects[-1], owner)
-    options = {key: params[key] for key in ("adopt", "force_conflicts", "recreate")}
-    report = apply_objects(ctx.cluster, objects, owner=owner, check=ctx.check, prune=True, **options)
+        fetching.delete_failed(ctx, objects[-1], owner)
+    report = groups.apply_group(ctx, objects, owner, wait=False, prune=True)
     if not params["wait"] or ctx.check:
         return ctx.result(report, path=data.folder)
     name = objects[-1]["metadata"]["name"]

@@ -115,7 +115,7 @@ from ansible.module_utils.common.dict_transformations import snake_dict_to_camel
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import without_none
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, waiting
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
 
 CREATION_INFO: dict[str, t.Any] = {
     "type": "dict",
@@ -128,7 +128,7 @@ CREATION_INFO: dict[str, t.Any] = {
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
-    **waiting(300),
+    **wait_options(300),
     "file_system_id": {"type": "str", "required": True},
     "name": {"type": "str", "required": True},
     "posix_user": {

@@ -128,14 +128,14 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, waiting
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
 
 DAYS = (1, 7, 14, 30, 60, 90, 180, 270, 365)
 TRANSITIONS = ["NEVER", *(f"AFTER_{days}_DAY{'S' if days > 1 else ''}" for days in DAYS)]
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
-    **waiting(900),
+    **wait_options(900),
     "name": {"type": "str", "required": True},
     "encrypted": {"type": "bool", "default": True},
     "kms_key_id": {"type": "str"},

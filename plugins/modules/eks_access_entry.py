@@ -70,7 +70,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Let the team edit its namespace
+- name: Grant the team edit access to its namespace
   muster.ml.eks_access_entry:
     region: us-west-2
     cluster_name: training

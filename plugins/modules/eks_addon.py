@@ -99,12 +99,12 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, check_version
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, waiting
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
-    **waiting(1200),
+    **wait_options(1200),
     "cluster_name": {"type": "str", "required": True},
     "name": {"type": "str", "required": True, "aliases": ["addon_name"]},
     "version": {"type": "str", "aliases": ["addon_version"]},

@@ -154,12 +154,12 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import LOG_TYPES, MODES, EksCluster
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, waiting
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
-    **waiting(3600),
+    **wait_options(3600),
     "name": {"type": "str", "required": True},
     "version": {"type": "str"},
     "role_arn": {"type": "str"},

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: eks_cluster_info
-short_description: Gather information about an EKS cluster
+short_description: Read an EKS cluster with its node groups and add-ons
 version_added: 0.2.0
 description:
   - Returns an Amazon EKS cluster, its node groups and add-ons, and the caller's account. A cluster that does not exist is no error.
@@ -30,7 +30,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Get the cluster, its node groups and add-ons
+- name: Read the cluster, its node groups and add-ons
   muster.ml.eks_cluster_info:
     region: us-west-2
     name: training
@@ -83,7 +83,7 @@ roles:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_info import survey
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_info import read_cluster
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import info_main
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -94,7 +94,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 def main() -> None:
     """Run as a module."""
-    info_main(ARGUMENT_SPEC, lambda api, params: survey(api, params["name"], params["roles"]))
+    info_main(ARGUMENT_SPEC, lambda api, params: read_cluster(api, params["name"], params["roles"]))
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ from ansible.module_utils.common.dict_transformations import snake_dict_to_camel
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import without_none
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, waiting
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
 
 LAUNCH_TEMPLATE: dict[str, t.Any] = {
     "type": "dict",
@@ -215,7 +215,7 @@ TAINTS: dict[str, t.Any] = {
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
     **TAGS,
-    **waiting(3600),
+    **wait_options(3600),
     "cluster_name": {"type": "str", "required": True},
     "name": {"type": "str", "required": True, "aliases": ["nodegroup_name"]},
     "node_role": {"type": "str"},

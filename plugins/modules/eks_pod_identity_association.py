@@ -45,7 +45,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Let training pods read the bucket with the scripts
+- name: Grant training pods read access to the bucket with the scripts
   muster.ml.eks_pod_identity_association:
     region: us-west-2
     cluster_name: training

@@ -36,7 +36,8 @@ options:
     required: true
   trusted:
     description:
-      - Certificates of the authority that hosts trust already, in PEM, by name of the host.
+      - Certificates of the authority that hosts trust already, as M(ansible.builtin.slurp) returns them, by name of the host.
+        Results without C(content) are of hosts that trust none yet.
       - The task fails if one is not of the authority in O(directory).
     type: dict
     default: {}
@@ -67,6 +68,7 @@ fingerprints:
   type: dict
 """
 
+import base64
 import hashlib
 import typing as t
 from pathlib import Path
@@ -98,11 +100,18 @@ def fingerprint(folder: Path) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in found if path.is_file())).hexdigest()[:16]
 
 
+def trusted(found: dict[str, t.Any]) -> dict[str, str]:
+    """Return the certificates that were read from hosts. Where there was none to read, the task was skipped."""
+    read = {host: result["content"] for host, result in found.items() if "content" in result}
+    return {host: base64.b64decode(content).decode() for host, content in read.items()}
+
+
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Create missing certificates and renew those that expire soon."""
     params, folder = ctx.params, Path(ctx.params["directory"])
     wanted = leaves(params["name"], params["members"])
-    fresh = files(folder, "ca", f"{params['name']}-ca", wanted, trusted=params["trusted"], check=ctx.check)
+    known = trusted(params["trusted"])
+    fresh = files(folder, "ca", f"{params['name']}-ca", wanted, trusted=known, check=ctx.check)
     prints = {member: fingerprint(folder / member) for member in params["members"]}
     return {"changed": bool(fresh), "fresh": fresh, "fingerprints": prints}
 

@@ -159,9 +159,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
@@ -223,13 +221,9 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def _absent(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:
-    params = ctx.params
-    options = {key: params[key] for key in ("wait", "wait_timeout", "delete_data")}
     claims = members.mark_claims(ctx, cluster, owner)
-    report = delete_objects(
-        ctx.cluster, None, owner, check=ctx.check, namespace=cluster.namespace, on_progress=ctx.progress, **options
-    )
-    report.merge(members.drop_claims(ctx, cluster, claims, delete_data=params["delete_data"]))
+    report = groups.delete_group(ctx, cluster.namespace, owner)
+    report.merge(members.delete_claims(ctx, cluster, claims, delete_data=ctx.params["delete_data"]))
     return ctx.result(report)
 
 
@@ -244,15 +238,9 @@ def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: s
         check_live(cluster, live)
     elif not ctx.check:
         members.check_storage(ctx.cluster, cluster)
-    report = apply_objects(
-        ctx.cluster,
-        [*members.certificates(ctx.cluster, cluster, in_use=live is not None), *manifests(cluster)],
-        owner=owner,
-        check=ctx.check,
-        on_progress=ctx.progress,
-        **{key: params[key] for key in ("adopt", "force_conflicts", "recreate")},
-    )
-    report.merge(groups.drop_policy(ctx, cluster.name, cluster.namespace, owner))
+    secrets = members.certificates(ctx.cluster, cluster, in_use=live is not None)
+    report = groups.apply_group(ctx, [*secrets, *manifests(cluster)], owner, wait=False)
+    report.merge(groups.delete_unwanted_policy(ctx, cluster.name, cluster.namespace, owner))
     result = {"url": cluster.url}
     if params["wait"] and not ctx.check:
         views = members.wait(ctx, cluster, timeout=params["wait_timeout"])

@@ -22,6 +22,12 @@ options:
     description: Wait until every member is healthy. After O(wait_timeout) the task fails with the reason.
     type: bool
     default: false
+  connected:
+    description:
+      - Wait until each member is connected to every other one, and one of them is the leader, with O(wait=true).
+      - Use V(false) where O(endpoints) are some of the members, and it is enough that these are healthy.
+    type: bool
+    default: true
   wait_timeout:
     description: Seconds to wait.
     type: int
@@ -110,6 +116,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import hos
 ARGUMENT_SPEC: dict[str, t.Any] = {
     **hosts.CONNECTION,
     "wait": {"type": "bool", "default": False},
+    "connected": {"type": "bool", "default": True},
     "wait_timeout": {"type": "int", "default": 120},
 }
 CONSTRAINTS: dict[str, t.Any] = {"required_together": [("client_cert", "client_key")]}
@@ -126,8 +133,8 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Query the members, and wait until they are healthy if requested."""
     clients = hosts.Clients(ctx.params, open_url)
     if ctx.params["wait"] and not ctx.check:
-        hosts.wait(clients, ctx.params["wait_timeout"], ctx.progress)
-    views, wrong = hosts.look(clients)
+        hosts.wait(clients, ctx.params["wait_timeout"], ctx.progress, connected=ctx.params["connected"])
+    views, wrong = hosts.observe(clients)
     rows = [
         {
             "address": view.pod,

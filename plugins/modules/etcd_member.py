@@ -91,11 +91,11 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     for row in leaving:
         actions.append(f"remove {row['id']}")
         if not ctx.check:
-            clients.any("/v3/cluster/member/remove", {"ID": str(int(row["id"], 16))})
+            clients.first_answer("/v3/cluster/member/remove", {"ID": str(int(row["id"], 16))})
     if arriving:
         actions.append(f"add {peer_url}")
         if not ctx.check:
-            clients.any("/v3/cluster/member/add", {"peerURLs": [peer_url]})
+            clients.first_answer("/v3/cluster/member/add", {"peerURLs": [peer_url]})
     return {"changed": bool(actions), "actions": actions}
 
 

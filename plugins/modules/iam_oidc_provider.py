@@ -36,7 +36,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Let roles trust the service accounts of the cluster
+- name: Create the provider by which IAM roles trust service accounts of the cluster
   muster.ml.iam_oidc_provider:
     region: us-west-2
     url: "{{ eks.cluster.identity.oidc.issuer }}"

@@ -22,7 +22,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Get the state of the training
+- name: Read the state of the training
   muster.ml.job_info:
     name: adult
     namespace: ml

@@ -41,7 +41,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Get the last lines of the trainers
+- name: Read the last lines of the trainers
   muster.ml.job_logs:
     name: adult
     namespace: ml
@@ -102,7 +102,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import suggest
-from ansible_collections.muster.ml.plugins.module_utils._training.logs import logs
+from ansible_collections.muster.ml.plugins.module_utils._training.logs import read_logs
 from ansible_collections.muster.ml.plugins.module_utils._training.read import read
 from ansible_collections.muster.ml.plugins.module_utils._training.status import JobStatus, Rank
 
@@ -128,7 +128,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     chosen = _chosen(status, params["groups"], previous=params["previous"])
     ranks = [rank for _group, rank in chosen]
     lines_of_each = None if pattern or not tail else tail
-    texts = logs(ctx.cluster, namespace, ranks, tail_lines=lines_of_each, previous=params["previous"])
+    texts = read_logs(ctx.cluster, namespace, ranks, tail_lines=lines_of_each, previous=params["previous"])
     found = [(group, rank, text) for (group, rank), text in zip(chosen, texts, strict=True)]
     result: dict[str, t.Any] = {"changed": False, "lines": [], "ranks": []}
     for group, rank, text in found:

@@ -56,7 +56,11 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostCo
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._local import membership
-from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster, initialised
+from ansible_collections.muster.ml.plugins.module_utils._local.cluster import (
+    CLUSTER_OPTION,
+    LocalCluster,
+    is_initialised,
+)
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -79,7 +83,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     node = cluster.spec.node(ctx.params["index"])
     if ctx.params["state"] == "absent":
         return {"changed": leave(cluster, node, check=ctx.check), "node": node.name}
-    missing = not initialised(node)
+    missing = not is_initialised(node)
     if missing and not ctx.check:
         ctx.progress(f"kubeadm {'init' if node.index == 1 else 'join'} in {node.name}")
         enter = membership.initialise if node.index == 1 else membership.join

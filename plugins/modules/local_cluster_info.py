@@ -68,7 +68,7 @@ requirements:
 """
 
 EXAMPLES = r"""
-- name: Get the state of the local cluster
+- name: Read the state of the local cluster
   muster.ml.local_cluster_info:
     cluster: "{{ my_cluster }}"
     module_root: /srv/build
@@ -169,7 +169,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostCo
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import connect
 from ansible_collections.muster.ml.plugins.module_utils._local import host, preflight
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
-from ansible_collections.muster.ml.plugins.module_utils._local.health import cluster_gap
+from ansible_collections.muster.ml.plugins.module_utils._local.health import why_not_ready
 from ansible_collections.muster.ml.plugins.module_utils._local.survey import Survey
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -198,7 +198,7 @@ def api_gap(cluster: LocalCluster, kubeconfig: Path) -> str | None:
         pods = api.list("v1", "Pod", "kube-system", label_selector="k8s-app=kube-dns")
     except MusterError as exc:
         return str(exc)
-    return cluster_gap([node.name for node in cluster.spec.all_nodes], nodes, pods)
+    return why_not_ready([node.name for node in cluster.spec.all_nodes], nodes, pods)
 
 
 def wait_for_api(cluster: LocalCluster, admin: Path, params: dict[str, t.Any]) -> str | None:
@@ -216,7 +216,7 @@ def wait_for_api(cluster: LocalCluster, admin: Path, params: dict[str, t.Any]) -
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster, params = LocalCluster.of(ctx.params["cluster"]), ctx.params
-    preflight.refuse_strangers(cluster)
+    preflight.require_root(cluster)
     # Wait first, so that the state of nodes and processes is the one after the wait.
     gap = wait_for_api(cluster, cluster.admin_kubeconfig, params)
     purposes = {"storage": params["storage"], "simulated_nodes": cluster.options["simulated_nodes"]}

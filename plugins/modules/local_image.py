@@ -311,7 +311,7 @@ def builder(params: dict[str, t.Any], image: OciImage) -> GoBuild:
 
 
 def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> tuple[bool, list[oci_nodes.Node]]:
-    without = [node for node in nodes if not oci_nodes.has(image, node.digests())]
+    without = [node for node in nodes if not oci_nodes.is_imported(image, node.digests())]
     # If every node has the image, the cache is not needed.
     build = not image.archive.is_file() and bool(without or not nodes)
     if build and not ctx.check:
@@ -325,7 +325,7 @@ def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> t
 
 
 def absent(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> tuple[bool, list[oci_nodes.Node]]:
-    having = {node: names for node in nodes if (names := oci_nodes.marks(image, node.digests()))}
+    having = {node: names for node in nodes if (names := oci_nodes.imported_names(image, node.digests()))}
     for node, names in () if ctx.check else having.items():
         node.remove(names)
     return bool(having), list(having)

@@ -60,9 +60,13 @@ CONSTRAINTS: dict[str, t.Any] = {}
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     wanted = ctx.params["state"] == "present"
-    steps = network.missing(cluster.spec, egress=cluster.options["egress"]) if wanted else network.left(cluster.spec)
+    steps = (
+        network.missing_steps(cluster.spec, egress=cluster.options["egress"])
+        if wanted
+        else network.removal_steps(cluster.spec)
+    )
     told = [step.why for step in steps]
-    if wanted and record.stale(cluster):
+    if wanted and record.is_stale(cluster):
         told.insert(0, "note of what the cluster is made with")
     if not wanted:
         removal.refuse_unrecorded(cluster.spec, told)

@@ -113,9 +113,9 @@ def absent(cluster: LocalCluster, one: NodeSpec, ctx: HostContext) -> str:
     if not there:
         return "unchanged"
     removal.refuse_unrecorded(cluster.spec, [f"node {one.name}"])
-    removal.refuse_mounts(f"The node {one.name}", one.state_dir, one.run_dir)
+    removal.refuse_foreign_mounts(f"The node {one.name}", one.state_dir, one.run_dir)
     if not ctx.check:
-        removal.end_node(one)
+        removal.remove_node(one)
     return "removed"
 
 

@@ -150,18 +150,18 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """List the objects with Muster's label, and the others in the namespace if requested."""
     namespace = ctx.params["namespace"]
     labels = {kind.label: name for name, kind in KINDS.items() if kind.label}
-    found = managed.managed(ctx.cluster, namespace=namespace, trainings=labels)
+    found = managed.managed_objects(ctx.cluster, namespace=namespace, trainings=labels)
     result: dict[str, t.Any] = {
         "changed": False,
         "managed": [item.result() for item in found],
         "names": [str(item.ref) for item in found],
         "owners": list(_owners(found)),
         "trainings": [
-            {"name": name, "namespace": space, "kind": kind} for space, name, kind in managed.trainings(found)
+            {"name": name, "namespace": space, "kind": kind} for space, name, kind in managed.trainings_of(found)
         ],
     }
     if ctx.params["others"]:
-        result["others"] = managed.others(ctx.cluster, namespace)
+        result["others"] = managed.unmanaged_objects(ctx.cluster, namespace)
     return result
 
 

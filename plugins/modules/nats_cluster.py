@@ -183,9 +183,8 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Miss
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats
@@ -241,10 +240,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     namespace = groups.namespace_of(ctx)
     owner = owner_of("nats_cluster", namespace, params["name"])
     if params["state"] == "absent":
-        options = {"check": ctx.check, "wait": params["wait"], "wait_timeout": params["wait_timeout"]}
-        return ctx.result(
-            delete_objects(ctx.cluster, None, owner, namespace=namespace, on_progress=ctx.progress, **options)
-        )
+        return ctx.result(groups.delete_group(ctx, namespace, owner))
     cluster = wanted(params, namespace)
     objects = manifests(cluster)
     return _present(ctx, cluster, objects, owner)
@@ -259,38 +255,27 @@ def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner:
             hint="Install nats-operator (role muster.ml.nats_operator), or use backend: statefulset.",
         )
     deadline = Deadline(params["wait_timeout"])
-    report = apply_objects(
-        ctx.cluster,
-        objects,
-        owner=owner,
-        check=ctx.check,
-        adopt=params["adopt"],
-        force_conflicts=params["force_conflicts"],
-        recreate=params["recreate"],
-        # The servers report more than the status of a NatsCluster.
-        wait=params["wait"] and not operator,
-        wait_timeout=params["wait_timeout"],
-        on_progress=ctx.progress,
-    )
+    # The servers report more than the status of a NatsCluster.
+    report = groups.apply_group(ctx, objects, owner, wait=params["wait"] and not operator)
     budget = Ref("policy/v1", "PodDisruptionBudget", cluster.name, cluster.namespace)
     wants_none = not operator and (cluster.size == 1 or not cluster.pod_disruption_budget)
     report.merge(delete_unwanted(ctx.cluster, [budget] if wants_none else [], owner, check=ctx.check))
-    report.merge(groups.drop_policy(ctx, cluster.name, cluster.namespace, owner))
+    report.merge(groups.delete_unwanted_policy(ctx, cluster.name, cluster.namespace, owner))
     servers = []
     if params["wait"] and not ctx.check:
-        look = nats.renew if operator else nats.wait
-        servers = look(ctx, cluster, timeout=deadline.for_an_answer)
+        wait = nats.replace_outdated if operator else nats.wait
+        servers = wait(ctx, cluster, timeout=deadline.answer_timeout)
     return ctx.result(report, url=cluster.url, servers=[_server(view) for view in servers])
 
 
 def _server(view: ServerView) -> dict[str, t.Any]:
-    said = view.varz or {}
-    others = peers(view) - {str(said.get("server_id"))}
+    varz = view.varz or {}
+    others = peers(view) - {str(varz.get("server_id"))}
     return {
         "pod": view.pod,
-        "version": said.get("version"),
+        "version": varz.get("version"),
         "peers": len(others),
-        "max_payload": said.get("max_payload"),
+        "max_payload": varz.get("max_payload"),
     }
 
 

@@ -104,7 +104,7 @@ lacking:
   returned: always
   type: list
   elements: str
-complaint:
+pending_reason:
   description: Missing nodes and resources. Empty if there are none.
   returned: always
   type: str
@@ -142,7 +142,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         "server_version": ctx.cluster.version(),
         "nodes": sorted((nodes.describe(node) for node in found.found), key=lambda node: str(node["name"])),
         "lacking": found.lacking,
-        "complaint": found.complaint or "",
+        "pending_reason": found.pending_reason or "",
     }
 
 

@@ -211,10 +211,10 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Ref, labels_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_GROUP, owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.training_statefulset import (
@@ -271,44 +271,26 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     namespace = groups.namespace_of(ctx)
     owner = owner_of("training_statefulset", namespace, params["name"])
     if params["state"] == "absent":
-        return _absent(ctx, namespace, owner)
+        report = groups.delete_group(ctx, namespace, owner)
+        report.merge(_delete_claims(ctx, namespace))
+        return ctx.result(report)
     group = wanted(params, namespace)
-    objects = manifests(group)
-    return _present(ctx, group, objects, owner)
-
-
-def _present(ctx: Context, group: TrainingStatefulSet, objects: list[Manifest], owner: str) -> dict[str, t.Any]:
-    params = ctx.params
-    report = apply_objects(
-        ctx.cluster,
-        objects,
-        owner=owner,
-        check=ctx.check,
-        adopt=params["adopt"],
-        force_conflicts=params["force_conflicts"],
-        recreate=params["recreate"],
-        wait=params["wait"],
-        wait_timeout=params["wait_timeout"],
-        on_progress=ctx.progress,
-    )
+    report = groups.apply_group(ctx, manifests(group), owner, wait=params["wait"])
     budget = Ref("policy/v1", "PodDisruptionBudget", group.name, group.namespace)
     unwanted = [budget] if group.pod_disruption_budget is None else []
     report.merge(delete_unwanted(ctx.cluster, unwanted, owner, check=ctx.check))
     return ctx.result(report, world_size=group.world_size, master_addr=group.master_addr)
 
 
-def _absent(ctx: Context, namespace: str, owner: str) -> dict[str, t.Any]:
-    params = ctx.params
-    options = {"check": ctx.check, "wait": params["wait"], "wait_timeout": params["wait_timeout"]}
-    report = delete_objects(ctx.cluster, None, owner, namespace=namespace, on_progress=ctx.progress, **options)
-    if params["delete_data"]:
-        # The StatefulSet controller created these claims, with the labels of the pods but without Muster's owner label.
-        selector = f"{LABEL_GROUP}={params['name']}"
-        claims = ctx.cluster.list("v1", "PersistentVolumeClaim", namespace, selector)
-        free = [claim for claim in claims if LABEL_OWNER not in (claim["metadata"].get("labels") or {})]
-        mark = Mark(params["name"], LABEL_GROUP, applied=False)
-        report.merge(delete_objects(ctx.cluster, free, mark, delete_data=True, **options))
-    return ctx.result(report)
+def _delete_claims(ctx: Context, namespace: str) -> Report:
+    """Delete the ranks' claims: the StatefulSet controller created them, with the labels of the pods but without Muster's owner label."""
+    name = ctx.params["name"]
+    if not ctx.params["delete_data"]:
+        return Report()
+    claims = ctx.cluster.list("v1", "PersistentVolumeClaim", namespace, f"{LABEL_GROUP}={name}")
+    free = [claim for claim in claims if LABEL_OWNER not in labels_of(claim)]
+    options = {key: ctx.params[key] for key in ("delete_data", *WAIT)}
+    return delete_objects(ctx.cluster, free, Ownership(name, LABEL_GROUP, applied=False), check=ctx.check, **options)
 
 
 def main() -> None:

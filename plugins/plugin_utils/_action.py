@@ -15,7 +15,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTE
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 
 display = Display()
@@ -40,7 +40,7 @@ class MusterAction(ControllerAction):
         # This process was forked for one task. Ansible's objects and most of ours live until its end, so collecting them is wasted time.
         gc.freeze()
         gc.set_threshold(_GARBAGE)
-        params = self.prepare(plain(params))
+        params = self.prepare(to_plain_values(params))
         warnings: list[str] = []
         context = Context(
             params=params,

@@ -107,9 +107,9 @@ def test_two_runs_of_one_owner_at_once_end_as_one_of_them(cluster: HttpCluster) 
 
 
 def test_a_run_that_was_killed_is_followed_after_its_time(cluster: HttpCluster) -> None:
-    dead = Lease(cluster, TWO, SPACE, patience=1)
+    dead = Lease(cluster, TWO, SPACE, timeout=1)
     dead.__enter__()
-    dead._over.set()  # what renews it is gone, as with kill -9
+    dead._released.set()  # what renews it is gone, as with kill -9
     began = time.monotonic()
     result = apply(TWO, config("after", x="1"), prune=True)
     assert not result.get("failed"), result["msg"]

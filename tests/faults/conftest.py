@@ -26,7 +26,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import EXPECTE
 from ansible_collections.muster.ml.plugins.module_utils._kube import tls as kube_tls
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import load
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, plain
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, to_plain_values
 from ansible_collections.muster.ml.plugins.modules import apply
 from faults.proxy import Proxy, proxied
 from faults.table import RESULTS
@@ -49,7 +49,7 @@ def run_apply(kubeconfig: Path, objects: list[Manifest], *, limits: Limits = SHO
     args = {"definition": objects, "owner": OWNER, "kubeconfig": str(kubeconfig), **options}
     checked = ArgumentSpecValidator(full_spec(apply.ARGUMENT_SPEC), **apply.CONSTRAINTS).validate(args)
     assert not checked.error_messages
-    params = plain(dict(checked.validated_parameters))
+    params = to_plain_values(dict(checked.validated_parameters))
     context = Context(params=params, check=check, connect=lambda: HttpCluster(Transport(load(params), limits=limits)))
     try:
         return apply.execute(context)
@@ -127,7 +127,7 @@ def ground(cluster: HttpCluster, tmp_path: Path, request: pytest.FixtureRequest)
     connection = load({"kubeconfig": str(KUBECONFIG)})
     url, tls = (
         urllib.parse.urlsplit(connection.server),
-        kube_tls.context_for(connection, connection.credentials.proof()),
+        kube_tls.context_for(connection, connection.credentials.auth()),
     )
 
     def upstream() -> http.client.HTTPSConnection:

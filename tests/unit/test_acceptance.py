@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from acceptance.filter_plugins import elastic_log as log
 from acceptance.filter_plugins.reports import failure_text
+from support.reading import load
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = sorted((ROOT / "tests" / "acceptance").glob("*/claims.yml"))
@@ -50,7 +50,7 @@ def test_there_are_systems() -> None:
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: path.parent.name)
 def test_every_claim_has_its_tasks_and_every_variable_that_a_system_needs(path: Path) -> None:
-    page = yaml.safe_load(path.read_text(encoding="utf-8"))
+    page = load(path)
     assert {"deploys", "system_vars", "claims"} <= page.keys()
     named = [claim["name"] for claim in page["claims"]]
     assert len(set(named)) == len(named)
@@ -61,7 +61,7 @@ def test_every_claim_has_its_tasks_and_every_variable_that_a_system_needs(path: 
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: path.parent.name)
 def test_no_file_of_a_system_is_forgotten(path: Path) -> None:
     """Each is a claim's or is included by one."""
-    claims = {Path(c.get("tasks", c["name"])).name for c in yaml.safe_load(path.read_text(encoding="utf-8"))["claims"]}
+    claims = {Path(c.get("tasks", c["name"])).name for c in load(path)["claims"]}
     pages = [page for page in path.parent.glob("*.yml") if page != path]
     included = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert [page.name for page in pages if page.stem not in claims and f"file: {page.name}" not in included] == []

@@ -10,6 +10,8 @@ import ast
 import re
 from pathlib import Path
 
+from support.reading import syntax
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture" / "clients.md"
 TESTS = ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_kube"
@@ -22,7 +24,7 @@ def rows() -> list[str]:
 
 
 def existing() -> set[str]:
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in TESTS.glob("test_*.py")]
+    trees = [syntax(path) for path in TESTS.glob("test_*.py")]
     return {node.name for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from support.reading import load
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py") if path.stem != "__init__")
@@ -56,10 +56,6 @@ def options(spec: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from options(option.get("options") or {})
 
 
-def text_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
 def test_what_counts_as_pinned() -> None:
     for good in ("", "{{ other_image }}", "a/b:1", "h:5000/b:1", "q/etcd:v{{ version }}", "a@sha256:12"):
         assert is_pinned(good), good
@@ -69,10 +65,10 @@ def test_what_counts_as_pinned() -> None:
     assert list(images(found)) == [("x_image", "a"), ("image", "b"), ("z_image", "e")]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=text_of)
-def test_defaults_and_inventories_say_which_image(path: Path) -> None:
-    pages = yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    assert [(key, image) for page in pages for key, image in images(page) if not is_pinned(image)] == []
+def test_defaults_and_inventories_say_which_image() -> None:
+    assert PAGES
+    found = [(str(path), key, image) for path in PAGES for key, image in images(load(path))]
+    assert [place for place in found if not is_pinned(place[-1])] == []
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -81,10 +77,11 @@ def test_defaults_of_modules_say_which_image(name: str) -> None:
     assert [(key, image) for key, image in options(module.ARGUMENT_SPEC) if not is_pinned(image)] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=text_of)
-def test_no_example_teaches_latest(path: Path) -> None:
-    named = re.findall(r"""image["']?(?:: str =|[:=]) *["']?([\w{][^\s"']*)""", path.read_text(encoding="utf-8"))
-    assert [image for image in named if image.endswith(":latest")] == []
+def test_no_example_teaches_latest() -> None:
+    image = re.compile(r"""image["']?(?:: str =|[:=]) *["']?([\w{][^\s"']*)""")
+    named = [(str(path), name) for path in SOURCES for name in image.findall(path.read_text(encoding="utf-8"))]
+    assert named
+    assert [place for place in named if place[1].endswith(":latest")] == []
 
 
 # The page about published images, beside the defaults that name them and the stand-ins that are built for them.
@@ -106,7 +103,7 @@ def defaults() -> dict[str, str]:
     for path in sorted(ROOT.glob("roles/*/defaults/main.yml")) + [
         ROOT / "inventories" / name / "group_vars" / "all.yml" for name in ("existing", "eks")
     ]:
-        page = yaml.safe_load(path.read_text(encoding="utf-8"))
+        page = load(path)
         for key, image in images(page):
             known = re.sub(r"{{ (\w+) }}", lambda word, page=page: str(page[word[1]]), image)
             if known and "{{" not in known:
@@ -115,7 +112,7 @@ def defaults() -> dict[str, str]:
 
 
 def recipe_page() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((ROOT / "roles/local_images/vars/main.yml").read_text(encoding="utf-8"))
+    found: dict[str, Any] = load(ROOT / "roles" / "local_images" / "vars" / "main.yml")
     return found
 
 
@@ -143,10 +140,11 @@ def test_the_page_names_every_image_that_is_pulled_by_default() -> None:
     assert {row["variable"]: row["image"] for row in table()} == defaults()
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_modules_name_no_other_images(name: str) -> None:
-    module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{name}")
-    assert {image for _key, image in options(module.ARGUMENT_SPEC) if image} <= {row["image"] for row in table()}
+def test_modules_name_no_other_images() -> None:
+    modules = [importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{name}") for name in MODULES]
+    named = {image for module in modules for _key, image in options(module.ARGUMENT_SPEC) if image}
+    assert named
+    assert named <= {row["image"] for row in table()}
 
 
 @pytest.mark.parametrize("row", [row for row in table() if row["stand_in"]], ids=lambda row: row["stand_in"])

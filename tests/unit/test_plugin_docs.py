@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-import yaml
+from support.reading import parse, syntax
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("modules", "doc_fragments", "filter", "lookup", "callback")
@@ -35,14 +34,14 @@ def name_of(path: Path) -> str:
 
 def blocks(path: Path) -> Iterator[dict[str, Any]]:
     """The YAML of each documentation block, that of examples left out."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax(path)):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             content = node.value.value
             name = node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""
             if name == "RETURN":
-                yield {"options": yaml.safe_load(content)}
+                yield {"options": parse(content)}
             elif name == "DOCUMENTATION" or (path.parent.name == "doc_fragments" and name.isupper()):
-                yield yaml.safe_load(content)
+                yield parse(content)
 
 
 def described(options: dict[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -64,7 +63,11 @@ def test_short_descriptions_say_what_a_plugin_does() -> None:
     assert len(set(short.values())) == len(short)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
-def test_descriptions_begin_with_what_they_describe(path: Path) -> None:
-    lines = [line for block in blocks(path) for line in described(block.get("options") or {})]
-    assert [f"{name}: {text}" for name, text in lines if POINTS_ELSEWHERE.match(text)] == []
+def test_descriptions_begin_with_what_they_describe() -> None:
+    lines = [
+        (f"{name_of(path)}: {name}", text)
+        for path in PAGES
+        for block in blocks(path)
+        for name, text in described(block.get("options") or {})
+    ]
+    assert [f"{place}: {text}" for place, text in lines if POINTS_ELSEWHERE.match(text)] == []

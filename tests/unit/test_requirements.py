@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from support.reading import COLLECTION as OURS
+from support.reading import imported, load, parse, syntax
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "plugins"
-OURS = "ansible_collections.muster.ml."
 MODULES = sorted((PLUGINS / "modules").glob("*.py"))
 # What is installed by another name than it is imported by.
 INSTALLED_AS = {"ansible": "ansible-core", "yaml": "PyYAML"}
@@ -31,31 +31,11 @@ TASKS = [path for folder in ("roles", "playbooks") for path in sorted((ROOT / fo
 
 
 @cache
-def imports(path: Path) -> frozenset[str]:
-    """The dotted names that a file imports, at the top or in a function; those for the type checker left out."""
-    found: set[str] = set()
-    package = f"{OURS}{path.relative_to(ROOT).parent.as_posix().replace('/', '.')}"
-    todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            continue
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = ".".join(package.split(".")[: -node.level + 1 or None]) if node.level else ""
-            module = ".".join(filter(None, [base, node.module]))
-            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
-        todo += ast.iter_child_nodes(node)
-    return frozenset(found)
-
-
-@cache
 def needs(path: Path) -> frozenset[str]:
     """What has to be installed for a plugin, with all that it imports of this collection. Programs for pods find theirs in an image."""
     found, seen, todo = set[str](), {path}, [path]
     while todo:
-        for name in imports(todo.pop()):
+        for name in imported(todo.pop()):
             own = ROOT / f"{name.removeprefix(OURS).replace('.', '/')}.py"
             top = name.partition(".")[0]
             if name.startswith(OURS):
@@ -79,10 +59,10 @@ def documentation(path: Path) -> dict[str, Any]:
     """The documentation that a module has itself."""
     (text,) = [
         node.value.value
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in syntax(path).body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and "DOCUMENTATION" in ast.dump(node)
     ]
-    found: dict[str, Any] = yaml.safe_load(str(text))
+    found: dict[str, Any] = parse(str(text))
     return found
 
 
@@ -95,7 +75,7 @@ def documented(path: Path) -> set[str]:
         module = importlib.import_module(
             f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{fragment}"
         )
-        parts.append(yaml.safe_load(getattr(module.ModuleDocFragment(), "".join(section).upper() or "DOCUMENTATION")))
+        parts.append(parse(getattr(module.ModuleDocFragment(), "".join(section).upper() or "DOCUMENTATION")))
     return {str(line).split()[0].rstrip(",") for part in parts for line in part.get("requirements") or []}
 
 
@@ -128,14 +108,14 @@ def test_requirements_of_aws_are_what_its_modules_need_besides() -> None:
 
 def test_a_clone_runs_with_ansible_and_its_collections() -> None:
     assert listed("requirements-controller.txt") == HOST | {"ansible"}
-    depends = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["dependencies"]
-    imported = {
+    depends = load(ROOT / "galaxy.yml")["dependencies"]
+    used = {
         ".".join(name.split(".")[1:3])
         for path in plugins()
-        for name in imports(path)
+        for name in imported(path)
         if name.startswith("ansible_collections.") and not name.startswith(OURS)
     }
-    assert set(depends) == imported | (collections_in_tasks() - {"ansible.builtin", "muster.ml"})
+    assert set(depends) == used | (collections_in_tasks() - {"ansible.builtin", "muster.ml"})
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)

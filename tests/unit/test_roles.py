@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from support import reading
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
@@ -19,7 +20,10 @@ DEPLOYING = [r for r in ROLES if any((r / "tasks" / f"{phase}.yml").exists() for
 # Whose tasks obey the rules about errors, commands and waiting.
 TASK_FOLDERS = [role / "tasks" for role in ROLES] + [ROOT / "tests" / "acceptance"]
 PARTS = ("README.md", "defaults/main.yml", "meta/main.yml", "meta/argument_specs.yml", "tasks/main.yml")
-PHASES = {"preflight", "install", "configure", "verify"}
+PHASES = ("preflight", "install", "configure", "verify")
+# What exists, for all phases: whichever of them a tag selects, this page runs before.
+READ = "read"
+PRIVATE = re.compile(r"\b__\w+")
 # A program's own command line is never the way to Kubernetes: no check mode, no diff, no error that names its object.
 FORBIDDEN_PROGRAMS = ("helm", "kubectl")
 COMMANDS = {"ansible.builtin.command", "ansible.builtin.shell", "ansible.builtin.raw"}
@@ -34,7 +38,7 @@ def folder_name(path: Path) -> str:
 
 
 def load(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None
+    return reading.load(path) if path.exists() else None
 
 
 def defaults(role: Path) -> dict[str, Any]:
@@ -106,8 +110,29 @@ def test_main_is_a_contents_page(role: Path) -> None:
     named = [next((task[key] for key in keys if key in task), None) for task in flatten(pages) if "block" not in task]
     phases = [Path(page["file"] if isinstance(page, dict) else page).stem for page in named if page]
     assert len(phases) == len(named), "a task in tasks/main.yml is no import"
-    assert set(phases) <= PHASES
-    assert phases == [phase for phase in ("preflight", "install", "configure", "verify") if phase in phases]
+    assert phases == [phase for phase in (READ, *PHASES) if phase in phases]
+
+
+@pytest.mark.parametrize("role", [r for r in DEPLOYING if (r / "tasks" / f"{READ}.yml").exists()], ids=role_name)
+def test_a_phase_uses_no_result_of_another(role: Path) -> None:
+    """Each phase runs alone, by its tag, so it may use its own results and those of tasks/read.yml, which has all their tags."""
+    (read, *pages) = load(role / "tasks" / "main.yml")
+    assert set(read["tags"]) == {tag for page in pages for tag in page["tags"]}
+    texts = {p: (role / "tasks" / f"{p}.yml").read_text() for p in PHASES if (role / "tasks" / f"{p}.yml").exists()}
+    results = {phase: set(re.findall(r"register: (__\w+)", text)) for phase, text in texts.items()}
+    for phase, text in texts.items():
+        others = set().union(*(made for other, made in results.items() if other != phase))
+        assert used(text, load(role / "vars" / "main.yml")) & others == set()
+
+
+def used(text: str, variables: dict[str, Any]) -> set[str]:
+    """The private names in a text, and in the variables that it uses."""
+    names: set[str] = set()
+    found = set(PRIVATE.findall(text))
+    while found:
+        names |= found
+        found = {name for known in found for name in PRIVATE.findall(str(variables.get(known, "")))} - names
+    return names
 
 
 @pytest.mark.parametrize("folder", TASK_FOLDERS, ids=folder_name)

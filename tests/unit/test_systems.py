@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from support.reading import load, parse
 from systems.sample import ENTRY, FILES, NAME
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "playbooks" / "vars" / "systems.yml"
-KNOWN: list[dict[str, Any]] = yaml.safe_load(LIST.read_text(encoding="utf-8"))["__systems_known"]
+KNOWN: list[dict[str, Any]] = load(LIST)["__systems_known"]
 NAMES = [system["name"] for system in KNOWN]
 # What every system is treated by.
 COMMON = [
@@ -40,7 +40,7 @@ def test_a_system_is_named_once() -> None:
     assert len(NAMES) == len(set(NAMES)) > 1
 
 
-@pytest.mark.parametrize("system", [*KNOWN, *yaml.safe_load(ENTRY)], ids=lambda system: system["name"])
+@pytest.mark.parametrize("system", [*KNOWN, *parse(ENTRY)], ids=lambda system: system["name"])
 def test_every_entry_says_the_same_things(system: dict[str, Any]) -> None:
     assert system.keys() == {"name", "title", "kubernetes", "needs", "uses", "eks", "images"}
     assert system["kubernetes"].keys() == {"version", "reason"}

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Names of tasks, blocks, handlers and plays: an operator reads them in a log, at night, without what stands around them."""
+"""Names of tasks, blocks, handlers and plays: an operator reads them in a log, at night, without what stands around them.
+
+And what roles, modules and other plugins say of themselves in one line, and the tasks of their examples.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from support.docs import collection
+from support.places import ROOT
+from support.reading import load, parse
 
-ROOT = Path(__file__).resolve().parents[2]
 PLACES = ("roles", "playbooks", "site.yml", "extensions/molecule", "tests/acceptance", "examples")
 # Folders of roles and scenarios whose files are values or texts.
 NO_TASKS = {"defaults", "files", "meta", "templates", "vars"}
 # What a name may begin with. A new verb is welcome when none of these says the same.
 VERBS = {
-    "Apply", "Assert", "Build", "Change", "Check", "Configure", "Create", "Delete", "Detect", "Download", "End", "Fail",
-    "Fetch", "Find", "Grant", "Include", "Install", "Kill", "List", "Mark", "Measure", "Prepare", "Read", "Record", "Refuse",
-    "Reload", "Remove", "Replace", "Report", "Reset", "Restart", "Run", "Scale", "Show", "Start", "Stop", "Take",
-    "Tear", "Train", "Upload", "Validate", "Verify", "Wait", "Write",
+    "Add", "Apply", "Assert", "Build", "Change", "Check", "Configure", "Create", "Delete", "Detect", "Download", "End", "Fail",
+    "Fetch", "Find", "Grant", "Import", "Include", "Install", "Kill", "List", "Mark", "Measure", "Prepare", "Read", "Record",
+    "Refuse", "Reload", "Remove", "Replace", "Report", "Reset", "Restart", "Run", "Scale", "Show", "Start", "Stop", "Take",
+    "Tear", "Train", "Upgrade", "Upload", "Validate", "Verify", "Wait", "Write",
 }  # fmt: skip
+# What only a plugin's or a role's one line may begin with: modules of clouds "manage" as those of amazon.aws do.
+MANAGES = {"Divide", "Join", "Manage"}
 
 
 def pages() -> list[Path]:
@@ -48,17 +54,40 @@ def bad_names(content: Any) -> list[str]:
     return [name for name in names if len(name.split()) < 2 or name.split()[0] not in VERBS]
 
 
+def summaries() -> list[tuple[str, str]]:
+    """What each role's entry points (in a line, and in the first sentence) and each plugin say of themselves."""
+    found = []
+    for path in sorted(ROOT.glob("roles/*/meta/argument_specs.yml")):
+        for entry, spec in load(path)["argument_specs"].items():
+            first, *_more = [spec["description"]] if isinstance(spec["description"], str) else spec["description"]
+            found += [(f"role {path.parents[1].name}, {entry}", text) for text in (spec["short_description"], first)]
+    plugins = {name: module.summary for name, module in collection.modules().items()} | collection.other_plugins()
+    return found + [(f"plugin {name}", text) for name, text in plugins.items()]
+
+
+def examples() -> dict[str, Any]:
+    paths = [
+        path for kind in ("modules", "lookup", "filter") for path in sorted((ROOT / "plugins" / kind).glob("*.py"))
+    ]
+    return {path.stem: found for path in paths if (found := collection.documented(path, "EXAMPLES"))}
+
+
+def bad_summary(text: str) -> bool:
+    return len(text.split()) < 2 or text.split()[0].rstrip(",") not in VERBS | MANAGES
+
+
 def test_there_is_something_to_read() -> None:
     assert len(pages()) > 100
+    assert len(summaries()) > 100
+    assert len(examples()) > 30
 
 
 def test_the_list_of_verbs_is_short() -> None:
     assert len(VERBS) < 60
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_name_is_a_verb_and_an_object(page: Path) -> None:
-    assert bad_names(yaml.safe_load(page.read_text(encoding="utf-8"))) == []
+def test_a_name_is_a_verb_and_an_object() -> None:
+    assert [(str(page), name) for page in pages() for name in bad_names(load(page))] == []
 
 
 @pytest.mark.parametrize("name", ["Namespace", "The namespace is there", "create the namespace", "Delete", ""])
@@ -66,4 +95,27 @@ def test_a_name_is_a_verb_and_an_object(page: Path) -> None:
     "- name: {name}", "- {{hosts: all, tasks: [{{name: {name}}}]}}", "- {{name: Delete all, block: [], rescue: [{{name: {name}}}]}}",
 ])  # fmt: skip
 def test_what_is_no_sentence_is_refused(page: str, name: str) -> None:
-    assert name in bad_names(yaml.safe_load(page.format(name=name)))
+    assert name in bad_names(parse(page.format(name=name)))
+
+
+def test_a_role_or_plugin_says_what_it_does() -> None:
+    assert [(where, text) for where, text in summaries() if bad_summary(text)] == []
+
+
+def test_a_role_says_the_same_to_galaxy_and_to_ansible_doc() -> None:
+    galaxy = {name: load(ROOT / "roles" / name / "meta" / "main.yml")["galaxy_info"] for name in collection.roles()}
+    assert {name: info["description"] for name, info in galaxy.items()} == {
+        name: role.summary for name, role in collection.roles().items()
+    }
+
+
+@pytest.mark.parametrize(("name", "tasks"), examples().items(), ids=examples())
+def test_a_task_of_an_example_is_a_verb_and_an_object(name: str, tasks: Any) -> None:
+    assert bad_names(tasks) == [], name
+
+
+@pytest.mark.parametrize(
+    "text", ["A real Kubernetes cluster on one machine", "Makes a cluster", "Install", "create it at once", ""]
+)
+def test_what_does_not_begin_with_a_verb_is_refused(text: str) -> None:
+    assert bad_summary(text)

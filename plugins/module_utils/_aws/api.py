@@ -16,7 +16,7 @@ import typing as t
 
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import MusterError
-from .._core.pace import Patience, retried
+from .._core.pace import Backoff, with_retries
 from .errors import CallRefused, without_secrets
 from .plan import Body, Step
 
@@ -31,6 +31,10 @@ THROTTLED = {
 }
 MISSING = {
     "404",
+    "InvalidGroup.NotFound",
+    "InvalidInternetGatewayID.NotFound",
+    "InvalidSubnetID.NotFound",
+    "InvalidVpcID.NotFound",
     "AccessPointNotFound",
     "FileSystemNotFound",
     "NoSuchBucket",
@@ -51,6 +55,8 @@ ROLE_NOT_SEEN = (
     "service principals",
     "trusted entity",
 )
+# EC2 says so for minutes, because network interfaces outlive what they belonged to.
+IN_USE = "DependencyViolation"
 BUSY = ("currently in status", "not in Active State")
 HINTS = {
     "AccessDenied": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
@@ -80,11 +86,13 @@ class Caller:
 class Api:
     """One account and region."""
 
-    def __init__(self, connect: t.Callable[[str], t.Any], clock: Clock | None = None, patience: float = 90.0) -> None:
+    def __init__(
+        self, connect: t.Callable[[str], t.Any], clock: Clock | None = None, retry_timeout: float = 90.0
+    ) -> None:
         self._connect = connect
         self._clients: dict[str, t.Any] = {}
         self.clock = clock or SYSTEM_CLOCK
-        self.patience = patience
+        self.retry_timeout = retry_timeout
         self._caller: Caller | None = None
 
     def caller(self) -> Caller:
@@ -127,7 +135,7 @@ class Api:
 
     def _send(self, label: str, step: Step) -> Body:
         """One call, again while AWS says that it is too early. The last refusal is the one that is told."""
-        patience = Patience(self.clock, first=1.0, factor=1.5, longest=15.0)
+        backoff = Backoff(self.clock, first=1.0, factor=1.5, longest=15.0)
 
         def call() -> Body:
             try:
@@ -135,7 +143,9 @@ class Api:
             except Exception as error:
                 raise _refusal(label, step, error) from error
 
-        return retried(call, lambda refused: too_early(step, refused) and patience.again(limit=self.patience))
+        return with_retries(
+            call, lambda refused: too_early(step, refused) and backoff.wait_for_retry(limit=self.retry_timeout)
+        )
 
 
 def too_early(step: Step, refused: MusterError) -> bool:
@@ -157,7 +167,7 @@ def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
         if type(error).__module__.startswith("botocore"):
             code = type(error).__name__
             hint = HINTS.get(code, "Check region, credentials and network")
-            return CallRefused(f"{label}: {step.operation}: {_said(error)}", code=code, hint=hint)
+            return CallRefused(f"{label}: {step.operation}: {_error_text(error)}", code=code, hint=hint)
         raise error
     code, message = answer["Error"]["Code"], without_secrets(answer["Error"].get("Message", "").rstrip("."))
     what = "" if step.says in ("read", "list") else f" ({step.says})"
@@ -166,7 +176,7 @@ def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
     )
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """botocore's own words. Where it wraps what it did not expect, only the kind of it: Python's "Invalid header value" has the header,
     that is the session token, in it."""
     if type(error).__name__ == "HTTPClientError":

@@ -15,10 +15,10 @@ import typing as t
 from .._core.clock import Deadline
 from .._core.deletion import Candidate, why_kept
 from .._core.errors import Failed, InvalidInput, WaitTimeout
-from .._core.waiting import Pause, ever_longer, last_answer, wait_for
-from .api import Api
+from .._core.waiting import Pause, growing_interval, last_answer, wait_for
+from .api import IN_USE, Api
 from .errors import CallRefused
-from .plan import Body, Plan, State, Step, in_words, live_tags
+from .plan import Body, Plan, State, Step, live_tags, tags_text
 from .resource import Resource
 
 _GOES_ON = "AWS goes on working on it: run again, or with a longer wait_timeout"
@@ -34,7 +34,7 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True)
-class Patience:
+class WaitOptions:
     """Whether, and how many seconds in all, to wait for what was asked for."""
 
     wait: bool
@@ -52,14 +52,16 @@ class ConvergeOptions:
     adopt: bool = False
 
 
-def converge(resource: Resource, api: Api, options: ConvergeOptions, patience: Patience) -> Outcome:
+def converge(resource: Resource, api: Api, options: ConvergeOptions, wait_options: WaitOptions) -> Outcome:
     """Make it so, or say what would be done. A run that was interrupted is taken up where it is."""
-    deadline = Deadline(patience.seconds, api.clock)
+    deadline = Deadline(wait_options.seconds, api.clock)
     go = _absent if options.absent else _present
-    return go(resource, api, options, patience, deadline)
+    return go(resource, api, options, wait_options, deadline)
 
 
-def _present(resource: Resource, api: Api, options: ConvergeOptions, patience: Patience, deadline: Deadline) -> Outcome:
+def _present(
+    resource: Resource, api: Api, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
+) -> Outcome:
     live = resource.read(api)
     _refuse_others(resource, options, live)
     if not options.check and not resource.state(live).stable:
@@ -72,14 +74,16 @@ def _present(resource: Resource, api: Api, options: ConvergeOptions, patience: P
         return Outcome(plan, live)
     rest = plan
     if live is None and (plan.later or len(plan.steps) > 1):
-        _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:1]), patience, deadline, live, more=True)
+        _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:1]), wait_options, deadline, live, more=True)
         made = _until_seen(resource, api, options)
         rest = resource.plan(made) if plan.later else dataclasses.replace(plan, steps=plan.steps[1:])
-    _run(resource, api, rest, patience, deadline, live)
+    _run(resource, api, rest, wait_options, deadline, live)
     return Outcome(plan, resource.read(api))
 
 
-def _absent(resource: Resource, api: Api, options: ConvergeOptions, patience: Patience, deadline: Deadline) -> Outcome:
+def _absent(
+    resource: Resource, api: Api, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
+) -> Outcome:
     live = resource.read(api)
     kept = _why_kept(resource, api, options, live)
     if not kept and not options.check and not resource.state(live).stable:
@@ -90,7 +94,7 @@ def _absent(resource: Resource, api: Api, options: ConvergeOptions, patience: Pa
     plan = resource.plan_absent(live)
     if options.check or live is None or not plan.changed:
         return Outcome(plan, live)
-    _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:-1]), patience, deadline, live, more=True)
+    _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:-1]), wait_options, deadline, live, more=True)
     if len(plan.steps) > 1:
         # What came before may have taken minutes; by now somebody else may have another one of this name, or have taken this one over.
         now = resource.read(api)
@@ -101,7 +105,7 @@ def _absent(resource: Resource, api: Api, options: ConvergeOptions, patience: Pa
                 f"{resource.label} was made anew by somebody else while it was being deleted, and is left as it is"
             )
         _refuse_to_delete(resource, api, options, now)
-    _run(resource, api, dataclasses.replace(plan, steps=plan.steps[-1:]), patience, deadline, live)
+    _run(resource, api, dataclasses.replace(plan, steps=plan.steps[-1:]), wait_options, deadline, live)
     return Outcome(plan, resource.read(api))
 
 
@@ -119,22 +123,22 @@ def _why_kept(resource: Resource, api: Api, options: ConvergeOptions, live: Body
         name=resource.label,
         marked=bool(unknown) or is_ours(live, options),
         recorded=bool(unknown) or resource.account_of(live) in ("", api.caller().account),
-        needed=resource.needed(live),
+        needed=resource.used_by(live),
         unknown=unknown,
     )
     # Only of what is ours one looks inside.
-    if not _judged(resource, candidate) and not resource.data_too:
+    if not _judged(resource, candidate) and not resource.delete_data:
         try:
-            candidate = dataclasses.replace(candidate, data=resource.data(api, live))
+            candidate = dataclasses.replace(candidate, data=resource.data_at_risk(api, live))
         except CallRefused as refused:
             candidate = dataclasses.replace(candidate, unknown=str(refused))
     why = _judged(resource, candidate)
-    mark = f" ({in_words(options.only_tagged)})" if options.only_tagged and not candidate.marked else ""
+    mark = f" ({tags_text(options.only_tagged)})" if options.only_tagged and not candidate.marked else ""
     return f"{resource.label} was kept: it {why}{mark}" if why else ""
 
 
 def _judged(resource: Resource, candidate: Candidate) -> str:
-    return why_kept(candidate, data_option=resource.data_option, delete_data=resource.data_too)
+    return why_kept(candidate, data_option=resource.data_option, delete_data=resource.delete_data)
 
 
 def _refuse_to_delete(resource: Resource, api: Api, options: ConvergeOptions, live: Body) -> None:
@@ -161,9 +165,9 @@ def _refuse_others(resource: Resource, options: ConvergeOptions, live: Body | No
     }
     if options.adopt and not theirs:
         return
-    whose = f"it has {in_words(theirs)}" if theirs else "somebody else made it"
+    whose = f"it has {tags_text(theirs)}" if theirs else "somebody else made it"
     raise InvalidInput(
-        f"{resource.label} exists and does not carry the tag {in_words(options.only_tagged)}: {whose}, and it is left as it is",
+        f"{resource.label} exists and does not carry the tag {tags_text(options.only_tagged)}: {whose}, and it is left as it is",
         hint="Choose another name; or, if it is to be taken over, "
         + ("take that tag away first" if theirs else "run with adopt: true, or give it the tag"),
     )
@@ -178,7 +182,7 @@ def _until_seen(resource: Resource, api: Api, options: ConvergeOptions) -> Body:
         seen = live is not None and (is_ours(live, options) or live.get("_unknown"))
         return live, None if seen else "it is not to be seen with its tags"
 
-    live = last_answer(observe, deadline=Deadline(api.patience, api.clock), pause=_pause(api))
+    live = last_answer(observe, deadline=Deadline(api.retry_timeout, api.clock), pause=_pause(api))
     if live is None:
         raise WaitTimeout(f"{resource.label} was made and is not to be seen", hint="Run again")
     _refuse_others(resource, dataclasses.replace(options, adopt=False), live)
@@ -189,7 +193,7 @@ def _run(
     resource: Resource,
     api: Api,
     plan: Plan,
-    patience: Patience,
+    wait_options: WaitOptions,
     deadline: Deadline,
     before: Body | None,
     *,
@@ -197,17 +201,25 @@ def _run(
 ) -> None:
     """Send the steps. ``more``: others follow, which need these to be over."""
     for step in plan.steps:
-        answer = _do(resource, api, step)
+        answer = _do(resource, api, step, deadline)
         resource.examine(step, answer)
-        if patience.wait or more or step is not plan.steps[-1]:
+        if wait_options.wait or more or step is not plan.steps[-1]:
             _wait(resource, api, step, answer, deadline, before)
 
 
-def _do(resource: Resource, api: Api, step: Step) -> Body:
-    try:
-        return api.write(resource.label, step)
-    except CallRefused as refused:
-        raise resource.explain(refused) from refused
+def _do(resource: Resource, api: Api, step: Step, deadline: Deadline) -> Body:
+    """Send a step, again while something else uses what is to be deleted."""
+
+    def observe() -> tuple[Body, str | None]:
+        try:
+            return api.write(resource.label, step), None
+        except CallRefused as refused:
+            if refused.code == IN_USE:
+                return {}, str(refused)
+            raise resource.explain(refused) from refused
+
+    goal, hint = f"{resource.label} is still in use", "Delete what uses it, or run again later"
+    return wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=hint)
 
 
 def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: Deadline, before: Body | None) -> None:
@@ -253,7 +265,7 @@ def _until_updated(resource: Resource, api: Api, step: Step, update: str, deadli
 
 
 def _pause(api: Api) -> Pause:
-    return ever_longer(1.0, 15.0, api.clock)
+    return growing_interval(1.0, 15.0, api.clock)
 
 
 def reason(issue: Body) -> str:

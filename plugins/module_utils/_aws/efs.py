@@ -24,14 +24,14 @@ from .plan import (
     Plan,
     State,
     Step,
-    creation,
-    deletion,
+    creation_plan,
+    deletion_plan,
+    printable_request,
     same_members,
     tag_change,
     tag_dict,
     tag_list,
     tag_steps,
-    visible,
     without_none,
 )
 from .resource import Resource
@@ -115,11 +115,7 @@ class EfsFileSystem(Resource):
             states.append(dataclasses.replace(state, seen=f"{state.seen}: mount target in {target['SubnetId']}"))
         return next((s for s in states if s.failure), None) or next((s for s in states if not s.stable), states[0])
 
-    @property
-    def data_too(self) -> bool:
-        return self.delete_data
-
-    def data(self, api: Api, live: Body) -> str:  # noqa: ARG002  # nothing more is to be asked
+    def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # nothing more is to be asked
         """Every file system holds data: EFS knows its size only hours later (EFS API, FileSystemSize), so none is known to be empty."""
         size = live.get("SizeInBytes", {}).get("Value", 0)
         return f"holds files, {size} bytes when EFS last measured"
@@ -150,7 +146,7 @@ class EfsFileSystem(Resource):
         new: Body = {**named, "MountTargets": [], "BackupPolicy": {"Status": "DISABLED"}, "LifecyclePolicies": []}
         compare = Comparison()
         later = (*self._policies(compare, new, named), *self._targets(compare, new, named))
-        return Plan((create,), {}, {**visible(create.request), **compare.after}, later)
+        return Plan((create,), {}, {**printable_request(create.request), **compare.after}, later)
 
     def plan_absent(self, live: Body | None) -> Plan:
         """Mount targets first; EFS deletes no file system that has some."""
@@ -158,7 +154,9 @@ class EfsFileSystem(Resource):
             return Plan()
         targets = [self._remove(target) for target in live["MountTargets"]]
         request = {"FileSystemId": live["FileSystemId"]}
-        return deletion(live, *targets, Step("delete_file_system", request, "delete, with its data", "efs", "gone"))
+        return deletion_plan(
+            live, *targets, Step("delete_file_system", request, "delete, with its data", "efs", "gone")
+        )
 
     def _validate(self) -> None:
         if (self.throughput_mode == "provisioned") != (self.provisioned_throughput_in_mibps is not None):
@@ -291,7 +289,7 @@ class EfsAccessPoint(Resource):
 
     def plan(self, live: Body | None) -> Plan:
         if live is None or live[STATE] == "deleting":
-            return creation(Step("create_access_point", self._create_request(), "create", "efs", "stable"))
+            return creation_plan(Step("create_access_point", self._create_request(), "create", "efs", "stable"))
         for option, current, wanted in (
             ("posix_user", live.get("PosixUser"), self.posix_user),
             ("root_directory", live.get("RootDirectory"), self.root_directory),
@@ -310,7 +308,7 @@ class EfsAccessPoint(Resource):
         if live is None or live[STATE] == "deleting":
             return Plan()
         request = {"AccessPointId": live["AccessPointId"]}
-        return deletion(live, Step("delete_access_point", request, "delete; its files stay", "efs", "gone"))
+        return deletion_plan(live, Step("delete_access_point", request, "delete; its files stay", "efs", "gone"))
 
     def _create_request(self) -> Body:
         return without_none(

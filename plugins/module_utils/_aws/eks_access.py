@@ -15,7 +15,7 @@ import typing as t
 from .._core.errors import InvalidInput, MusterError
 from .api import Api
 from .errors import CallRefused
-from .plan import Body, Comparison, Plan, Step, creation, deletion, eks_tag_steps, tag_change, without_none
+from .plan import Body, Comparison, Plan, Step, creation_plan, deletion_plan, eks_tag_steps, tag_change, without_none
 from .resource import Immediate
 
 
@@ -59,7 +59,7 @@ class EksAccessEntry(Immediate):
         self._validate()
         if live is None:
             associate = [self._associate(policy) for policy in self.policies or ()]
-            return creation(Step("create_access_entry", self._create_request(), "create"), *associate)
+            return creation_plan(Step("create_access_entry", self._create_request(), "create"), *associate)
         if self.type is not None and self.type != live["type"]:
             raise InvalidInput(
                 f"{self.label} has type {live['type']}; EKS cannot change it to {self.type}",
@@ -71,7 +71,7 @@ class EksAccessEntry(Immediate):
         return compare.plan([*tags, *self._update(compare, live), *self._policies(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
-        return deletion(live, Step("delete_access_entry", self._named, "delete")) if live else Plan()
+        return deletion_plan(live, Step("delete_access_entry", self._named, "delete")) if live else Plan()
 
     def _validate(self) -> None:
         for policy in self.policies or ():
@@ -163,13 +163,13 @@ class EksPodIdentityAssociation(Immediate):
         found = api.read(self.label, "eks", "describe_pod_identity_association", **request)
         return t.cast(Body, found["association"]) if found else None
 
-    def needed(self, live: Body) -> str:
+    def used_by(self, live: Body) -> str:
         return f"belongs to {live['ownerArn']}" if live.get("ownerArn") else ""
 
     def plan(self, live: Body | None) -> Plan:
         if live is None:
-            return creation(Step("create_pod_identity_association", self._create_request(), "create"))
-        if needed := self.needed(live):
+            return creation_plan(Step("create_pod_identity_association", self._create_request(), "create"))
+        if needed := self.used_by(live):
             raise InvalidInput(
                 f"{self.label} {needed}",
                 hint="Set pod_identity_associations of that add-on (module eks_addon)",
@@ -187,7 +187,7 @@ class EksPodIdentityAssociation(Immediate):
         if live is None:
             return Plan()
         request = {"clusterName": self.cluster_name, "associationId": live["associationId"]}
-        return deletion(live, Step("delete_pod_identity_association", request, "delete"))
+        return deletion_plan(live, Step("delete_pod_identity_association", request, "delete"))
 
     def _create_request(self) -> Body:
         if not self.role_arn:

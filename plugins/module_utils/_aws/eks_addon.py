@@ -16,7 +16,18 @@ import typing as t
 from .._core.errors import InvalidInput
 from .api import Api
 from .converge import status_state
-from .plan import Body, Comparison, Plan, State, Step, creation, deletion, eks_tag_steps, tag_change, without_none
+from .plan import (
+    Body,
+    Comparison,
+    Plan,
+    State,
+    Step,
+    creation_plan,
+    deletion_plan,
+    eks_tag_steps,
+    tag_change,
+    without_none,
+)
 from .resource import Resource
 
 
@@ -80,7 +91,7 @@ class EksAddon(Resource):
     def plan(self, live: Body | None) -> Plan:
         create = Step("create_addon", self._create_request(), "install", wait="stable")
         if live is None or live["status"] == "DELETING":
-            return creation(create)
+            return creation_plan(create)
         if live["status"] in ("CREATE_FAILED", "DELETE_FAILED"):
             remove = Step("delete_addon", self._named, f"delete, it is {live['status']}", wait="gone")
             return Plan((remove, create), {"status": live["status"]}, create.request)
@@ -92,7 +103,7 @@ class EksAddon(Resource):
         if live is None or live["status"] == "DELETING":
             return Plan()
         request = {**self._named, **({"preserve": True} if self.preserve else {})}
-        return deletion(live, Step("delete_addon", request, "remove", wait="gone"))
+        return deletion_plan(live, Step("delete_addon", request, "remove", wait="gone"))
 
     def _create_request(self) -> Body:
         return without_none(

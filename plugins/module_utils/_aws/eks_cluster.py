@@ -23,8 +23,8 @@ from .plan import (
     Plan,
     State,
     Step,
-    creation,
-    deletion,
+    creation_plan,
+    deletion_plan,
     eks_tag_steps,
     same_members,
     tag_change,
@@ -100,10 +100,10 @@ class EksCluster(Resource):
     def plan(self, live: Body | None) -> Plan:
         self._validate()
         if live is None or live["status"] == "DELETING":
-            return creation(Step("create_cluster", self._create_request(), "create", wait="stable"))
+            return creation_plan(Step("create_cluster", self._create_request(), "create", wait="stable"))
         if live["status"] == "FAILED":
             raise InvalidInput(
-                f"{self.label} is FAILED and cannot be mended", hint="Delete it (state: absent) and run again"
+                f"{self.label} is FAILED and cannot be repaired", hint="Delete it (state: absent) and run again"
             )
         self._refuse_immutable(live)
         compare = Comparison()
@@ -120,11 +120,11 @@ class EksCluster(Resource):
             if self.deletion_protection is not False:
                 raise InvalidInput(
                     f"{self.label} is protected from deletion",
-                    hint="Give deletion_protection: false together with state: absent if it is really to go",
+                    hint="Set deletion_protection: false together with state: absent to delete it all the same",
                 )
             request = {"name": self.name, "deletionProtection": False}
             unlock = [Step("update_cluster_config", request, "deletion protection off", wait="update")]
-        return deletion(live, *unlock, Step("delete_cluster", {"name": self.name}, "delete", wait="gone"))
+        return deletion_plan(live, *unlock, Step("delete_cluster", {"name": self.name}, "delete", wait="gone"))
 
     def explain(self, refused: CallRefused) -> MusterError:
         if refused.code == "ResourceInUseException" and "attached" in str(refused):

@@ -23,7 +23,7 @@ PARTS = (
 )
 
 
-def survey(api: Api, name: str, roles: t.Iterable[str] = ()) -> Body:
+def read_cluster(api: Api, name: str, roles: t.Iterable[str] = ()) -> Body:
     """Everything that is known about a cluster, and IAM roles around it; none of them need exist."""
     label = f"EKS cluster {name}"
     caller = api.caller()

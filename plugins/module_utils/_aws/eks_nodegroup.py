@@ -22,8 +22,8 @@ from .plan import (
     Plan,
     State,
     Step,
-    creation,
-    deletion,
+    creation_plan,
+    deletion_plan,
     eks_tag_steps,
     same_members,
     tag_change,
@@ -83,7 +83,7 @@ class EksNodegroup(Resource):
             if create is None:
                 raise InvalidInput(f"{self.label} does not exist", hint="To make it, node_role and subnets are needed")
             if live is None or live["status"] == "DELETING":
-                return creation(create)
+                return creation_plan(create)
             # It never had a node that worked: there is nothing to lose, and EKS changes nothing about it.
             remove = Step("delete_nodegroup", self._named, f"delete, it is {live['status']}", wait="gone")
             return Plan((remove, create), {"status": live["status"]}, create.request)
@@ -96,7 +96,7 @@ class EksNodegroup(Resource):
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None or live["status"] == "DELETING":
             return Plan()
-        return deletion(live, Step("delete_nodegroup", self._named, "delete", wait="gone"))
+        return deletion_plan(live, Step("delete_nodegroup", self._named, "delete", wait="gone"))
 
     @property
     def _complete(self) -> bool:
@@ -111,7 +111,7 @@ class EksNodegroup(Resource):
         if known != sorted(known):
             raise InvalidInput(
                 f"{self.label}: scaling_config has min_size, desired_size and max_size {sizes}",
-                hint="They must not get smaller in this order",
+                hint="min_size must not be over desired_size, nor desired_size over max_size",
             )
         keys = [(taint["key"], taint["effect"]) for taint in self.taints or ()]
         if twice := sorted({f"{key}:{effect}" for key, effect in keys if keys.count((key, effect)) > 1}):

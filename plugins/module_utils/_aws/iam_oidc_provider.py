@@ -20,8 +20,8 @@ from .plan import (
     Comparison,
     Plan,
     Step,
-    creation,
-    deletion,
+    creation_plan,
+    deletion_plan,
     tag_change,
     tag_dict,
     tag_list,
@@ -56,7 +56,7 @@ class IamOidcProvider(Immediate):
         found = (
             api.read(self.label, "iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=arn) if arn else None
         )
-        return {"arn": arn, **view(found)} if found else None
+        return {"arn": arn, **provider_view(found)} if found else None
 
     def plan(self, live: Body | None) -> Plan:
         if not re.fullmatch(r"https://[^\s?#]+", self.url):
@@ -64,7 +64,7 @@ class IamOidcProvider(Immediate):
                 f"url {self.url!r} is no issuer", hint="Give the cluster's identity.oidc.issuer, https://..."
             )
         if live is None:
-            return creation(Step("create_open_id_connect_provider", self._create_request(), "create", "iam"))
+            return creation_plan(Step("create_open_id_connect_provider", self._create_request(), "create", "iam"))
         named = {"OpenIDConnectProviderArn": live["arn"]}
         compare = Comparison()
         steps: list[Step] = []
@@ -84,7 +84,7 @@ class IamOidcProvider(Immediate):
         if live is None:
             return Plan()
         request = {"OpenIDConnectProviderArn": live["arn"]}
-        return deletion(live, Step("delete_open_id_connect_provider", request, "delete", "iam"))
+        return deletion_plan(live, Step("delete_open_id_connect_provider", request, "delete", "iam"))
 
     def _create_request(self) -> Body:
         return without_none(
@@ -113,7 +113,7 @@ class IamOidcProvider(Immediate):
             yield Step("update_open_id_connect_provider_thumbprint", request, "thumbprints", "iam")
 
 
-def view(found: Body) -> Body:
+def provider_view(found: Body) -> Body:
     return {
         "url": found["Url"],
         "client_ids": sorted(found.get("ClientIDList", [])),

@@ -88,16 +88,16 @@ class Comparison:
         return Plan(tuple(steps), self.before, self.after)
 
 
-def creation(step: Step, *more: Step) -> Plan:
+def creation_plan(step: Step, *more: Step) -> Plan:
     """A plan that starts from nothing; the diff shows the whole request."""
-    return Plan((step, *more), {}, visible(step.request))
+    return Plan((step, *more), {}, printable_request(step.request))
 
 
-def deletion(current: Body, *steps: Step) -> Plan:
-    return Plan(steps, visible(current), {})
+def deletion_plan(current: Body, *steps: Step) -> Plan:
+    return Plan(steps, printable_request(current), {})
 
 
-def visible(request: Body) -> Body:
+def printable_request(request: Body) -> Body:
     """A request without what only makes it unique."""
     return {key: value for key, value in request.items() if key not in ("ClientToken", "clientRequestToken")}
 
@@ -114,18 +114,20 @@ def same_members(current: t.Iterable[t.Any] | None, wanted: t.Sequence[t.Any] | 
     return wanted
 
 
-def with_mark(tags: dict[str, str] | None, mark: dict[str, str], *, purge: bool) -> tuple[dict[str, str] | None, bool]:
+def with_owner_tags(
+    tags: dict[str, str] | None, mark: dict[str, str], *, purge: bool
+) -> tuple[dict[str, str] | None, bool]:
     """(tags, whether others are taken away), so that everything carries the owner's mark from its first moment and never loses it."""
     other = {key: value for key, value in (tags or {}).items() if mark.get(key, value) != value}
     if other:
         raise InvalidInput(
-            f"tags has {in_words(other)} where only_tagged has {in_words({key: mark[key] for key in other})}",
-            hint="By such tags what is yours is told from what is not: give both the same",
+            f"tags has {tags_text(other)} where only_tagged has {tags_text({key: mark[key] for key in other})}",
+            hint="only_tagged marks what is yours, so tags must have the same value",
         )
     return ({**(tags or {}), **mark}, purge and tags is not None) if mark else (tags, purge)
 
 
-def in_words(tags: dict[str, str]) -> str:
+def tags_text(tags: dict[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(tags.items()))
 
 

@@ -27,7 +27,7 @@ class Resource(abc.ABC):
     IDENTITY: t.ClassVar[tuple[str, ...]] = ()
     """Keys of what is there that no second one of the same name would have alike. The first is its ARN, which has the account in it."""
     data_option: t.ClassVar[str] = ""
-    """The word by which a user lets the data in it go, too."""
+    """The option, with its value, by which a user allows the data in it to be deleted as well."""
 
     @property
     @abc.abstractmethod
@@ -35,8 +35,8 @@ class Resource(abc.ABC):
         """What it is, for messages: ``EKS cluster x``."""
 
     @property
-    def data_too(self) -> bool:
-        """Whether that word was said."""
+    def delete_data(self) -> bool:
+        """Whether the user allowed it."""
         return False
 
     @abc.abstractmethod
@@ -59,11 +59,11 @@ class Resource(abc.ABC):
         """The request that asks how far an update is."""
         raise AssertionError(f"nothing here has updates to wait for, and {update} is none")
 
-    def data(self, api: Api, live: Body) -> str:  # noqa: ARG002  # most kinds hold none
+    def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # most kinds hold none
         """What would be lost for good with it, as a clause; empty for nothing."""
         return ""
 
-    def needed(self, live: Body) -> str:  # noqa: ARG002
+    def used_by(self, live: Body) -> str:  # noqa: ARG002
         """Who else it belongs to, as a clause; empty for nobody."""
         return ""
 

@@ -16,7 +16,7 @@ import typing as t
 from .._core.errors import Failed, InvalidInput, MusterError
 from .api import DENIED, Api
 from .errors import CallRefused
-from .plan import Body, Comparison, Plan, Step, deletion, tag_change, tag_dict, tag_list, visible
+from .plan import Body, Comparison, Plan, Step, deletion_plan, printable_request, tag_change, tag_dict, tag_list
 from .resource import Immediate
 
 CLOSED = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
@@ -51,7 +51,7 @@ class S3Bucket(Immediate):
         return f"S3 bucket {self.name}"
 
     @property
-    def data_too(self) -> bool:
+    def delete_data(self) -> bool:
         return self.delete_objects
 
     @property
@@ -110,7 +110,7 @@ class S3Bucket(Immediate):
             rows += api.pages(self.label, "s3", "list_object_versions", key, **self._named)
         return [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
 
-    def data(self, api: Api, live: Body) -> str:  # noqa: ARG002  # a bucket does not say how much is in it
+    def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # a bucket does not say how much is in it
         found = api.read(self.label, "s3", "list_object_versions", **self._named, MaxKeys=1) or {}
         rows = [*found.get("Versions", []), *found.get("DeleteMarkers", [])]
         return f"holds objects ({rows[0]['Key']})" if rows else ""
@@ -151,7 +151,7 @@ class S3Bucket(Immediate):
             "tags": self.tags or {},
         }
         changes = self._changes(new)
-        return Plan((create, *changes.steps), {}, {**visible(create.request), **changes.after})
+        return Plan((create, *changes.steps), {}, {**printable_request(create.request), **changes.after})
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None:
@@ -164,7 +164,7 @@ class S3Bucket(Immediate):
             for batch in batches
         ]  # fmt: skip
         shown = {key: value for key, value in live.items() if key != "_objects"}
-        return deletion(shown, *empty, Step("delete_bucket", self._named, "delete", "s3"))
+        return deletion_plan(shown, *empty, Step("delete_bucket", self._named, "delete", "s3"))
 
     def _create_request(self) -> Body:
         """With the tags: a run that ends right after this request must find its own bucket again."""

@@ -13,7 +13,7 @@ import time
 import typing as t
 
 LEAST_FOR_AN_ANSWER = 1.0
-"""Seconds that an answer may take however little time is left, or the last question of a wait would never be answered."""
+"""Seconds that an answer may always take, however little time is left; otherwise the last request of a wait could not be answered."""
 
 
 class Clock(t.Protocol):
@@ -28,7 +28,7 @@ SYSTEM_CLOCK: Clock = t.cast(Clock, time)
 
 
 class Deadline:
-    """The end of the time that several steps have together."""
+    """The end of a time, in seconds, that several steps share."""
 
     def __init__(self, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self.seconds = seconds
@@ -37,7 +37,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds until it passes, 0 when it has."""
+        """Seconds until it passes, 0 once it has passed."""
         return max(0.0, self._end - self.clock.monotonic())
 
     @property
@@ -45,6 +45,6 @@ class Deadline:
         return self.left <= 0
 
     @property
-    def for_an_answer(self) -> float:
-        """How long one answer may take now."""
+    def answer_timeout(self) -> float:
+        """Seconds that one answer may take now: what is left, but at least LEAST_FOR_AN_ANSWER."""
         return max(LEAST_FOR_AN_ANSWER, self.left)

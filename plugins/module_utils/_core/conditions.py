@@ -25,11 +25,11 @@ def condition(live: t.Mapping[str, t.Any], kind: str) -> Condition:
     return next((row for row in conditions(live) if row.get("type") == kind), {})
 
 
-def holds(live: t.Mapping[str, t.Any], *kinds: str) -> bool:
+def is_true(live: t.Mapping[str, t.Any], *kinds: str) -> bool:
     """Whether any of these conditions is True."""
     return any(condition(live, kind).get("status") == "True" for kind in kinds)
 
 
 def reason_of(row: Condition) -> str:
-    """A condition's, or a container state's, own words."""
+    """Reason and message of a condition or of a container state, joined by a colon; empty where it has neither."""
     return ": ".join(part for part in (row.get("reason"), row.get("message")) if part)

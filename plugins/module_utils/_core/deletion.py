@@ -16,28 +16,28 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """One thing that nobody wants any more, as far as the caller can tell. Texts are clauses without a full stop, empty for no."""
+    """Something that the caller would delete. Texts are clauses without a full stop, empty for no."""
 
     name: str
     """For messages: ``ConfigMap ml/a``, ``S3 bucket x``, ``folder /var/lib/muster/x``."""
     marked: bool
-    """It carries our mark for this owner: a label, a tag, the cgroup or the name that only we give."""
+    """It has the mark of this owner: our label, our tag, or a cgroup or name that only Muster gives."""
     recorded: bool
-    """What was written down when it was made agrees: our field manager owns its fields, the cluster's recorded options name it."""
+    """The record of its creation agrees: our field manager owns its fields, or the recorded options of the local cluster name it."""
     needed: str = ""
-    """Who else has the very same thing: another owner, or a wanted object that is served under another name (the same uid)."""
+    """Who else needs it: another owner, or a desired object that the API serves under another name (with the same uid)."""
     unknown: str = ""
-    """What could not be found out and would have to be known: a kind that is not served, a group whose discovery failed."""
+    """What is needed for the decision and could not be read: a kind that is not served, an API group whose discovery failed."""
     data: str = ""
-    """What would be lost for good."""
+    """What would be lost and cannot be created again."""
 
 
 def why_kept(candidate: Candidate, *, data_option: str, delete_data: bool) -> str:
-    """Why the candidate must stay; empty where it may be deleted. ``data_option`` is the word that a user says to delete data."""
+    """Why the candidate must stay; empty where it may be deleted. ``data_option`` is the option to name for data."""
     if not candidate.marked:
-        return "is not ours: it does not carry our mark"
+        return "does not have the mark of this owner"
     if not candidate.recorded:
-        return "carries our mark, but nothing says that we made it (a copy?)"
+        return "has the mark of this owner, but no record says that Muster created it (a copy?)"
     if candidate.needed:
         return candidate.needed
     if candidate.unknown:

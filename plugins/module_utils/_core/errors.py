@@ -84,7 +84,7 @@ class Immutable(MusterError):
 
 
 class Conflict(MusterError):
-    """Somebody else has what we want: another field manager the field, another owner the object, another run the Lease.
+    """Another field manager owns the field, another owner the object, or another run holds the Lease.
 
     Nothing is wrong with the request; two sides disagree. The user decides who is right: leaves the fields out, or takes them over by
     the word that the hint names. ``managers`` and ``fields`` are for playbooks that want to decide themselves.
@@ -124,7 +124,7 @@ class MissingKind(NotFound):
 
 
 class Terminating(MusterError):
-    """The namespace or the object is on its way out, so nothing can be created in it or changed on it.
+    """The namespace or the object is being deleted, so nothing can be created in it or changed on it.
 
     It passes by itself unless a finalizer waits for a controller that is gone. The user waits, or looks at the finalizers in the message.
     """

@@ -31,7 +31,7 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def take(self) -> None:
-        """Wait for a place. Places are given in advance, so that threads queue instead of racing."""
+        """Wait until one more request may be sent. Tokens are taken in advance, so that threads queue instead of racing."""
         with self._lock:
             now = self._clock.monotonic()
             self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate) - 1
@@ -47,14 +47,14 @@ class Limits:
 
     connect: float = 10.0
     answer: float = 60.0
-    """For one answer to be there whole."""
+    """Until one answer has arrived completely."""
     first_contact: float = 3.0
-    """To try where no answer ever came: the address is probably wrong."""
+    """For retries when the server has never answered: the address is probably wrong."""
     outage: float = 60.0
-    """To ride out the restart of an API server that did answer before, or what it says while it is busy."""
+    """For retries when the server has answered before: it may be restarting, or busy."""
 
 
-class Patience:
+class Backoff:
     """How often one request is tried again, with pauses that grow from FIRST to LONGEST seconds.
 
     All requests to Kubernetes may be tried again: an apply or a delete twice is the same as once.
@@ -67,9 +67,12 @@ class Patience:
         self._started = clock.monotonic()
         self._pause, self._factor, self._longest = first, factor, longest
 
-    def again(self, *, limit: float, retry_after: float | None = None) -> bool:
-        """Wait and say True, or False where the limit is reached."""
-        # Also one who says "at once" is not asked without a pause: it would be asked as fast as it answers.
+    def wait_for_retry(self, *, limit: float, retry_after: float | None = None) -> bool:
+        """Sleep until the next try and return True; return False, at once, if that would be over LIMIT seconds after the first try.
+
+        ``retry_after``: seconds that the server asked for, instead of our own pause.
+        """
+        # Retry-After: 0 gets a pause as well: otherwise requests would be sent as fast as they are answered.
         pause = max(retry_after, 0.1) if retry_after is not None else self._pause
         self._pause = min(self._pause * self._factor, self._longest)
         if self._clock.monotonic() + pause - self._started > limit:
@@ -78,8 +81,8 @@ class Patience:
         return True
 
 
-def retried(call: t.Callable[[], T], again: t.Callable[[MusterError], bool]) -> T:
-    """The result of a call, which is repeated as long as AGAIN says so of its error. AGAIN also waits, with a Patience."""
+def with_retries(call: t.Callable[[], T], again: t.Callable[[MusterError], bool]) -> T:
+    """Return the result of CALL, repeating it after each error for which AGAIN returns True. AGAIN also sleeps, with a Backoff."""
     while True:
         try:
             return call()

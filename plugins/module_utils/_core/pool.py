@@ -27,7 +27,7 @@ PARALLEL = 16
 
 
 def run_all(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel: int) -> tuple[list[R], list[MusterError]]:
-    """Do the work for all items, whatever becomes of one: results in order, and the failures we know how to tell."""
+    """Call WORK for every item, at most PARALLEL at once, also after failures: (results, expected failures), both in the order of ITEMS."""
 
     def attempt(item: T) -> R | MusterError:
         try:
@@ -44,15 +44,15 @@ def run_all(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel: int) ->
     return [outcome for outcome in outcomes if not isinstance(outcome, MusterError)], failures
 
 
-def do_all(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel: int) -> list[R]:
-    """As run_all, and all failures become one."""
+def run_all_or_raise(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel: int) -> list[R]:
+    """As run_all, but raise the failures together once all items are done."""
     results, failures = run_all(work, items, parallel=parallel)
     raise_all(failures)
     return results
 
 
 def raise_all(failures: t.Sequence[MusterError], details: dict[str, t.Any] | None = None) -> None:
-    """Raise the failure, or one that tells all of them; equal ones once."""
+    """Raise the failure, or one ApplyFailed that lists all of them; nothing where there is none. Equal ones are listed once."""
     if not failures:
         return
     if len({str(failure) for failure in failures}) == 1:
@@ -68,7 +68,7 @@ def raise_all(failures: t.Sequence[MusterError], details: dict[str, t.Any] | Non
 
 
 class Progress:
-    """Shows a message when it changed and some seconds went by since the last one, so that short waits are silent. Thread safe."""
+    """Shows a message when it has changed and 5 seconds have passed since the last one, so that short waits are silent. Thread safe."""
 
     def __init__(self, show: OnProgress | None, clock: Clock = SYSTEM_CLOCK) -> None:
         self._show = show
@@ -77,7 +77,8 @@ class Progress:
         self._shown = ""
         self._lock = threading.Lock()
 
-    def tell(self, message: str) -> None:
+    def report(self, message: str) -> None:
+        """Show MESSAGE, if it is time for one."""
         if self._show is None:
             return
         with self._lock:

@@ -27,7 +27,7 @@ _CONTEXT = decimal.Context(prec=60)
 
 
 def parse(value: str | int | float) -> decimal.Decimal:
-    """The number that a quantity stands for; ValueError where it is none."""
+    """The number that a quantity means, in its base unit (12Gi in bytes, 500m as 0.5); ValueError where it is no quantity."""
     found = _QUANTITY.fullmatch(str(value)) if not isinstance(value, bool) else None
     if found is None:
         raise ValueError(
@@ -42,7 +42,7 @@ def parse(value: str | int | float) -> decimal.Decimal:
 
 
 def canonical(value: t.Any) -> t.Any:
-    """The same text for all ways to write the same quantity; anything else unchanged."""
+    """One text for all spellings of a quantity (1Gi and 1024Mi are both 1073741824); any other value unchanged."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return value
     try:
@@ -52,8 +52,8 @@ def canonical(value: t.Any) -> t.Any:
     return format(number.normalize(_CONTEXT), "f")
 
 
-def spelling(text: str) -> str:
-    """How a quantity that a person wrote (12 GB) is written."""
+def suggestion(text: str) -> str:
+    """A hint how to write a quantity such as 12 GB for Kubernetes."""
     human = _HUMAN.fullmatch(text)
     if not human:
         return "Examples: 500m, 2, 12Gi, 12G."

@@ -4,9 +4,9 @@
 
 """The one loop that waits.
 
-Every wait of the collection asks the same question again and again until there is nothing to complain about: are the nodes ready, does
-the training run, is the EKS cluster active, does etcd have a leader. What differs is who is asked and what makes it worth asking again, so
-those are given: ``observe`` and ``pause``. What must not differ is here:
+Every wait of the collection observes something again and again until nothing is missing: are the nodes ready, does the training run, is
+the EKS cluster active, does etcd have a leader. What is observed, and when to observe it again, differs; so those are given: ``observe``
+and ``pause``. What must not differ is here:
 
 * It ends at its deadline, whoever stays silent: each turn checks it, also after an error.
 * It survives what passes by itself. An API server that restarts refuses connections, then answers 5xx, then forbids what it allowed
@@ -29,7 +29,7 @@ T = t.TypeVar("T")
 Observe: t.TypeAlias = "t.Callable[[], tuple[T, str | None]]"
 """The answer, and what is still missing in words: None when the wait is over."""
 Pause = t.Callable[[float], None]
-"""Called between two looks with the seconds that are left; returns when it is worth to look again."""
+"""Called between two observations with the seconds that are left; returns when it is time for the next one."""
 
 PASSES = (Gone, Unreachable, ServerError)
 """Errors that a server which is still there, or comes back, stops giving by itself."""
@@ -45,7 +45,7 @@ def wait_for(
     progress: Progress | None = None,
     hint: str | None = None,
 ) -> T:
-    """The answer as soon as OBSERVE has no complaint.
+    """Return the answer of OBSERVE as soon as nothing is missing; WaitTimeout at the deadline.
 
     A WaitTimeout begins with GOAL, a clause that says what is not so: ``x is not ready``.
     """
@@ -58,7 +58,7 @@ def wait_for(
             if seen is None:
                 return answer
             if progress:
-                progress.tell(seen)
+                progress.report(seen)
             if not deadline.passed:
                 pause(deadline.left)
         except (*PASSES, Forbidden) as exc:
@@ -71,13 +71,13 @@ def wait_for(
 
 
 def last_answer(observe: Observe[T], *, deadline: Deadline, pause: Pause) -> T:
-    """As wait_for, where time that runs out is no error: the answer that was last."""
+    """As wait_for, but return the last answer at the deadline instead of failing."""
     answers: list[T] = []
 
     def noting() -> tuple[T, str | None]:
-        answer, complaint = observe()
+        answer, pending_reason = observe()
         answers[:] = [answer]
-        return answer, complaint
+        return answer, pending_reason
 
     try:
         return wait_for(noting, goal="Nobody has answered", deadline=deadline, pause=pause)
@@ -87,8 +87,8 @@ def last_answer(observe: Observe[T], *, deadline: Deadline, pause: Pause) -> T:
         raise exc.__cause__ or exc from None
 
 
-def every(seconds: float, clock: Clock) -> Pause:
-    """Observe again after so many seconds."""
+def fixed_interval(seconds: float, clock: Clock) -> Pause:
+    """Observe again after SECONDS."""
 
     def pause(left: float) -> None:
         if seconds > 0:
@@ -97,8 +97,9 @@ def every(seconds: float, clock: Clock) -> Pause:
     return pause
 
 
-def ever_longer(first: float, longest: float, clock: Clock) -> Pause:
-    """Observe again soon at what takes seconds, and not too often at what takes a quarter of an hour."""
+def growing_interval(first: float, longest: float, clock: Clock) -> Pause:
+    """Observe again after FIRST seconds, then each time after half as long again, up to LONGEST: soon for what takes seconds, rarely for
+    what takes a quarter of an hour."""
     following = [first]
 
     def pause(left: float) -> None:

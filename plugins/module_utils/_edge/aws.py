@@ -21,8 +21,8 @@ from ansible.module_utils.common.warnings import warn
 from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleAWSModule
 
 from .._aws.api import Api
-from .._aws.converge import ConvergeOptions, Outcome, Patience, converge
-from .._aws.plan import with_mark
+from .._aws.converge import ConvergeOptions, Outcome, WaitOptions, converge
+from .._aws.plan import with_owner_tags
 from .._aws.resource import Resource
 from .failure import EXPECTED, failure
 
@@ -39,11 +39,11 @@ TAGS: Spec = {
 }
 
 
-def waiting(seconds: int) -> Spec:
+def wait_options(seconds: int) -> Spec:
     return {"wait": {"type": "bool", "default": True}, "wait_timeout": {"type": "int", "default": seconds}}
 
 
-def shown(body: dict[str, t.Any]) -> dict[str, t.Any]:
+def snake_case_result(body: dict[str, t.Any]) -> dict[str, t.Any]:
     """A resource as AWS describes it, in Ansible's spelling, without our own notes."""
     public = {key: value for key, value in body.items() if not key.startswith("_")}
     result: dict[str, t.Any] = camel_dict_to_snake_dict(public, ignore_list=WORDS)
@@ -54,12 +54,15 @@ def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
     result: dict[str, t.Any] = {
         "changed": outcome.plan.changed,
         "actions": [str(step) for step in (*outcome.plan.steps, *outcome.plan.later)],
-        key: shown(outcome.live) if outcome.live else {},
+        key: snake_case_result(outcome.live) if outcome.live else {},
     }
     if outcome.kept:
         result["kept"] = outcome.kept
     if diff:
-        result["diff"] = {"before": shown(outcome.plan.before), "after": shown(outcome.plan.after)}
+        result["diff"] = {
+            "before": snake_case_result(outcome.plan.before),
+            "after": snake_case_result(outcome.plan.after),
+        }
     return result
 
 
@@ -85,15 +88,16 @@ def aws_main(
     module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
     params = {**module.params, "region": module.region}
     api = Api(module.client)
-    patience = Patience(params.get("wait", True), params.get("wait_timeout", 120))
+    wait_options = WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))
     mark = params["only_tagged"] or {}
-    options = ConvergeOptions(params["state"] == "absent", module.check_mode, mark, params["adopt"])
+    absent = params.get("state", "absent") == "absent"
+    options = ConvergeOptions(absent, module.check_mode, mark, params.get("adopt", False))
     try:
-        tags, purge = with_mark(params["tags"], mark, purge=params["purge_tags"])
+        tags, purge = with_owner_tags(params.get("tags"), mark, purge=params.get("purge_tags", True))
         params.update(tags=tags, purge_tags=purge, **(dataclasses.asdict(api.caller()) if with_caller else {}))
         if check and not options.absent:
             check(api, params)
-        outcome = converge(make(params), api, options, patience)
+        outcome = converge(make(params), api, options, wait_options)
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     if outcome.kept:
@@ -108,4 +112,4 @@ def info_main(argument_spec: Spec, survey: Survey) -> None:
         found = survey(Api(module.client), module.params)
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
-    module.exit_json(changed=False, **shown(found))
+    module.exit_json(changed=False, **snake_case_result(found))

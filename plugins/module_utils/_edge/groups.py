@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import typing as t
 
-from .._kube.objects import Ref
-from .._kube.removal import delete_unwanted
+from .._kube.engine import apply_objects
+from .._kube.objects import Manifest, Ref
+from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Report
 from .._manifests import network_policy
 from .._manifests.storage import Storage
-from .options import with_defaults
+from .options import APPLY, WAIT, with_defaults
 
 if t.TYPE_CHECKING:
     from .options import Spec
@@ -57,6 +58,10 @@ POD: Spec = {
     "resources": {"type": "dict"},
     **PLACEMENT,
 }
+CLAIM: Spec = {
+    "storage_class_name": {"type": "str"},
+    "access_modes": {"type": "list", "elements": "str", "default": list(Storage.access_modes)},
+}
 STORAGE: Spec = {
     "storage": {
         "type": "dict",
@@ -64,8 +69,7 @@ STORAGE: Spec = {
             "claim_name": {"type": "str", "required": True},
             **with_defaults(Storage, mount_path="str"),
             "size": {"type": "str"},
-            "storage_class_name": {"type": "str"},
-            "access_modes": {"type": "list", "elements": "str", "default": list(Storage.access_modes)},
+            **CLAIM,
         },
     }
 }
@@ -80,8 +84,24 @@ def namespace_of(ctx: Context) -> str:
     return str(ctx.params["namespace"] or ctx.cluster.namespace)
 
 
-def drop_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:
-    """Delete the NetworkPolicy that an earlier run made, where this one wants none."""
+def apply_group(ctx: Context, objects: t.Sequence[Manifest], owner: str, *, wait: bool, prune: bool = False) -> Report:
+    """Apply the objects of a group as the module's options say."""
+    options = {key: ctx.params[key] for key in ("wait_timeout", *APPLY)}
+    return apply_objects(
+        ctx.cluster, objects, owner=owner, check=ctx.check, wait=wait, prune=prune, on_progress=ctx.progress, **options
+    )
+
+
+def delete_group(ctx: Context, namespace: str, owner: str) -> Report:
+    """Delete everything of an owner; what holds data only with the option delete_data."""
+    options = {key: ctx.params[key] for key in ("delete_data", *WAIT) if key in ctx.params}
+    return delete_objects(
+        ctx.cluster, None, owner, check=ctx.check, namespace=namespace, on_progress=ctx.progress, **options
+    )
+
+
+def delete_unwanted_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:
+    """Delete the NetworkPolicy of an earlier run, if this one has none."""
     policy = Ref(network_policy.API_VERSION, network_policy.KIND, name, namespace)
     unwanted = [] if ctx.params["network_policy"] else [policy]
     return delete_unwanted(ctx.cluster, unwanted, owned_by, check=ctx.check)

@@ -19,8 +19,9 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._core.sensitive import printable
-from .._kube.objects import plain
+from .._kube.objects import to_plain_values
 from .failure import EXPECTED, Result, failure
+from .host import HostContext
 from .options import full_spec
 
 if t.TYPE_CHECKING:
@@ -29,20 +30,12 @@ if t.TYPE_CHECKING:
     from .options import Spec
 
 
-def _silent(_message: str) -> None:
-    """A module has no way to print while it runs."""
-
-
 @dataclasses.dataclass
-class Context:
-    """What ``execute`` gets: its parameters, whether it may write, and the cluster (connected on first use)."""
+class Context(HostContext):
+    """As HostContext, with the cluster (connected on first use)."""
 
-    params: dict[str, t.Any]
-    check: bool
-    connect: t.Callable[[], Cluster]
-    diff: bool = False
-    warn: t.Callable[[str], None] = _silent
-    progress: t.Callable[[str], None] = _silent
+    connect: t.Callable[[], Cluster] = dataclasses.field(kw_only=True)
+    diff: bool = dataclasses.field(default=False, kw_only=True)
 
     @functools.cached_property
     def cluster(self) -> Cluster:
@@ -97,7 +90,7 @@ class _Module(AnsibleModule):
 def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
     module = _Module(full_spec(argument_spec), supports_check_mode=True, **constraints)
-    params = plain(module.params)
+    params = to_plain_values(module.params)
     context = Context(
         params=params,
         check=module.check_mode,

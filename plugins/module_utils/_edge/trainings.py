@@ -38,11 +38,11 @@ _REQUEST = (*(name for name in LIFE if name != "state"), "world_timeout", "remov
 
 
 def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]], Desired]) -> Result:
-    """Train, scale, or remove. PARSE makes of options a training that works, or says why not."""
+    """Train, scale, or remove. PARSE turns options into a desired training, or raises InvalidInput."""
     params = {name: value for name, value in ctx.params.items() if name != "planned"}
     planned = {} if ctx.check else dict(ctx.params["planned"] or {})
     namespace = namespace_of(ctx)
-    # Bad options are told before anybody looks for a cluster.
+    # Bad options fail before the first request to the cluster.
     desired = parse({**params, "namespace": namespace}) if params["state"] == "present" else None
     given = {name: params[name] for name in _REQUEST if name in params}
     request = Request(cluster=ctx.cluster, check=ctx.check, warn=ctx.warn, progress=ctx.progress, **given)

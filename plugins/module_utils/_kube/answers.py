@@ -41,7 +41,7 @@ _LONGEST_VALUE = 60
 _LONGEST = 1500
 
 
-def worth_again(status: int, payload: Manifest) -> bool:
+def is_retryable(status: int, payload: Manifest) -> bool:
     """Whether the same request may succeed in a moment."""
     message = str(payload.get("message", ""))
     if status == 500:
@@ -54,7 +54,7 @@ def worth_again(status: int, payload: Manifest) -> bool:
     return status in RETRIED
 
 
-def unsettled(status: int, payload: Manifest) -> bool:
+def is_startup_answer(status: int, payload: Manifest) -> bool:
     """Whether a server that only just came back may say this for a moment: it has not read all roles and definitions yet."""
     unserved = payload.get("reason") == "NotFound" and not _names_an_object(payload)
     return status == 403 or (status == 404 and unserved)

@@ -29,10 +29,10 @@ import urllib.parse
 
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import InvalidInput, MissingKind, MusterError, NotFound, Unreachable
-from .._core.pace import Limits, Patience, TokenBucket
+from .._core.pace import Backoff, Limits, TokenBucket
 from .._core.sensitive import Sensitive
 from . import answers, headers, kinds, redact, tls
-from .credentials import Proof
+from .credentials import RequestAuth
 from .kubeconfig import Connection, Params, load
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
 
@@ -72,7 +72,7 @@ class Answer:
         return self._parsed
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the body is JSON to its end."""
         return self._parsed is not None
 
@@ -149,61 +149,61 @@ class Transport:
 
         ``timeout`` bounds one attempt, ``within`` all of them together.
         """
-        data = encoded(body) if body is not None else None
+        data = request_body(body) if body is not None else None
         longest = math.inf if within is None else within
         deadline = self._clock.monotonic() + longest
-        patience, renewed = Patience(self._clock), False
+        backoff, refreshed = Backoff(self._clock), False
         # What names the version that it is about is as wrong the second time.
         pinned = "resourceVersion" in ((body or {}).get("metadata") or {})
         while True:
             self._bucket.take()
             limit = min(self.limits.outage if self._answered else self.limits.first_contact, longest)
-            proof = self.connection.credentials.proof()
+            auth = self.connection.credentials.auth()
             left = max(0.1, min(timeout or self.limits.answer, deadline - self._clock.monotonic()))
             try:
-                answer = self._exchange(method, self._target(path, query), data, content_type, accept, left, proof)
-                if accept != _ANYTHING and answer.status < 300 and not answer.whole:
+                answer = self._exchange(method, self._target(path, query), data, content_type, accept, left, auth)
+                if accept != _ANYTHING and answer.status < 300 and not answer.is_complete:
                     limit = min(limit, self.limits.first_contact)  # it may not be an API server at all
                     raise http.client.HTTPException("its answer is cut off, or not JSON")
             except ssl.SSLCertVerificationError as exc:
                 raise self._untrusted(exc) from exc
             except (OSError, http.client.HTTPException) as exc:
                 # TLS that never worked will not begin to. One that did breaks off so: with the server, or after 90 idle seconds.
-                if (isinstance(exc, ssl.SSLError) and not self._answered) or not patience.again(limit=limit):
+                if (isinstance(exc, ssl.SSLError) and not self._answered) or not backoff.wait_for_retry(limit=limit):
                     raise self._unreachable(exc) from exc
                 self._broken_at = self._clock.monotonic()
                 continue
-            if answer.status == 401 and not renewed:
-                renewed = True
-                if self.connection.credentials.renew(proof):
+            if answer.status == 401 and not refreshed:
+                refreshed = True
+                if self.connection.credentials.refresh(auth):
                     continue
             if 300 <= answer.status < 400:
                 raise self._redirected(answer)
             if answer.status < 300 or (pinned and answer.status == 409) or not self._worth_again(answer):
                 return answer
-            if not patience.again(limit=min(self.limits.outage, longest), retry_after=answer.retry_after):
+            if not backoff.wait_for_retry(limit=min(self.limits.outage, longest), retry_after=answer.retry_after):
                 return answer
 
     def _worth_again(self, answer: Answer) -> bool:
         restarted = self._clock.monotonic() - self._broken_at < _SETTLING
-        return answers.worth_again(answer.status, answer.json()) or (
-            restarted and answers.unsettled(answer.status, answer.json())
+        return answers.is_retryable(answer.status, answer.json()) or (
+            restarted and answers.is_startup_answer(answer.status, answer.json())
         )
 
     def stream(self, path: str, query: t.Mapping[str, str], *, timeout: float) -> t.Iterator[bytes]:
         """The lines of one long answer, over a connection of its own. Ends when the server ends it, or breaks off."""
-        renewed = False
+        refreshed = False
         while True:
             self._bucket.take()
-            proof = self.connection.credentials.proof()
+            auth = self.connection.credentials.auth()
             try:
-                yield from self._lines(self._target(path, query), timeout, proof)
-            except Refused as exc:
+                yield from self._lines(self._target(path, query), timeout, auth)
+            except StreamRefused as exc:
                 if 300 <= exc.answer.status < 400:
                     raise self._redirected(exc.answer) from None
-                if exc.answer.status != 401 or renewed or not self.connection.credentials.renew(proof):
+                if exc.answer.status != 401 or refreshed or not self.connection.credentials.refresh(auth):
                     raise
-                renewed = True
+                refreshed = True
             except ssl.SSLCertVerificationError as exc:
                 raise self._untrusted(exc) from exc
             except TimeoutError:
@@ -214,14 +214,14 @@ class Transport:
             else:
                 return
 
-    def _lines(self, target: str, timeout: float, proof: Proof) -> t.Iterator[bytes]:
-        connection = self._new(proof)
+    def _lines(self, target: str, timeout: float, auth: RequestAuth) -> t.Iterator[bytes]:
+        connection = self._new(auth)
         try:
             connection.timeout = timeout
-            connection.request("GET", target, headers=self._headers(_JSON, None, proof))
+            connection.request("GET", target, headers=self._headers(_JSON, None, auth))
             response = connection.getresponse()
             if response.status >= 300:
-                raise Refused(_answer(response, response.read()))
+                raise StreamRefused(_answer(response, response.read()))
             self._note_warnings(response)
             while line := response.readline():
                 yield line
@@ -229,10 +229,17 @@ class Transport:
             connection.close()
 
     def _exchange(
-        self, method: str, target: str, data: bytes | None, content_type: str, accept: str, timeout: float, proof: Proof
+        self,
+        method: str,
+        target: str,
+        data: bytes | None,
+        content_type: str,
+        accept: str,
+        timeout: float,
+        auth: RequestAuth,
     ) -> Answer:
-        given = self._headers(accept, content_type if data else None, proof)
-        connection = self._lent(proof)
+        given = self._headers(accept, content_type if data else None, auth)
+        connection = self._borrowed(auth)
         connection.timeout = min(connection.timeout or timeout, timeout)
         try:
             if connection.sock is not None:
@@ -253,14 +260,14 @@ class Transport:
             self._idle.put(connection)
         return _answer(response, body)
 
-    def _lent(self, proof: Proof) -> _Wire:
+    def _borrowed(self, auth: RequestAuth) -> _Wire:
         """An idle connection, or a new one. A client certificate belongs to its connection, so those of an old one are closed."""
         while True:
             try:
                 found = self._idle.get_nowait()
             except queue.Empty:
-                return self._new(proof)
-            if found.pair == self._pair(proof):
+                return self._new(auth)
+            if found.pair == self._pair(auth):
                 return found
             found.close()
 
@@ -280,30 +287,30 @@ class Transport:
     def _target(self, path: str, query: t.Mapping[str, str]) -> str:
         return f"{self._base}{path}?{urllib.parse.urlencode(query)}" if query else f"{self._base}{path}"
 
-    def _headers(self, accept: str, content_type: str | None, proof: Proof) -> t.Any:
+    def _headers(self, accept: str, content_type: str | None, auth: RequestAuth) -> t.Any:
         """As they go out; here alone secrets are revealed. What cannot be sent is refused before http.client prints it."""
         given: list[tuple[str, t.Any]] = [*self.connection.headers, ("Accept", accept), ("User-Agent", "muster")]
         if content_type:
             given.append(("Content-Type", content_type))
-        if proof.authorization:
-            given.append(("Authorization", proof.authorization.reveal()))
+        if auth.authorization:
+            given.append(("Authorization", auth.authorization.reveal()))
         proxy = self.connection.proxy
         if proxy and proxy.speaks_http and proxy.authorization and self.connection.url.scheme == "http":
             given.append(("Proxy-Authorization", proxy.authorization.reveal()))
         return _Headers((name, headers.sendable(value, f"The header {name}").encode()) for name, value in given)
 
-    def _new(self, proof: Proof) -> _Wire:
-        pair = self._pair(proof)
-        context = self._context(pair, proof) if self.connection.url.scheme == "https" else None
+    def _new(self, auth: RequestAuth) -> _Wire:
+        pair = self._pair(auth)
+        context = self._context(pair, auth) if self.connection.url.scheme == "https" else None
         return _Wire(self.connection, context, pair, self.limits.connect)
 
-    def _pair(self, proof: Proof) -> Pair:
-        return proof.client_cert, proof.client_key
+    def _pair(self, auth: RequestAuth) -> Pair:
+        return auth.client_cert, auth.client_key
 
-    def _context(self, pair: Pair, proof: Proof) -> ssl.SSLContext:
+    def _context(self, pair: Pair, auth: RequestAuth) -> ssl.SSLContext:
         with self._lock:
             if self._tls is None or self._tls[0] != pair:
-                self._tls = pair, tls.context_for(self.connection, proof)
+                self._tls = pair, tls.context_for(self.connection, auth)
             return self._tls[1]
 
     def close(self) -> None:
@@ -361,7 +368,7 @@ class _Bounded:
         return self._transport.call(*args, within=left if within is None else min(left, within), **options)
 
 
-class Refused(Exception):
+class StreamRefused(Exception):
     """A stream that was answered with an error status."""
 
     def __init__(self, answer: Answer) -> None:
@@ -405,8 +412,8 @@ class HttpCluster:
                 raise InvalidInput(
                     "This API server has no aggregated discovery; Kubernetes 1.30 or later is needed to prune."
                 )
-            found += kinds.discovered(listing)
-            found.unknown += kinds.stale(listing)
+            found += kinds.discovered_kinds(listing)
+            found.unknown += kinds.unavailable_groups(listing)
         return found
 
     def get(self, ref: Ref) -> Manifest | None:
@@ -491,7 +498,7 @@ class HttpCluster:
         try:
             for line in self._http.stream(_path(api_version, resource, namespace), query, timeout=seconds + _GRACE):
                 yield _event(line, what)
-        except Refused as exc:
+        except StreamRefused as exc:
             raise answers.to_error(exc.answer.status, exc.answer.json(), verb="watch", ref=None, what=what) from exc
 
     def logs(
@@ -556,7 +563,9 @@ class HttpCluster:
             answer, verb="list", ref=Ref(api_version, kind, "", namespace), what=f"objects of kind {kind}"
         )
         # Items of a list come without the two fields that say what they are.
-        items = (redact.seal({**item, "apiVersion": api_version, "kind": kind}) for item in found.get("items") or [])
+        items = (
+            redact.seal_secrets({**item, "apiVersion": api_version, "kind": kind}) for item in found.get("items") or []
+        )
         about = found.get("metadata") or {}
         return Listing(items, about.get("resourceVersion") or "", partial=bool(about.get("continue")))
 
@@ -584,7 +593,7 @@ class HttpCluster:
     def _checked(answer: Answer, *, verb: str, ref: Ref | None, what: str, sent: Manifest | None = None) -> Manifest:
         if answer.status >= 400:
             raise answers.to_error(answer.status, answer.json(), verb=verb, ref=ref, what=what, sent=sent)
-        return redact.seal(answer.json())
+        return redact.seal_secrets(answer.json())
 
 
 def connect(params: Params) -> HttpCluster:
@@ -592,7 +601,7 @@ def connect(params: Params) -> HttpCluster:
     return HttpCluster(Transport(load(params)))
 
 
-def encoded(body: Manifest) -> bytes:
+def request_body(body: Manifest) -> bytes:
     """A body as JSON that is YAML, too: the API server reads what is applied as YAML, which refuses the halves of a character that JSON
     writes for what lies beyond U+FFFF, and breaks lines at some characters that JSON leaves as they are.
     """
@@ -638,7 +647,7 @@ def _event(line: bytes, what: str) -> Event:
     if parsed["type"] == "ERROR":
         status = parsed["object"]
         raise answers.to_error(int(status.get("code") or 500), status, verb="watch", ref=None, what=what)
-    return Event(parsed["type"], redact.seal(parsed["object"]))
+    return Event(parsed["type"], redact.seal_secrets(parsed["object"]))
 
 
 def _revealed(value: t.Any) -> t.Any:

@@ -117,4 +117,4 @@ class Cluster(t.Protocol):
         """What controllers said of an object, in no order; with ``uid`` only of that very object. At most a hundred."""
 
     def within(self, seconds: float) -> Cluster:
-        """The same cluster, whose answers are all waited for until so many seconds from now, retries included."""
+        """The same cluster, all of whose requests together, retries included, end within so many seconds from now."""

@@ -31,7 +31,7 @@ Now = t.Callable[[], dt.datetime]
 
 
 @dataclasses.dataclass(frozen=True)
-class Proof:
+class RequestAuth:
     """What goes along with a request: a header, a client certificate, or neither."""
 
     authorization: Sensitive | None = None
@@ -47,20 +47,20 @@ def bearer(token: str, source: str) -> Sensitive:
 class Credentials(t.Protocol):
     """Thread safe."""
 
-    def proof(self) -> Proof:
+    def auth(self) -> RequestAuth:
         """What to send; cheap after the first call."""
 
-    def renew(self, refused: Proof, /) -> bool:
+    def refresh(self, refused: RequestAuth, /) -> bool:
         """Get something else than what was refused. False where there is nothing newer to be had."""
 
 
 class Anonymous:
     """Nothing to send (a client certificate of the kubeconfig may do)."""
 
-    def proof(self) -> Proof:
-        return Proof()
+    def auth(self) -> RequestAuth:
+        return RequestAuth()
 
-    def renew(self, _refused: Proof, /) -> bool:
+    def refresh(self, _refused: RequestAuth, /) -> bool:
         return False
 
 
@@ -68,12 +68,12 @@ class Token:
     """A bearer token as it stands in the kubeconfig or the options. ``source`` is for messages."""
 
     def __init__(self, token: Sensitive, source: str) -> None:
-        self._proof = Proof(bearer(token.reveal(), source))
+        self._auth = RequestAuth(bearer(token.reveal(), source))
 
-    def proof(self) -> Proof:
-        return self._proof
+    def auth(self) -> RequestAuth:
+        return self._auth
 
-    def renew(self, _refused: Proof, /) -> bool:
+    def refresh(self, _refused: RequestAuth, /) -> bool:
         return False
 
 
@@ -82,12 +82,12 @@ class Basic:
 
     def __init__(self, username: str, password: Sensitive | None) -> None:
         pair = f"{username}:{password.reveal() if password else ''}".encode("utf-8", "surrogateescape")
-        self._proof = Proof(Sensitive("Basic " + base64.b64encode(pair).decode()))
+        self._auth = RequestAuth(Sensitive("Basic " + base64.b64encode(pair).decode()))
 
-    def proof(self) -> Proof:
-        return self._proof
+    def auth(self) -> RequestAuth:
+        return self._auth
 
-    def renew(self, _refused: Proof, /) -> bool:
+    def refresh(self, _refused: RequestAuth, /) -> bool:
         return False
 
 
@@ -96,21 +96,21 @@ class TokenFile:
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
-        self._proof: Proof | None = None
+        self._auth: RequestAuth | None = None
 
-    def proof(self) -> Proof:
-        proof = self._proof
-        if proof is None:
+    def auth(self) -> RequestAuth:
+        auth = self._auth
+        if auth is None:
             # Editors and echo end a file with a line break; client-go cuts it off in files, and only there.
             token = settings.read(self._path, "tokenFile").strip()
             if not token:
                 raise InvalidInput(f"The token file {self._path} is empty.")
-            proof = self._proof = Proof(bearer(token, f"file {self._path}"))
-        return proof
+            auth = self._auth = RequestAuth(bearer(token, f"file {self._path}"))
+        return auth
 
-    def renew(self, refused: Proof, /) -> bool:
-        self._proof = None
-        return self.proof() != refused
+    def refresh(self, refused: RequestAuth, /) -> bool:
+        self._auth = None
+        return self.auth() != refused
 
 
 class Exec:
@@ -118,12 +118,14 @@ class Exec:
 
     def __init__(self, config: settings.Settings, cluster: t.Mapping[str, t.Any], now: Now | None = None) -> None:
         """``cluster`` is what the plugin is told with provideClusterInfo."""
-        config.only("apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo")
+        config.refuse_unknown(
+            "apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo"
+        )
         self._config = config
         self._cluster = cluster
         self._now = now or _utc
         self._lock = threading.Lock()
-        self._proof: Proof | None = None
+        self._auth: RequestAuth | None = None
         self._expires: dt.datetime | None = None
         self._command = config.text("command")
         if "/" in self._command:
@@ -151,16 +153,16 @@ class Exec:
         """The plugin as messages name it."""
         return f"The credential plugin {self._command} of the kubeconfig"
 
-    def proof(self) -> Proof:
+    def auth(self) -> RequestAuth:
         with self._lock:
-            if self._proof is None or (self._expires and self._now() >= self._expires):
-                self._proof, self._expires = self._read(self._run())
-            return self._proof
+            if self._auth is None or (self._expires and self._now() >= self._expires):
+                self._auth, self._expires = self._read(self._run())
+            return self._auth
 
-    def renew(self, refused: Proof, /) -> bool:
+    def refresh(self, refused: RequestAuth, /) -> bool:
         with self._lock:
-            if self._proof == refused:  # else another thread, refused at the same time, has asked already
-                self._proof = None
+            if self._auth == refused:  # else another thread, refused at the same time, has asked already
+                self._auth = None
         return True
 
     def _run(self) -> Sensitive:
@@ -197,8 +199,8 @@ class Exec:
             spec["cluster"] = self._cluster
         return {"apiVersion": self._config.text("apiVersion"), "kind": "ExecCredential", "spec": spec}
 
-    def _read(self, output: Sensitive) -> tuple[Proof, dt.datetime | None]:
-        """The proof, and until when it is good."""
+    def _read(self, output: Sensitive) -> tuple[RequestAuth, dt.datetime | None]:
+        """What the plugin returned as credentials, and when they expire (None: not known)."""
         try:
             printed = json.loads(output.reveal())
         except ValueError:
@@ -217,8 +219,8 @@ class Exec:
         if bool(cert) != bool(key):
             raise Unauthorized(f"{self._plugin} gave only one of certificate and key.")
         authorization = bearer(token, f"credential plugin {self._command}") if token else None
-        proof = Proof(authorization, cert or None, Sensitive(key) if key else None)
-        return proof, self._expiry(status.get("expirationTimestamp"))
+        auth = RequestAuth(authorization, cert or None, Sensitive(key) if key else None)
+        return auth, self._expiry(status.get("expirationTimestamp"))
 
     def _expiry(self, text: t.Any) -> dt.datetime | None:
         if not text:

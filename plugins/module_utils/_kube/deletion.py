@@ -19,7 +19,7 @@ from .._core.errors import MusterError
 from .cluster import Cluster
 from .fields import owned_fields
 from .kinds import Kinds
-from .managed import DEFINITION, inhabitants
+from .managed import DEFINITION, namespace_contents
 from .objects import (
     ANNOTATION_GENERATED,
     FIELD_MANAGER,
@@ -27,8 +27,8 @@ from .objects import (
     Manifest,
     Ref,
     annotations_of,
+    is_made_for,
     labels_of,
-    made_for,
     manager_of,
     ref_of,
 )
@@ -39,27 +39,28 @@ _NAMED = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class Mark:
-    """How to tell what belongs to somebody: by a label and its value.
+class Ownership:
+    """Which objects belong to an owner: those with LABEL and this value.
 
     ``applied``: we applied it ourselves, so the object's own record must say so. Otherwise a controller made it for an object of ours and
-    copied the label (pods, claims of a StatefulSet). ``others`` and ``nobodys`` widen it to named objects of another owner, or of nobody.
+    copied the label (pods, claims of a StatefulSet). ``others`` and ``unowned`` include objects of other owners, or of none, that are named
+    one by one.
     """
 
     value: str
     label: str = LABEL_OWNER
     applied: bool = True
     others: bool = False
-    nobodys: bool = False
+    unowned: bool = False
 
-    def fits(self, item: Manifest) -> bool:
+    def matches(self, item: Manifest) -> bool:
         value = labels_of(item).get(self.label)
-        return value == self.value or (self.others if value else self.nobodys)
+        return value == self.value or (self.others if value else self.unowned)
 
-    def recorded(self, item: Manifest) -> bool:
+    def has_record(self, item: Manifest) -> bool:
         if not self.applied or labels_of(item).get(self.label) != self.value:
-            return True  # a controller's, or named by a word of its own
-        return made_for(item, self.value) and was_applied(item, self.value)
+            return True  # made by a controller, or named one by one
+        return is_made_for(item, self.value) and was_applied(item, self.value)
 
 
 def was_applied(item: Manifest, owner: str) -> bool:
@@ -73,20 +74,20 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
     return generated or (ref.group, ref.kind) in DATA_KINDS
 
 
-class Judge:
-    """Finds out about the objects of one deletion, which goes wave after wave. ``wanted``: uids of what stays in any case."""
+class DeletionFacts:
+    """Reads what has to be known of each object before it is deleted. ``wanted``: uids of what stays in any case."""
 
-    def __init__(self, cluster: Cluster, mark: Mark, *, wanted: t.Container[str], delete_data: bool,
+    def __init__(self, cluster: Cluster, ownership: Ownership, *, wanted: t.Container[str], delete_data: bool,
                  clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
         self._cluster = cluster
-        self._mark = mark
+        self._ownership = ownership
         self._wanted = wanted
         self._delete_data = delete_data
         self._clock = clock
         self._going: set[str | None] = set()
 
-    def goes(self, item: Manifest) -> None:
-        """Take note that an object is deleted, so that it holds back nothing that it lives in."""
+    def note_deleted(self, item: Manifest) -> None:
+        """Note that an object is deleted, so that it does not keep its namespace or definition from deletion."""
         self._going.add(item["metadata"].get("uid"))
 
     @functools.cached_property
@@ -97,8 +98,8 @@ class Judge:
         """What the rules of deletion have to know about an object as it is now."""
         known = Candidate(
             str(ref),
-            marked=self._mark.fits(item),
-            recorded=self._mark.recorded(item),
+            marked=self._ownership.matches(item),
+            recorded=self._ownership.has_record(item),
             needed="is wanted under another name" if item["metadata"].get("uid") in self._wanted else "",
             data="holds data" if holds_data(ref, item) else "",
         )
@@ -106,12 +107,12 @@ class Judge:
         if stays_anyway or not known.marked or not known.recorded or known.needed:
             return known
         if (ref.group, ref.kind) == ("", "Namespace"):
-            return self._with_inhabitants(known, ref)
+            return self._with_contents(known, ref)
         return self._with_instances(known, ref) if ref.kind == DEFINITION else known
 
-    def _with_inhabitants(self, known: Candidate, ref: Ref) -> Candidate:
+    def _with_contents(self, known: Candidate, ref: Ref) -> Candidate:
         """A namespace takes everything inside along."""
-        found, unseen = inhabitants(self._cluster, ref.name, self._clock)
+        found, unseen = namespace_contents(self._cluster, ref.name, self._clock)
         others = [item for item in found if item["metadata"].get("uid") not in self._going]
         named = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more objects" if len(others) > _NAMED else ""

@@ -19,7 +19,7 @@ from .._core.errors import Conflict, InvalidInput, MusterError
 from .._core.pool import PARALLEL, OnProgress, Progress, raise_all, run_all
 from . import reasons
 from .cluster import Cluster
-from .deletion import Mark
+from .deletion import Ownership
 from .lease import Lease, holder
 from .managed import DEFINITION
 from .objects import LABEL_OWNER, Manifest, Ref, labels_of
@@ -27,7 +27,7 @@ from .order import wave_of, waves
 from .owned import owned_objects
 from .plan import ApplyOptions, Step, make_plan
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
-from .removal import Deletion, by_ref, release, shared_namespaces
+from .removal import Deletion, by_ref, release_namespaces, shared_namespaces
 from .report import Change, Report
 from .wait import Predicates, wait_until
 from .write import Writer
@@ -57,7 +57,7 @@ def apply_objects(
 ) -> Report:
     """Make the cluster have these objects, and (prune) no others of this owner. Safe to run again at any point.
 
-    ``predicates`` overrides readiness by kind. The report has the objects as they are at the end.
+    ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. The report has the objects as they are at the end.
     """
     objects = list(objects)
     options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt)
@@ -94,13 +94,13 @@ class _Run:
     on_progress: OnProgress | None
     clock: Clock
 
-    def lease(self, patience: float) -> Lease:
-        """To be alone among the runs of this owner."""
+    def lease(self, timeout: float) -> Lease:
+        """The Lease that lets one run of this owner at a time prune or recreate. TIMEOUT: seconds to wait for another run."""
         return Lease(
             self.cluster,
             self.options.owner,
             self.options.namespace,
-            patience=patience,
+            timeout=timeout,
             on_progress=self.on_progress,
             clock=self.clock,
         )
@@ -110,22 +110,22 @@ class _Run:
         report, refs = Report(), [step.ref for step in steps]
         recorded = self.prune and has_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
         _rehearse(self.writer, steps, self.options)
-        joins = not self.options.check and any(map(self._joins, steps))
+        joins = not self.options.check and any(map(self._is_new_for_owner, steps))
         if joins and not recorded:
-            self._forget(refs)
+            self._delete_prune_record(refs)
         _write(self.writer, steps, report, self.options, self.on_progress, self.clock)
         if self.prune and not recorded:
             self._prune(steps, report, lease)
         elif joins and not lease:
-            report.warnings += self._forget_again(refs)
+            report.warnings += self._delete_late_prune_record(refs)
         return report
 
     @property
     def _deletion(self) -> Deletion:
-        mark = Mark(self.options.owner)
+        ownership = Ownership(self.options.owner)
         return Deletion(
             self.cluster,
-            mark,
+            ownership,
             self.options.check,
             "prune_data",
             self.prune_data,
@@ -133,21 +133,21 @@ class _Run:
             clock=self.clock,
         )
 
-    def _forget(self, refs: list[Ref]) -> None:
+    def _delete_prune_record(self, refs: list[Ref]) -> None:
         delete_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
 
-    def _forget_again(self, refs: list[Ref]) -> t.Iterator[str]:
+    def _delete_late_prune_record(self, refs: list[Ref]) -> t.Iterator[str]:
         """A prune that looked before our objects came, and remembers now that there are none, would be wrong."""
         if holder(self.cluster, self.options.owner, self.options.namespace):
             try:
                 with self.lease(_PRUNE_TIMEOUT):
-                    self._forget(refs)
+                    self._delete_prune_record(refs)
             except Conflict as exc:
                 yield f"{exc.message} It may overlook what this run made: run prune again when both are over."
         else:
-            self._forget(refs)
+            self._delete_prune_record(refs)
 
-    def _joins(self, step: Step) -> bool:
+    def _is_new_for_owner(self, step: Step) -> bool:
         """Whether the owner gets an object that it does not have yet."""
         if step.verdict == "unchanged" or not step.ours:
             return False
@@ -185,7 +185,7 @@ class _Run:
             pruned = self._deletion.remove(found, uids)
         report.merge(pruned)
         report.warnings += warnings
-        report.changes += release(self.cluster, self.options.owner, shared, check=self.options.check)
+        report.changes += release_namespaces(self.cluster, self.options.owner, shared, check=self.options.check)
         # A run that has nothing to change writes nothing, not even this. Nor does one beside which another may be at work.
         if report.changed and lease and lease.guarded and not (warnings or pruned.kept):
             write_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
@@ -234,7 +234,7 @@ def _write(
     def carry_out(step: Step) -> tuple[Change, Manifest | None]:
         outcome = writer.carry_out(step)
         outcomes[step.ref] = outcome[0]
-        progress.tell(f"{len(outcomes)} of {total} objects applied")
+        progress.report(f"{len(outcomes)} of {total} objects applied")
         return outcome
 
     for wave in waves(by_ref):
@@ -245,10 +245,10 @@ def _write(
         results += [carry_out(step) for step in todo[len(writes) :]]
         report.objects.update({change.ref: found for change, found in results if found is not None})
         report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
-        refused += reasons.explained(writer.cluster, failures)
+        refused += reasons.with_webhook_hints(writer.cluster, failures)
         if not writer.check:
             raise_all(refused, report.result(diff=False))
-            _establish(writer, results, clock)
+            _wait_for_definitions(writer, results, clock)
     raise_all(refused)
 
 
@@ -268,7 +268,7 @@ def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
     raise_all(run_all(rehearse, [step for step in writes if not step.deferred], parallel=options.parallel)[1])
 
 
-def _establish(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:
+def _wait_for_definitions(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:
     """Definitions take a moment to be served, and a later wave may have objects of their kinds."""
     known: dict[Ref, Manifest | None] = {
         change.ref: found for change, found in results if change.ref.kind == DEFINITION and change.changed and found

@@ -45,7 +45,7 @@ def _entries(live: Manifest) -> list[Manifest]:
     return [e for e in found if not e.get("subresource") and (e.get("manager"), e.get("operation")) != patched]
 
 
-def taken_over(live: Manifest, givers: t.Container[str], taker: str) -> list[Manifest]:
+def transferred_fields(live: Manifest, givers: t.Container[str], taker: str) -> list[Manifest]:
     """``managedFields`` in which what the givers hold is held by the taker, so that its next apply drops what it does not want.
 
     What ``kubectl apply --server-side`` does with the fields of an earlier client-side apply, which would stay for ever otherwise.
@@ -65,7 +65,7 @@ def _united(one: Trie, other: Trie) -> Trie:
     return {key: _united(one.get(key) or {}, other.get(key) or {}) for key in {**one, **other}}
 
 
-def unowned(wanted: Manifest, live: Manifest, manager: str) -> list[str]:
+def unowned_paths(wanted: Manifest, live: Manifest, manager: str) -> list[str]:
     """Paths that are wanted and that the manager does not own (any more)."""
     owned = owned_fields(live, manager)
     spec = {key: value for key, value in wanted.items() if key not in (*_NEVER_OWNED, "metadata")}
@@ -73,8 +73,8 @@ def unowned(wanted: Manifest, live: Manifest, manager: str) -> list[str]:
     return [*_missing(metadata, owned.get("f:metadata") or {}, "metadata"), *_missing(spec, owned, "")]
 
 
-def holder(live: Manifest, path: str, manager: str) -> str | None:
-    """Who, other than the manager, set the field at a path that ``unowned`` gave; None where nobody did."""
+def other_manager(live: Manifest, path: str, manager: str) -> str | None:
+    """Who, other than the manager, set the field at a path that ``unowned_paths`` gave; None where nobody did."""
     for entry in live.get("metadata", {}).get("managedFields") or []:
         if entry.get("manager") != manager and path in _paths(entry.get("fieldsV1") or {}, ""):
             return str(entry.get("manager"))
@@ -89,21 +89,21 @@ def owned_keys(live: Manifest, manager: str, *path: str) -> set[str]:
     return {key[2:] for key in node if key.startswith("f:")}
 
 
-def differing(live: t.Any, wanted: t.Any, path: str = "") -> t.Iterator[str]:
+def differing_paths(live: t.Any, wanted: t.Any, path: str = "") -> t.Iterator[str]:
     """The paths at which a value that the server completed does not say what is wanted."""
     if isinstance(wanted, dict) and isinstance(live, dict):
         for key, value in wanted.items():
-            yield from differing(live.get(key), value, f"{path}.{key}" if path else key)
+            yield from differing_paths(live.get(key), value, f"{path}.{key}" if path else key)
     elif isinstance(wanted, list) and isinstance(live, list) and len(live) == len(wanted):
         for index, value in enumerate(wanted):
-            yield from differing(live[index], value, f"{path}[{index}]")
+            yield from differing_paths(live[index], value, f"{path}[{index}]")
     elif canonical(live) != canonical(wanted):
         yield path
 
 
 def covers(live: t.Any, wanted: t.Any) -> bool:
     """Whether a value that the server completed still says what was wanted."""
-    return not any(True for _path in differing(live, wanted))
+    return not any(True for _path in differing_paths(live, wanted))
 
 
 def _missing(wanted: dict[str, t.Any], node: Trie, path: str) -> t.Iterator[str]:

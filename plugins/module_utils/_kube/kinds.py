@@ -85,7 +85,7 @@ def resources_of(listing: Manifest) -> dict[str, Resource]:
     }
 
 
-def discovered(aggregated: Manifest) -> t.Iterator[tuple[str, str, Resource]]:
+def discovered_kinds(aggregated: Manifest) -> t.Iterator[tuple[str, str, Resource]]:
     """(apiVersion, kind, resource) of an APIGroupDiscoveryList: what can be listed and deleted, preferred version first."""
     for group in aggregated.get("items") or []:
         name = (group.get("metadata") or {}).get("name") or ""
@@ -99,7 +99,7 @@ def discovered(aggregated: Manifest) -> t.Iterator[tuple[str, str, Resource]]:
                     yield api_version, kind, Resource(item["resource"], item.get("scope") == "Namespaced")
 
 
-def stale(aggregated: Manifest) -> list[str]:
+def unavailable_groups(aggregated: Manifest) -> list[str]:
     """Group/version of an APIGroupDiscoveryList whose server did not answer when the list was made: what it serves is not known now."""
     return [
         f"{(group.get('metadata') or {}).get('name')}/{version.get('version')}"

@@ -23,7 +23,7 @@ from .._core.errors import InvalidInput
 from .._core.sensitive import Sensitive
 from . import headers, proxy
 from .credentials import Anonymous, Basic, Credentials, Exec, Token, TokenFile, cluster_info
-from .objects import plain
+from .objects import to_plain_values
 from .settings import Settings, expanded, read
 
 Params = t.Mapping[str, t.Any]
@@ -208,7 +208,7 @@ def _parse(path: pathlib.Path, *, alone: bool) -> dict[str, t.Any]:
         said = re.sub(r"""(['"]).{3,}\1""", "...", getattr(exc, "problem", None) or "cannot be parsed")
     else:
         if isinstance(parsed, dict):
-            return t.cast(dict[str, t.Any], plain(parsed))
+            return t.cast(dict[str, t.Any], to_plain_values(parsed))
         if parsed is None and not alone:
             return {}
         raise InvalidInput(
@@ -243,13 +243,13 @@ def _selected(config: _Kubeconfig, context_name: str | None, source: str) -> Con
             f"The kubeconfig {source} has no current-context.", hint="Choose one with the option context."
         )
     context = _entry(config.contexts, "context", name, source)
-    context.only(*_CONTEXT)
+    context.refuse_unknown(*_CONTEXT)
     cluster = _entry(config.clusters, "cluster", context.text("cluster"), source)
-    cluster.only(*_CLUSTER)
+    cluster.refuse_unknown(*_CLUSTER)
     user = Settings({}, "no user", context.folder)
     if "user" in context:
         user = _entry(config.users, "user", context.text("user"), source)
-        user.only(*_USER)
+        user.refuse_unknown(*_USER)
     if "server" not in cluster:
         raise InvalidInput(f"{cluster.where} has no server.")
     key = user.pem("client-key")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One run at a time for what two runs of an owner would spoil for each other: prune, recreate, and the removal of an owner.
+"""One run at a time for what two runs of an owner must not do at once: prune, recreate, and the removal of an owner.
 
 A Lease (coordination.k8s.io/v1) is held while such a run writes, and is deleted at its end. It is taken by server-side apply under a
 field manager of this run alone: of two that come at once the API server refuses the second, because the holder is the first one's field.
@@ -26,7 +26,7 @@ from .._core.pool import OnProgress, Progress
 from .._core.waiting import wait_for
 from .cluster import Cluster
 from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref
-from .ready import gone
+from .ready import deletion_state
 from .wait import wait_until
 
 DURATION = 15
@@ -46,15 +46,15 @@ class Lease:
     """``with Lease(...)``: alone among the runs of an owner, as far as rights allow a Lease, which ``guarded`` tells."""
 
     def __init__(
-        self, cluster: Cluster, owner: str, namespace: str, *, patience: float, on_progress: OnProgress | None = None,
+        self, cluster: Cluster, owner: str, namespace: str, *, timeout: float, on_progress: OnProgress | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:  # fmt: skip
         self._cluster, self._owner, self._namespace = cluster, owner, namespace
-        self._patience, self._on_progress, self._clock = patience, on_progress, clock
+        self._timeout, self._on_progress, self._clock = timeout, on_progress, clock
         self._manager = f"{FIELD_MANAGER}-run-{secrets.token_hex(8)}"
         self._holder = f"{_user()}@{socket.gethostname()} (process {os.getpid()}, {self._manager})"
         self._since = _now()
-        self._over = threading.Event()
+        self._released = threading.Event()
         self._lost = False
         self._ref: Ref | None = None
         self._uid = ""
@@ -77,15 +77,15 @@ class Lease:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        self._over.set()
+        self._released.set()
         if self._ref and not self._lost:
             try:
                 self._cluster.delete(self._ref, dry_run=False, uid=self._uid)
-            except MusterError:  # it ends by itself
+            except MusterError:  # the Lease expires by itself
                 return
 
     def _acquire(self, ref: Ref) -> None:
-        deadline = Deadline(self._patience, self._clock)
+        deadline = Deadline(self._timeout, self._clock)
         other: Manifest | None = None
 
         def take() -> tuple[None, str | None]:
@@ -98,17 +98,22 @@ class Lease:
             return None, None
 
         def until_free(left: float) -> None:
-            if other and not self._ends(ref, other) and left <= DURATION:
+            if other and not self._wait_for_holder(ref, other) and left <= DURATION:
                 raise self._refusal(ref, other)
 
         wait_for(take, goal=f"{ref} is not free", deadline=deadline, pause=until_free,
                  progress=Progress(self._on_progress, self._clock))  # fmt: skip
 
-    def _ends(self, ref: Ref, seen: Manifest) -> bool:
+    def _wait_for_holder(self, ref: Ref, seen: Manifest) -> bool:
         """Wait for the other run to end. One that gives no sign of life while we look is dead, and its Lease is deleted."""
         try:
             wait_until(
-                self._cluster, [ref], timeout=DURATION, predicates={ref.kind: gone}, goal="gone", clock=self._clock
+                self._cluster,
+                [ref],
+                timeout=DURATION,
+                predicates={ref.kind: deletion_state},
+                goal="gone",
+                clock=self._clock,
             )
         except WaitTimeout:
             now = self._cluster.get(ref)
@@ -136,7 +141,7 @@ class Lease:
         self._uid = self._cluster.apply(manifest, dry_run=False, manager=self._manager)["metadata"]["uid"]
 
     def _keep(self, ref: Ref) -> None:
-        while not self._over.wait(_RENEW_EVERY):
+        while not self._released.wait(_RENEW_EVERY):
             try:
                 self._write(ref)
             except Conflict:  # we were silent for too long (a laptop that slept), and another run took over

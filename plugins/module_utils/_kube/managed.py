@@ -13,8 +13,8 @@ import typing as t
 
 from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.errors import MusterError, NotFound
-from .._core.pool import PARALLEL, do_all
-from .._core.waiting import every, last_answer
+from .._core.pool import PARALLEL, run_all_or_raise
+from .._core.waiting import fixed_interval, last_answer
 from .kinds import BYPRODUCTS, NEVER_OURS, Kinds
 from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
 from .ready import PREDICATES, READY, State, state_of
@@ -67,11 +67,11 @@ def _kinds(cluster: Cluster, *, namespaced_only: bool) -> list[Kind]:
 
 def _each(kinds: list[Kind], read: t.Callable[[Kind], list[Manifest]]) -> list[Manifest]:
     """What READ finds of every kind; the same object served by two API groups counts once."""
-    found = [manifest for batch in do_all(read, kinds, parallel=PARALLEL) for manifest in batch]
+    found = [manifest for batch in run_all_or_raise(read, kinds, parallel=PARALLEL) for manifest in batch]
     return list({str(item["metadata"].get("uid") or ref_of(item)): item for item in found}.values())
 
 
-def managed(
+def managed_objects(
     cluster: Cluster, *, namespace: str | None = None, trainings: t.Mapping[str, str] | None = None
 ) -> list[Managed]:
     """Everything that carries our label, with its state where the kind has one.
@@ -101,19 +101,19 @@ def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
     return Managed(labels.get(LABEL_OWNER, ""), ref, state, bool(item["metadata"].get("deletionTimestamp")), *of)
 
 
-def trainings(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:
+def trainings_of(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:
     """Namespace, name and kind of the trainings that the objects belong to."""
     return sorted({(item.ref.namespace or "", item.training, item.training_kind) for item in found if item.training})
 
 
-def others(cluster: Cluster, namespace: str) -> list[str]:
+def unmanaged_objects(cluster: Cluster, namespace: str) -> list[str]:
     """What somebody put into NAMESPACE that is neither ours, nor made by a controller, nor Kubernetes' own; and what cannot be seen."""
-    found, unseen = inhabitants(cluster, namespace)
+    found, unseen = namespace_contents(cluster, namespace)
     foreign = sorted(ref_of(item) for item in found if LABEL_OWNER not in labels_of(item))
     return [*map(str, foreign), *unseen]
 
 
-def served(cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> tuple[Kinds, list[tuple[str, str]]]:
+def served_kinds(cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> tuple[Kinds, list[tuple[str, str]]]:
     """What the API server serves; and what may have objects that cannot be listed, because its kind is not served now, and why."""
 
     def observe() -> tuple[tuple[Kinds, list[tuple[str, str]]], str | None]:
@@ -121,7 +121,7 @@ def served(cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> tuple[Kinds, list[t
         missing = _unserved(cluster, kinds)
         return (kinds, missing), "a kind is not served" if missing else None
 
-    return last_answer(observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=every(_LOOK_AGAIN, clock))
+    return last_answer(observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=fixed_interval(_LOOK_AGAIN, clock))
 
 
 def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
@@ -135,17 +135,19 @@ def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
     return [*found, *((name, missing) for name in names if not kinds.of_definition(name))]
 
 
-def inhabitants(cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK) -> tuple[list[Manifest], list[str]]:
+def namespace_contents(
+    cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK
+) -> tuple[list[Manifest], list[str]]:
     """Metadata of all that would be missed with NAMESPACE, neither made by a controller nor Kubernetes' own; and what cannot be seen."""
 
     def observe() -> tuple[tuple[list[Manifest], list[str], list[Kind], list[tuple[str, str]]], str | None]:
-        known, missing = served(cluster, clock)
+        known, missing = served_kinds(cluster, clock)
         kinds = [one for one in known if one[2].namespaced and one[1] not in BYPRODUCTS]
         found, unseen, gone = _within(cluster, namespace, kinds)
         return (found, unseen, kinds, missing), "a kind went meanwhile" if gone else None
 
     found, unseen, kinds, missing = last_answer(
-        observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=every(_LOOK_AGAIN, clock)
+        observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=fixed_interval(_LOOK_AGAIN, clock)
     )
     unseen += [f"objects of {name}: {why}" for name, why in missing]
     listed = {(group_of(api_version), kind) for api_version, kind, _resource in kinds}

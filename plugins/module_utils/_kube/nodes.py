@@ -13,10 +13,10 @@ import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
 from .._core.clock import SYSTEM_CLOCK, Clock
-from .._core.conditions import condition, holds
+from .._core.conditions import condition, is_true
 from .._core.errors import InvalidInput
 from .objects import Manifest, labels_of
-from .watching import Changes, until
+from .watching import Changes, watch_until
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
@@ -36,7 +36,7 @@ class NodeQuery:
 
 @dataclasses.dataclass(frozen=True)
 class Nodes:
-    """What a query found."""
+    """The nodes that a query selects."""
 
     query: NodeQuery
     found: Sequence[Manifest]
@@ -50,8 +50,8 @@ class Nodes:
         return sorted(node["metadata"]["name"] for node in self.found if not _amount(node, resource))
 
     @property
-    def complaint(self) -> str | None:
-        """Why the query is not satisfied, None when it is."""
+    def pending_reason(self) -> str | None:
+        """Why the query is not satisfied, None where it is satisfied."""
         wanted, lacking = self.query, self.lacking
         if lacking:
             return f"{len(lacking)} of {len(self.found)} nodes report no allocatable {wanted.resource}: {', '.join(lacking)}."
@@ -92,8 +92,8 @@ def describe(node: Manifest) -> dict[str, t.Any]:
     ready = condition(node, "Ready")
     return {
         "name": node["metadata"]["name"],
-        "ready": holds(node, "Ready"),
-        "reason": "" if holds(node, "Ready") else ready.get("message") or ready.get("reason") or "no report",
+        "ready": is_true(node, "Ready"),
+        "reason": "" if is_true(node, "Ready") else ready.get("message") or ready.get("reason") or "no report",
         "schedulable": not node.get("spec", {}).get("unschedulable", False),
         "simulated": labels_of(node).get("type") == "kwok",
         "version": status.get("nodeInfo", {}).get("kubeletVersion", ""),
@@ -126,9 +126,9 @@ def wait(
 
     def observe(asked: Cluster) -> tuple[Nodes, str | None]:
         nodes, changes.version = read(asked, query)
-        return nodes, nodes.complaint
+        return nodes, nodes.pending_reason
 
-    return until(
+    return watch_until(
         cluster, changes, observe, goal="The nodes are not as required", timeout=timeout, progress=progress, clock=clock,
         hint="Look at the pods of the driver installer or device plugin on these nodes, and at `kubectl describe node`.",
     )  # fmt: skip

@@ -101,14 +101,14 @@ def manager_of(owner: str) -> str:
     return f"{FIELD_MANAGER}:{owner}"
 
 
-def place_mark(owner: str, ref: Ref) -> str:
+def location_digest(owner: str, ref: Ref) -> str:
     """Short digest of an owner and a place. An object with it at another place is a copy, or the same one under another name."""
     return hashlib.sha256("\n".join((owner, *ref.identity)).encode()).hexdigest()[:12]
 
 
-def made_for(manifest: Manifest, owner: str) -> bool:
+def is_made_for(manifest: Manifest, owner: str) -> bool:
     """Whether the object's own record says that it was made for this owner at this very place."""
-    return annotations_of(manifest).get(ANNOTATION_APPLIED, "").rpartition(":")[2] == place_mark(
+    return annotations_of(manifest).get(ANNOTATION_APPLIED, "").rpartition(":")[2] == location_digest(
         owner, ref_of(manifest)
     )
 
@@ -123,16 +123,16 @@ def annotations_of(manifest: Manifest) -> dict[str, str]:
     return manifest.get("metadata", {}).get("annotations") or {}
 
 
-def copied(value: t.Any) -> t.Any:
+def deep_copy(value: t.Any) -> t.Any:
     """The value with maps and lists of its own. A manifest is a tree of plain values, for which copy.deepcopy is five times slower."""
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return {key: deep_copy(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [copied(item) for item in value]
+        return [deep_copy(item) for item in value]
     return value
 
 
-def plain(value: t.Any) -> t.Any:
+def to_plain_values(value: t.Any) -> t.Any:
     """The value in JSON's own types: Ansible tags its strings and maps, and YAML makes dates of what looks like one."""
     if value is None or isinstance(value, bool):
         return value
@@ -140,9 +140,12 @@ def plain(value: t.Any) -> t.Any:
         # The methods of str itself: those of ansible-core 2.18's unsafe texts give unsafe texts again, which PyYAML does not read.
         return str.encode(value, "utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
     if isinstance(value, t.Mapping):
-        return {plain(key) if isinstance(key, str) else _key(key, value): plain(item) for key, item in value.items()}
+        return {
+            to_plain_values(key) if isinstance(key, str) else _key(key, value): to_plain_values(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [to_plain_values(item) for item in value]
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, int):
@@ -152,7 +155,7 @@ def plain(value: t.Any) -> t.Any:
 
 def _key(key: t.Any, siblings: t.Mapping[t.Any, t.Any]) -> t.Any:
     """The text that kubectl makes of a key. One that has none, or would push out another one, stays for validate to tell."""
-    key = plain(key)
+    key = to_plain_values(key)
     if key is None or isinstance(key, tuple) or key_text(key) in siblings:
         return key
     return key_text(key)

@@ -56,7 +56,7 @@ def waves(refs: t.Iterable[Ref], *, reverse: bool = False) -> list[list[Ref]]:
     return [by_wave[number] for number in sorted(by_wave, reverse=reverse)]
 
 
-def promised_kinds(objects: t.Iterable[Manifest]) -> dict[tuple[str, str], bool]:
+def kinds_of_definitions(objects: t.Iterable[Manifest]) -> dict[tuple[str, str], bool]:
     """(apiVersion, kind) that the definitions in this list will bring, and whether they are namespaced."""
     found = {}
     for manifest in objects:

@@ -14,12 +14,12 @@ import typing as t
 
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import Forbidden, NotFound, ServerError, Unreachable
-from .._core.pool import do_all
+from .._core.pool import run_all_or_raise
 from .cluster import Cluster
 from .deletion import was_applied
 from .kinds import NEVER_OURS
-from .managed import served
-from .objects import LABEL_OWNER, Manifest, Resource, group_of, made_for, ref_of
+from .managed import served_kinds
+from .objects import LABEL_OWNER, Manifest, Resource, group_of, is_made_for, ref_of
 from .order import BUILT_IN_GROUPS
 
 _UNLISTED = 10.0
@@ -33,9 +33,9 @@ def owned_objects(
 
     Controllers copy labels (a Service's go to its EndpointSlices): what has an owner of Kubernetes' own and was not applied is left out.
     """
-    kinds, missing = served(cluster, clock)
+    kinds, missing = served_kinds(cluster, clock)
     look = functools.partial(_listed, cluster, owner=owner, namespaces=namespaces)
-    listings = do_all(look, [found for found in kinds if found[1] not in NEVER_OURS], parallel=parallel)
+    listings = run_all_or_raise(look, [found for found in kinds if found[1] not in NEVER_OURS], parallel=parallel)
     unseen = [f"Objects of {name} are left out: {why}." for name, why in missing]
     warnings = [*unseen, *dict.fromkeys(text for _items, texts in listings for text in texts)]
     objects: dict[str, Manifest] = {}
@@ -44,7 +44,7 @@ def owned_objects(
             if was_applied(item, owner) or not item["metadata"].get("ownerReferences"):
                 # An API may show an object of another one under a name of its own (OpenShift's Project is a Namespace): same uid.
                 key = item["metadata"].get("uid") or str(ref_of(item).identity)
-                if key not in objects or made_for(item, owner):
+                if key not in objects or is_made_for(item, owner):
                     objects[key] = item
     return list(objects.values()), warnings
 

@@ -14,7 +14,7 @@ import dataclasses
 import typing as t
 
 from .._core.errors import Conflict, Forbidden, MissingKind, NotFound, Terminating
-from .._core.pool import PARALLEL, do_all, raise_all, run_all
+from .._core.pool import PARALLEL, raise_all, run_all, run_all_or_raise
 from . import fields, redact, validate
 from .cluster import Cluster
 from .objects import (
@@ -26,13 +26,13 @@ from .objects import (
     Manifest,
     Ref,
     annotations_of,
+    is_made_for,
     labels_of,
-    made_for,
     manager_of,
     ref_of,
 )
-from .order import promised_kinds
-from .prepare import flatten, prepared, with_annotation
+from .order import kinds_of_definitions
+from .prepare import flatten, prepare, with_annotation
 
 Verdict = t.Literal["create", "update", "unchanged"]
 
@@ -87,10 +87,10 @@ class ApplyOptions:
 def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOptions) -> list[Step]:
     """A step for every object, or one error that tells everything that stands in the way."""
     flat = flatten(objects)
-    validate.check(flat)
+    validate.check_objects(flat)
     scopes = _scopes(cluster, flat, options)
     wanted = [
-        prepared(manifest, owner=options.owner, namespace=options.namespace,
+        prepare(manifest, owner=options.owner, namespace=options.namespace,
                  namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
         for manifest in flat
     ]  # fmt: skip
@@ -99,7 +99,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     served = [ref for ref in known if cluster.resource(ref.api_version, ref.kind)]
     live = _read(cluster, served, options)
     namespaces = _Namespaces(cluster, wanted, live, options)
-    missing = [ref for ref in served if ref not in live and namespaces.there(ref.namespace)]
+    missing = [ref for ref in served if ref not in live and namespaces.exists(ref.namespace)]
     live.update(_read_of_others(cluster, missing, options))
     unserved = known.keys() - set(served)
     steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, options), wanted, parallel=1)
@@ -109,7 +109,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
 
 def _with_changing_kinds(steps: list[Step]) -> list[Step]:
     """An object whose kind's definition is changed by this run can only be judged by the new definition."""
-    changing = promised_kinds(step.wanted for step in steps if step.verdict != "unchanged")
+    changing = kinds_of_definitions(step.wanted for step in steps if step.verdict != "unchanged")
     return [
         dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step
         for step in steps
@@ -119,8 +119,8 @@ def _with_changing_kinds(steps: list[Step]) -> list[Step]:
 def _scopes(cluster: Cluster, objects: list[Manifest], options: ApplyOptions) -> dict[tuple[str, str], bool]:
     """Whether each kind is namespaced; an error where the cluster will not know a kind even after this run."""
     pairs = list(dict.fromkeys((manifest["apiVersion"], manifest["kind"]) for manifest in objects))
-    promised = promised_kinds(objects)
-    resources = do_all(lambda pair: cluster.resource(*pair), pairs, parallel=options.parallel)
+    promised = kinds_of_definitions(objects)
+    resources = run_all_or_raise(lambda pair: cluster.resource(*pair), pairs, parallel=options.parallel)
     found = {pair: resource.namespaced for pair, resource in zip(pairs, resources, strict=True) if resource}
     unknown = [pair for pair in pairs if pair not in found and pair not in promised]
     if unknown and not options.check:
@@ -155,11 +155,11 @@ def _read_of_others(cluster: Cluster, refs: list[Ref], options: ApplyOptions) ->
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
     absent: set[Ref] = set()
     for group, there in zip(
-        many, do_all(lambda group: _names(cluster, group), many, parallel=options.parallel), strict=True
+        many, run_all_or_raise(lambda group: _names(cluster, group), many, parallel=options.parallel), strict=True
     ):
         absent.update(ref for ref in groups[group] if there is not None and ref.name not in there)
     asked = [ref for ref in refs if ref not in absent]
-    found = zip(asked, do_all(cluster.get, asked, parallel=options.parallel), strict=True)
+    found = zip(asked, run_all_or_raise(cluster.get, asked, parallel=options.parallel), strict=True)
     return {ref: item for ref, item in found if item is not None}
 
 
@@ -185,7 +185,7 @@ def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref,
 
     wanted = set(refs)
     asked: list[Group | Ref] = [*many, *few]
-    answers = do_all(ask, asked, parallel=options.parallel)
+    answers = run_all_or_raise(ask, asked, parallel=options.parallel)
     return {ref: item for answer in answers for ref, item in answer.items() if ref in wanted}
 
 
@@ -206,7 +206,7 @@ class _Namespaces:
         raise_all([exc for exc in forbidden if not isinstance(exc, Forbidden)])
         self._found: dict[str | None, Manifest | None] = dict(found)
 
-    def there(self, name: str | None) -> bool:
+    def exists(self, name: str | None) -> bool:
         """True also where nobody asked (something of ours was found in it), or nobody may ask."""
         return name not in self._found or self._found[name] is not None
 
@@ -228,7 +228,7 @@ def _step(
         raise Terminating(f"Namespace {ref.namespace} is being deleted, so nothing can be made in it.",
                           hint="Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
     if found is None:
-        absent = not namespaces.there(ref.namespace)
+        absent = not namespaces.exists(ref.namespace)
         if absent and not options.check and ref.namespace not in namespaces.promised:
             raise NotFound(f"Namespace {ref.namespace} does not exist.",
                            hint="Create it first, or put it into the same list of objects. Nothing was changed.")  # fmt: skip
@@ -236,7 +236,7 @@ def _step(
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
-    return decide(wanted, found, options)
+    return plan_update(wanted, found, options)
 
 
 def _held_by(live: Manifest) -> str:
@@ -244,35 +244,42 @@ def _held_by(live: Manifest) -> str:
     return f"It waits for its finalizers {', '.join(finalizers)}. " if finalizers else ""
 
 
-def decide(wanted: Manifest, live: Manifest, options: ApplyOptions) -> Step:
+def plan_update(wanted: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     """Compare an object that exists with what is wanted. See fields.py for why this needs no values."""
     ref = ref_of(wanted)
-    redact.seal(live, like=wanted)
+    redact.seal_secrets(live, like=wanted)
     owner = labels_of(live).get(LABEL_OWNER)
     if owner and owner != options.owner:
         if ref.kind == "Namespace":
-            return _shared(wanted, live, owner, options)
+            return _plan_shared_namespace(wanted, live, owner, options)
         if not options.force_conflicts:
             raise Conflict(f"{ref} belongs to {owner}, not to {options.owner}.", ref=ref, managers=[owner],
                            hint="Give the object another name, or take it over with force_conflicts.")  # fmt: skip
         return Step(
-            ref, wanted, live, "update", f"taken over from {owner}", takes=_former(live, options, manager_of(owner))
+            ref,
+            wanted,
+            live,
+            "update",
+            f"taken over from {owner}",
+            takes=_former_managers(live, options, manager_of(owner)),
         )
-    if not owner and not made_for(live, options.owner):
+    if not owner and not is_made_for(live, options.owner):
         return _adopted(wanted, live, options)
-    takes = _former(live, options)
+    takes = _former_managers(live, options)
     if takes or annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(wanted)[ANNOTATION_APPLIED]:
         return Step(ref, wanted, live, "update", "the definition changed", takes=takes)
     not_kept = annotations_of(live).get(ANNOTATION_NOT_KEPT)
-    lost = [path for path in fields.unowned(wanted, live, options.manager) if path not in (not_kept or "").split("\n")]
+    lost = [
+        path for path in fields.unowned_paths(wanted, live, options.manager) if path not in (not_kept or "").split("\n")
+    ]
     if lost:
-        return Step(ref, _remembering(wanted, not_kept), live, "update", _drift(live, lost, options))
+        return Step(ref, _with_not_kept_record(wanted, not_kept), live, "update", _drift(live, lost, options))
     if not redact.same_secrets(wanted, live):
         return Step(ref, wanted, live, "update", "secret values changed")
     return Step(ref, wanted, live, "unchanged")
 
 
-def _former(live: Manifest, options: ApplyOptions, *more: str) -> tuple[str, ...]:
+def _former_managers(live: Manifest, options: ApplyOptions, *more: str) -> tuple[str, ...]:
     """Managers under which this owner's fields, or those that it takes over, were applied before."""
     there = fields.managers(live)
     return tuple(manager for manager in (FIELD_MANAGER, *more) if manager in there and manager != options.manager)
@@ -283,9 +290,14 @@ def _adopted(wanted: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     ref = ref_of(wanted)
     if options.adopt:
         return Step(
-            ref, wanted, live, "update", "existed already; adopted", takes=_former(live, options, KUBECTL_APPLY)
+            ref,
+            wanted,
+            live,
+            "update",
+            "existed already; adopted",
+            takes=_former_managers(live, options, KUBECTL_APPLY),
         )
-    differ = list(fields.differing(live, _asked_for(wanted)))
+    differ = list(fields.differing_paths(live, _asked_for(wanted)))
     if not differ:
         return Step(
             ref, wanted, live, "unchanged", "existed already, as it is wanted; it stays somebody else's", ours=False
@@ -313,21 +325,21 @@ def _ours(key: str, value: t.Any) -> bool:
     return key in _BOOKKEEPING or (key, value) == (LABEL_MANAGED_BY, FIELD_MANAGER)
 
 
-def _remembering(wanted: Manifest, not_kept: str | None) -> Manifest:
+def _with_not_kept_record(wanted: Manifest, not_kept: str | None) -> Manifest:
     return with_annotation(wanted, ANNOTATION_NOT_KEPT, not_kept) if not_kept else wanted
 
 
-def _shared(wanted: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> Step:
+def _plan_shared_namespace(wanted: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> Step:
     """A namespace has one owner; another one has its own labels and annotations on it, under a field manager of its own."""
     ref, asked = ref_of(wanted), _asked_for(wanted)
-    lost = fields.unowned(asked, live, options.manager)
+    lost = fields.unowned_paths(asked, live, options.manager)
     surplus = [
         f"metadata.{part}.{key}"
         for part in ("labels", "annotations")
         for key in fields.owned_keys(live, options.manager, "metadata", part) - set(asked["metadata"].get(part) or {})
     ]
     # There is no record of ours on it that would tell another value.
-    changed = [path for path in fields.differing(live, asked) if not path.startswith(tuple(lost))]
+    changed = [path for path in fields.differing_paths(live, asked) if not path.startswith(tuple(lost))]
     if not lost and not surplus and not changed:
         return Step(ref, asked, live, "unchanged", f"belongs to {owner}", ours=False)
     changes = [*(f"{path} added" for path in lost), *(f"{path} changed" for path in changed)]
@@ -338,7 +350,7 @@ def _shared(wanted: Manifest, live: Manifest, owner: str, options: ApplyOptions)
 def _drift(live: Manifest, lost: list[str], options: ApplyOptions) -> str:
     changes = []
     for path in lost[:3]:
-        manager = fields.holder(live, path, options.manager)
+        manager = fields.other_manager(live, path, options.manager)
         changes.append(f"{path} was changed by {manager}" if manager else f"{path} was removed")
     more = f" and {len(lost) - 3} more fields" if len(lost) > 3 else ""
     return ", ".join(changes) + more

@@ -24,9 +24,9 @@ from .objects import (
     LABEL_OWNER,
     Manifest,
     annotations_of,
-    copied,
+    deep_copy,
     labels_of,
-    place_mark,
+    location_digest,
     ref_of,
 )
 from .quantities import with_canonical_quantities
@@ -54,9 +54,9 @@ def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
     return found
 
 
-def prepared(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str) -> Manifest:
+def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str) -> Manifest:
     """What is sent for an object: ours by label, in a namespace where its kind has one, with a digest of itself."""
-    wanted = {key: copied(value) for key, value in manifest.items() if key != "status"}
+    wanted = {key: deep_copy(value) for key, value in manifest.items() if key != "status"}
     metadata = {key: value for key, value in wanted["metadata"].items() if key not in _SERVER_METADATA}
     wanted["metadata"] = metadata
     if namespaced:
@@ -67,10 +67,10 @@ def prepared(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str
     metadata["labels"] = {LABEL_MANAGED_BY: FIELD_MANAGER, **(metadata.get("labels") or {}), LABEL_OWNER: owner}
     if wanted.get("kind") == "Secret":
         _encode(wanted)
-    return recorded(redact.seal(wanted))
+    return with_apply_record(redact.seal_secrets(wanted))
 
 
-def recorded(wanted: Manifest) -> Manifest:
+def with_apply_record(wanted: Manifest) -> Manifest:
     """The object with the record of what it asks for, for whom and where, as an annotation."""
     annotations = {
         key: value
@@ -78,7 +78,7 @@ def recorded(wanted: Manifest) -> Manifest:
         if key not in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
     }
     bare = {**wanted, "metadata": {**wanted["metadata"], "annotations": annotations}}
-    place = place_mark(labels_of(wanted)[LABEL_OWNER], ref_of(wanted))
+    place = location_digest(labels_of(wanted)[LABEL_OWNER], ref_of(wanted))
     return with_annotation(bare, ANNOTATION_APPLIED, f"{digest(bare)}:{place}")
 
 

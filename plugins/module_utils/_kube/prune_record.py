@@ -21,7 +21,7 @@ from .._core.errors import Forbidden, MusterError
 from .cluster import Cluster
 from .lease import name_of
 from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, manager_of, ref_of
-from .prepare import recorded
+from .prepare import with_apply_record
 
 LABEL_PRUNE_RECORD = "muster.ml/settled"
 _VERSION = 1
@@ -35,7 +35,7 @@ def record_ref(owner: str, refs: t.Iterable[Ref], namespace: str) -> Ref:
 
 
 def has_prune_record(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> bool:
-    """Whether the owner is known to have no object beside these. False where nobody may tell us."""
+    """Whether it is recorded that the owner has these objects and no others. False where the record may not be read."""
     try:
         found = cluster.get(record_ref(owner, wanted, namespace))
     except Forbidden:
@@ -44,7 +44,7 @@ def has_prune_record(cluster: Cluster, owner: str, wanted: t.Collection[Ref], na
 
 
 def delete_prune_record(cluster: Cluster, owner: str, refs: t.Iterable[Ref], namespace: str) -> None:
-    """The owner is about to get other objects, or to lose all. An earlier run may have remembered it in another place."""
+    """Delete the record, before the owner gets other objects or loses all. An earlier run may have written it in another namespace."""
     selector = f"{LABEL_OWNER}={owner},{LABEL_PRUNE_RECORD}=true"
     for where in (None, record_ref(owner, refs, namespace).namespace):
         try:
@@ -57,7 +57,7 @@ def delete_prune_record(cluster: Cluster, owner: str, refs: t.Iterable[Ref], nam
 
 
 def write_prune_record(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> None:
-    """Prune looked everywhere, and these are all. Where this cannot be written down, the next run looks everywhere, too."""
+    """Record that the owner has these objects and no others: prune has searched all kinds. Without it the next run searches again."""
     try:
         delete_prune_record(cluster, owner, wanted, namespace)
         manifest = _manifest(owner, wanted, namespace)
@@ -70,7 +70,7 @@ def _manifest(owner: str, wanted: t.Collection[Ref], namespace: str) -> Manifest
     ref = record_ref(owner, wanted, namespace)
     labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner, LABEL_PRUNE_RECORD: "true"}
     why = f"Nothing of {owner} is left over: it has no objects but those of its last run. May be deleted at any time."
-    return recorded({
+    return with_apply_record({
         "apiVersion": ref.api_version,
         "kind": ref.kind,
         "metadata": {"name": ref.name, "namespace": ref.namespace, "labels": labels},

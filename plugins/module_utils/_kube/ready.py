@@ -13,7 +13,7 @@ import dataclasses
 import datetime as dt
 import typing as t
 
-from .._core.conditions import condition, conditions, holds, reason_of
+from .._core.conditions import condition, conditions, is_true, reason_of
 from .objects import Manifest, group_of
 from .pod_status import why_not_running
 
@@ -37,7 +37,7 @@ def state_of(manifest: Manifest | None, kind: str, api_version: str) -> State:
     return predicate(manifest)
 
 
-def gone(manifest: Manifest | None) -> State:
+def deletion_state(manifest: Manifest | None) -> State:
     """The predicate of deleting."""
     if manifest is None:
         return READY
@@ -45,10 +45,12 @@ def gone(manifest: Manifest | None) -> State:
         return State(False, "is not being deleted yet")
     finalizers = [*(manifest["metadata"].get("finalizers") or []), *_of_namespace(manifest)]
     waits = f" and waits for its finalizers {', '.join(finalizers)}" if finalizers else ""
-    return State(False, "; ".join([f"is being deleted since {_asked(manifest)}{waits}", *_remains(manifest)]))
+    return State(
+        False, "; ".join([f"is being deleted since {_deletion_requested_at(manifest)}{waits}", *_remains(manifest)])
+    )
 
 
-def _asked(manifest: Manifest) -> str:
+def _deletion_requested_at(manifest: Manifest) -> str:
     """When deletion was asked for. deletionTimestamp is when the grace period ends, which for a pod may be still to come."""
     metadata = manifest["metadata"]
     grace = metadata.get("deletionGracePeriodSeconds") or 0
@@ -77,7 +79,7 @@ def _remains(manifest: Manifest) -> list[str]:
     ]
 
 
-def made_again(manifest: Manifest) -> str:
+def recreated_by(manifest: Manifest) -> str:
     """The object took the name of one that was deleted: half a sentence with who made it, and for whom."""
     metadata = manifest["metadata"]
     entries = [entry for entry in metadata.get("managedFields") or [] if not entry.get("subresource")]
@@ -115,9 +117,9 @@ def deployment(manifest: Manifest | None) -> State:
     progressing = condition(manifest, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
         # No failure yet: what held it up may just have been repaired, and the condition only tells of the past.
-        return State(False, f"{reason_of(progressing)}{_refused(manifest)}")
+        return State(False, f"{reason_of(progressing)}{_pod_creation_failure(manifest)}")
     updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
-    refused = _refused(manifest)
+    refused = _pod_creation_failure(manifest)
     if updated < wanted:
         return State(False, f"{updated} of {wanted} updated{refused}")
     if status.get("replicas", 0) > updated:
@@ -126,7 +128,7 @@ def deployment(manifest: Manifest | None) -> State:
     return READY if available >= wanted else State(False, f"{available} of {wanted} available{refused}")
 
 
-def _refused(manifest: Manifest) -> str:
+def _pod_creation_failure(manifest: Manifest) -> str:
     """Why pods could not be made. Deployment and ReplicaSet have a condition for it; of the others only events tell."""
     failure = condition(manifest, "ReplicaFailure")
     return f"; {reason_of(failure)}" if failure.get("status") == "True" else ""
@@ -142,7 +144,11 @@ def replica_set(manifest: Manifest | None) -> State:
     available = status.get("availableReplicas", 0)
     if status.get("replicas", 0) > wanted:
         return State(False, f"{status['replicas'] - wanted} replicas too many are still there")
-    return READY if available >= wanted else State(False, f"{available} of {wanted} available{_refused(manifest)}")
+    return (
+        READY
+        if available >= wanted
+        else State(False, f"{available} of {wanted} available{_pod_creation_failure(manifest)}")
+    )
 
 
 def stateful_set(manifest: Manifest | None) -> State:
@@ -189,7 +195,7 @@ def job(manifest: Manifest | None) -> State:
     failed = condition(manifest, "Failed")
     if failed.get("status") == "True":
         return State(False, f"failed ({reason_of(failed)})", failed=True)
-    if holds(manifest, "Complete"):
+    if is_true(manifest, "Complete"):
         return READY
     status = _status(manifest)
     wanted = manifest["spec"].get("completions") or manifest["spec"].get("parallelism", 1)
@@ -209,7 +215,7 @@ def pod(manifest: Manifest | None) -> State:
     reason, _stuck = why_not_running(manifest)
     if phase == "Failed":
         return State(False, f"failed ({reason})", failed=True)
-    if phase == "Running" and holds(manifest, "Ready"):
+    if phase == "Running" and is_true(manifest, "Ready"):
         return READY
     reason = reason or ("not ready" if phase == "Running" else "")
     return State(False, f"{phase}: {reason}" if reason else str(phase))

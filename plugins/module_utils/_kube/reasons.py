@@ -19,7 +19,7 @@ from .._core.conditions import condition, conditions, reason_of
 from .._core.errors import MusterError
 from .cluster import Cluster
 from .objects import Manifest, Ref, ref_of
-from .ready import State, gone, pod
+from .ready import State, deletion_state, pod
 
 _SHOWN = 3
 """Of many equal things that are in the way, so many are told."""
@@ -46,15 +46,21 @@ _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfigurati
 def last_seen(cluster: Cluster, ref: Ref, state: State, manifest: Manifest | None) -> str:
     """Why an object is not ready (or not gone): what it says itself, and what can be found out."""
     # A condition and an event may tell the same, in words that differ after the first colon in a pod's name.
-    found = [said for said in _found_out(cluster, ref, manifest) if f"{said.partition(':')[0]}:" not in state.reason]
+    found = [
+        said for said in _outside_causes(cluster, ref, manifest) if f"{said.partition(':')[0]}:" not in state.reason
+    ]
     return "; ".join([f"{ref}: {state.reason}", *found])
 
 
-def _found_out(cluster: Cluster, ref: Ref, manifest: Manifest | None) -> list[str]:
+def _outside_causes(cluster: Cluster, ref: Ref, manifest: Manifest | None) -> list[str]:
     if manifest is None:
         return []
     if manifest["metadata"].get("deletionTimestamp"):
-        return [gone(manifest).reason, *_api_services(cluster, manifest), *_dependents(cluster, ref, manifest)]
+        return [
+            deletion_state(manifest).reason,
+            *_api_services(cluster, manifest),
+            *_dependents(cluster, ref, manifest),
+        ]
     if ref.kind == "Pod":
         return list(filter(None, [event_of_pod(cluster, manifest)]))
     said = event_of(cluster, manifest, normal=ref.kind == "PersistentVolumeClaim")
@@ -65,11 +71,11 @@ def newest_event(cluster: Cluster, manifest: Manifest) -> Manifest:
     """What was said last of this very object, empty where nothing is known. Of what was said in one second a warning counts."""
     with contextlib.suppress(MusterError):
         events = cluster.events_of(ref_of(manifest), manifest["metadata"].get("uid"))
-        return max(events, key=lambda event: (_when(event), event.get("type") == "Warning"), default={})
+        return max(events, key=lambda event: (_event_time(event), event.get("type") == "Warning"), default={})
     return {}
 
 
-def _when(event: Manifest) -> str:
+def _event_time(event: Manifest) -> str:
     """To the second: some senders tell no less, and the others must not look later for it."""
     series = event.get("series") or {}
     moment = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
@@ -107,7 +113,7 @@ def _claims(cluster: Cluster, manifest: Manifest) -> str:
     return ""
 
 
-def refused(cluster: Cluster, manifest: Manifest) -> str:
+def why_no_pods(cluster: Cluster, manifest: Manifest) -> str:
     """Why a workload's pods cannot be made (quota, Pod Security, a limit), empty where the last ones could."""
     said = event_of(cluster, manifest)
     return said if said.startswith("FailedCreate") else ""
@@ -188,7 +194,7 @@ def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:
             for item in cluster.list(api_version, kind, ref.namespace, _selector(manifest) or None):
                 if any(row.get("uid") in makers for row in item["metadata"].get("ownerReferences") or []):
                     makers.add(item["metadata"].get("uid"))
-                    left.insert(0, f"{kind} {item['metadata']['name']} {gone(item).reason}")
+                    left.insert(0, f"{kind} {item['metadata']['name']} {deletion_state(item).reason}")
     more = [f"{len(left) - _SHOWN} more"] if len(left) > _SHOWN else []
     return [f"still there of what came of it: {', '.join([*left[:_SHOWN], *more])}"] if left else []
 
@@ -196,7 +202,7 @@ def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:
 # Webhooks
 
 
-def explained(cluster: Cluster, failures: Sequence[MusterError]) -> Sequence[MusterError]:
+def with_webhook_hints(cluster: Cluster, failures: Sequence[MusterError]) -> Sequence[MusterError]:
     """The failures; those of a webhook that does not answer have a hint about who should."""
     known: dict[str, str] = {}
     for failure in failures:

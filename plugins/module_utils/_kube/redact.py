@@ -4,8 +4,8 @@
 
 """Which values of an object are secret: the ``data`` of a Secret, and whatever the annotation ``muster.ml/sensitive`` names.
 
-``seal`` puts each of them into a Sensitive, which nothing can print. It is called where objects come in: from the user (prepare.py) and
-from the API server (client.py).
+``seal_secrets`` puts each of them into a Sensitive, which nothing can print. It is called where objects come in: from the user
+(prepare.py) and from the API server (client.py).
 
 Private to the collection.
 """
@@ -54,7 +54,7 @@ def marked_paths(manifest: Manifest) -> list[Path]:
     return [path for path in paths if path]
 
 
-def problems(manifest: Manifest) -> t.Iterator[str]:
+def annotation_problems(manifest: Manifest) -> t.Iterator[str]:
     """What is wrong with the annotation. A path that matches nothing is an error: a typing mistake in it would show the secret."""
     try:
         paths = marked_paths(manifest)
@@ -69,7 +69,7 @@ def problems(manifest: Manifest) -> t.Iterator[str]:
             )
 
 
-def seal(manifest: Manifest, like: Manifest | None = None) -> Manifest:
+def seal_secrets(manifest: Manifest, like: Manifest | None = None) -> Manifest:
     """Put the secret values into Sensitive, in place; those, too, that an object LIKE this one marks. The names of keys stay."""
     paths: list[Path] = [("data",), ("stringData",)] if manifest.get("kind") == "Secret" else []
     for marking in (manifest, like or {}):

@@ -16,29 +16,29 @@ import typing as t
 from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.deletion import why_kept
 from .._core.errors import Forbidden, MusterError
-from .._core.pool import PARALLEL, OnProgress, do_all, raise_all, run_all
+from .._core.pool import PARALLEL, OnProgress, raise_all, run_all, run_all_or_raise
 from . import reasons
 from .cluster import Cluster
-from .deletion import Judge, Mark
+from .deletion import DeletionFacts, Ownership
 from .fields import owned_fields
 from .lease import Lease
 from .objects import LABEL_OWNER, Manifest, Ref, labels_of, manager_of, ref_of
 from .order import waves
 from .owned import owned_objects
-from .ready import gone
+from .ready import deletion_state
 from .report import Change, Report
 from .wait import wait_until
 
 _TRIES = 5
-"""So often an object that somebody changes between reading and deleting is judged anew."""
+"""Tries to delete an object that somebody else changes between reading and deleting."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Deletion:
-    """How objects are deleted in this call. ``option`` is the user's word for deleting data, which is set where ``data`` is."""
+    """How objects are deleted in this call. ``option`` names the option that allows to delete data; ``data`` is its value."""
 
     cluster: Cluster
-    mark: Mark
+    ownership: Ownership
     check: bool
     option: str
     data: bool
@@ -49,11 +49,11 @@ class Deletion:
     def remove(self, live: t.Mapping[Ref, Manifest], wanted: t.Container[str] = frozenset()) -> Report:
         """Delete these, last wave first, except what must stay; ``wanted`` are the uids of what stays in any case."""
         report = Report()
-        judge = Judge(self.cluster, self.mark, wanted=wanted, delete_data=self.data, clock=self.clock)
+        facts = DeletionFacts(self.cluster, self.ownership, wanted=wanted, delete_data=self.data, clock=self.clock)
         for wave in waves(live, reverse=True):
-            changes, failures = run_all(lambda ref: self._one(judge, ref, live[ref]), wave, parallel=self.parallel)
+            changes, failures = run_all(lambda ref: self._one(facts, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes
-            raise_all(reasons.explained(self.cluster, failures), report.result(diff=False))
+            raise_all(reasons.with_webhook_hints(self.cluster, failures), report.result(diff=False))
             going: dict[Ref, Manifest | None] = {
                 change.ref: live[change.ref] for change in changes if change.action != "kept"
             }
@@ -65,7 +65,7 @@ class Deletion:
             )
         return report
 
-    def _one(self, judge: Judge, ref: Ref, item: Manifest | None) -> Change:
+    def _one(self, facts: DeletionFacts, ref: Ref, item: Manifest | None) -> Change:
         deleted = Change(ref, "deleted", before={"apiVersion": ref.api_version, "kind": ref.kind,
                                                  "metadata": {"name": ref.name, "namespace": ref.namespace}})  # fmt: skip
         uid = (item or {}).get("metadata", {}).get("uid")
@@ -74,19 +74,19 @@ class Deletion:
                 return deleted  # between reading and deleting, or by a request of ours whose answer was lost
             if item["metadata"].get("uid") != uid:
                 return Change(ref, "kept", "was made again by somebody meanwhile")
-            if item["metadata"].get("deletionTimestamp") and self.mark.fits(item):
-                judge.goes(item)
+            if item["metadata"].get("deletionTimestamp") and self.ownership.matches(item):
+                facts.note_deleted(item)
                 return Change(ref, "unchanged", "is being deleted already")
-            why = why_kept(judge.candidate(ref, item), data_option=self.option, delete_data=self.data)
+            why = why_kept(facts.candidate(ref, item), data_option=self.option, delete_data=self.data)
             if why:
                 return Change(ref, "kept", why)
-            if self.check or self._sent(ref, item):
-                judge.goes(item)
+            if self.check or self._delete(ref, item):
+                facts.note_deleted(item)
                 return deleted
             item = self.cluster.get(ref)
         return Change(ref, "kept", "somebody changes it all the time, so that what was judged is never what is there")
 
-    def _sent(self, ref: Ref, item: Manifest) -> bool:
+    def _delete(self, ref: Ref, item: Manifest) -> bool:
         """Ask for the deletion of what was judged and of nothing else. False where it is not there any more as it was."""
         # Foreground where somebody waits: the object then stays until all that it made is gone.
         propagation = "Foreground" if self.wait_gone else "Background"
@@ -98,7 +98,7 @@ class Deletion:
 def delete_objects(
     cluster: Cluster,
     what: t.Iterable[Manifest | Ref] | None,
-    mark: Mark | str,
+    ownership: Ownership | str,
     *,
     check: bool,
     namespace: str | None = None,
@@ -109,21 +109,21 @@ def delete_objects(
     on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Report:
-    """Remove what is named, as far as it fits the mark (an owner); or everything of an owner, where nothing is named.
+    """Delete the named objects that belong to the owner; where WHAT is None, everything that belongs to it. ``wait_timeout`` is in seconds.
 
-    What is not there is no error, and no request. What must stay is reported as kept, with the reason.
+    An object that does not exist is no error, and costs no request. What must stay is reported as kept, with the reason.
     """
-    mark = Mark(mark) if isinstance(mark, str) else mark
+    ownership = Ownership(ownership) if isinstance(ownership, str) else ownership
     deadline = Deadline(wait_timeout, clock)
 
     def wait_gone(going: dict[Ref, Manifest | None]) -> None:
-        left = deadline.for_an_answer  # all waves together have the time of one wait
-        wait_until(cluster, list(going), timeout=left, predicates={ref.kind: gone for ref in going}, known=going,
+        left = deadline.answer_timeout  # all waves together have the time of one wait
+        wait_until(cluster, list(going), timeout=left, predicates={ref.kind: deletion_state for ref in going}, known=going,
                    goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
 
     deletion = Deletion(
         cluster,
-        mark,
+        ownership,
         check,
         "delete_data",
         delete_data,
@@ -134,7 +134,7 @@ def delete_objects(
     home = namespace or cluster.namespace
     if what is not None:
         return _delete_named(deletion, what, home)
-    lease = Lease(cluster, mark.value, home, patience=wait_timeout, on_progress=on_progress, clock=clock)
+    lease = Lease(cluster, ownership.value, home, timeout=wait_timeout, on_progress=on_progress, clock=clock)
     return _delete_owned(deletion, home, lease)
 
 
@@ -159,7 +159,9 @@ def shared_namespaces(cluster: Cluster, owner: str) -> dict[Ref, Manifest]:
     return by_ref(item for item in others if owned_fields(item, manager_of(owner)))
 
 
-def release(cluster: Cluster, owner: str, namespaces: t.Mapping[Ref, Manifest], *, check: bool) -> list[Change]:
+def release_namespaces(
+    cluster: Cluster, owner: str, namespaces: t.Mapping[Ref, Manifest], *, check: bool
+) -> list[Change]:
     """Take the owner's labels and annotations from namespaces that stay, by applying nothing under its field manager."""
     changes = []
     for ref, live in namespaces.items():
@@ -175,7 +177,7 @@ def release(cluster: Cluster, owner: str, namespaces: t.Mapping[Ref, Manifest], 
 
 
 def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
-    cluster, owner, check = deletion.cluster, deletion.mark.value, deletion.check
+    cluster, owner, check = deletion.cluster, deletion.ownership.value, deletion.check
     observe = functools.partial(
         owned_objects, cluster, owner, namespaces=[namespace], parallel=deletion.parallel, clock=deletion.clock
     )
@@ -185,12 +187,12 @@ def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
     if check or not (planned.changed or shared):
         # What is on its way out already may still be waited for.
         report = planned if check else deletion.remove(by_ref(found))
-        report.changes += release(cluster, owner, shared, check=True)
+        report.changes += release_namespaces(cluster, owner, shared, check=True)
     else:
         with lease:
             found, warnings = observe()
             report = deletion.remove(by_ref(found))
-            report.changes += release(cluster, owner, shared, check=False)
+            report.changes += release_namespaces(cluster, owner, shared, check=False)
     report.warnings += warnings
     return report
 
@@ -198,7 +200,7 @@ def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
 def _delete_named(deletion: Deletion, what: t.Iterable[Manifest | Ref], namespace: str) -> Report:
     cluster = deletion.cluster
     refs = [_in_its_namespace(cluster, item if isinstance(item, Ref) else ref_of(item), namespace) for item in what]
-    live = dict(zip(refs, do_all(cluster.get, refs, parallel=deletion.parallel), strict=True))
+    live = dict(zip(refs, run_all_or_raise(cluster.get, refs, parallel=deletion.parallel), strict=True))
     report = deletion.remove({ref: item for ref, item in live.items() if item is not None})
     report.changes += [Change(ref, "unchanged", "is not there") for ref, item in live.items() if item is None]
     return report

@@ -37,7 +37,7 @@ class Settings:
     def __contains__(self, key: str) -> bool:
         return bool(self._values.reveal().get(key))
 
-    def only(self, *known: str) -> None:
+    def refuse_unknown(self, *known: str) -> None:
         """Refuse what we do not know: left out silently, it would be another connection than the one that is asked for."""
         unknown = sorted(str(key) for key in self._values.reveal() if key not in known)
         if unknown:

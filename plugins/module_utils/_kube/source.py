@@ -19,7 +19,7 @@ import urllib.error
 import urllib.request
 
 from .._core.errors import InvalidInput
-from .objects import plain
+from .objects import to_plain_values
 from .yaml_reader import Unreadable, read
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -29,7 +29,7 @@ _TIMEOUT = 60.0
 def documents(text: str, source: str) -> list[t.Any]:
     """All YAML (or JSON) documents of a text, with kubectl's values; an error names the line."""
     try:
-        return read(plain(text))
+        return read(to_plain_values(text))
     except Unreadable as exc:
         where = f", line {exc.line}" if exc.line else ""
         raise InvalidInput(f"{source}{where}: {exc}.", hint="Nothing was changed.") from exc

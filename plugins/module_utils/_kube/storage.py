@@ -35,14 +35,14 @@ _ADVICE = "Name a class that can do it (EFS, Filestore, NFS, or local-path on a 
 def check_claim(
     cluster: Cluster, claim: Ref, *, size: str | None, storage_class: str | None, modes: Sequence[str]
 ) -> None:
-    """Refuse a claim that is missing, or would stay Pending. One that is there is taken as it is."""
+    """Raise if the claim does not exist and cannot be created, or would stay Pending. An existing one is accepted as it is."""
     if cluster.get(claim) is not None:
         return
     if size is None:
         raise NotFound(
             f"{claim} does not exist.",
             ref=claim,
-            hint="Correct claim_name; or give storage_size, and it is made.",
+            hint="Correct claim_name, or set storage_size to create the claim.",
         )
     try:
         classes = cluster.list("storage.k8s.io/v1", "StorageClass")
@@ -90,7 +90,7 @@ def _volumes(cluster: Cluster) -> bool:
     )
 
 
-def unbound(cluster: Cluster, claim: Ref) -> str:
+def why_unbound(cluster: Cluster, claim: Ref) -> str:
     """Why the claim is not bound, in the words of who should do it; empty where it is, or may not be looked at."""
     try:
         found = cluster.get(claim)

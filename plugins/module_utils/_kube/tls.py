@@ -21,7 +21,7 @@ from .kubeconfig import Connection
 
 if t.TYPE_CHECKING:
     from .._core.sensitive import Sensitive
-    from .credentials import Proof
+    from .credentials import RequestAuth
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -31,8 +31,8 @@ _OTHER_NAME = (62, 64)
 _OTHER_AUTHORITY = (2, 7, 18, 19, 20, 21)
 
 
-def context_for(connection: Connection, proof: Proof) -> ssl.SSLContext:
-    """What an API server's certificate is held against, with the client certificate of the proof or the kubeconfig."""
+def context_for(connection: Connection, auth: RequestAuth) -> ssl.SSLContext:
+    """What an API server's certificate is held against, with the client certificate of the request or of the kubeconfig."""
     context = _trusting(connection)
     # Python 3.13 refuses certificates without the extensions that RFC 5280 asks for. Those of many API servers have none
     # (EKS, and what openssl makes by default). Go, and so kubectl, accepts them: signature, name and time are still checked.
@@ -42,7 +42,7 @@ def context_for(connection: Connection, proof: Proof) -> ssl.SSLContext:
     if not connection.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    cert, key = proof.client_cert or connection.client_cert, proof.client_key or connection.client_key
+    cert, key = auth.client_cert or connection.client_cert, auth.client_key or connection.client_key
     if cert:
         _load_pair(context, cert, key, connection.source)
     return context

@@ -33,7 +33,7 @@ _FREELY_NAMED = ("rbac.authorization.k8s.io", "certificates.k8s.io")
 _NUMBER_FIRST = re.compile(r"\s*[+-]?[0-9.]")
 
 
-def check(objects: t.Sequence[t.Any]) -> None:
+def check_objects(objects: t.Sequence[t.Any]) -> None:
     """Raise one InvalidInput that lists every problem of every object."""
     problems = [
         f"{_title(manifest, index)}: {problem}"
@@ -66,7 +66,7 @@ def check_owner(owner: str) -> None:
         raise InvalidInput(f"owner {owner!r} is not a label value (letters, digits, '-', '_' and '.', at most 63).")
 
 
-def check_to_delete(objects: t.Sequence[t.Any]) -> None:
+def check_deletion(objects: t.Sequence[t.Any]) -> None:
     """To delete an object only its name matters."""
     _raise([
         f"{_title(manifest, index)}: {problem}"
@@ -80,7 +80,7 @@ def problems_of(manifest: t.Any) -> list[str]:
     if not isinstance(manifest, dict):
         return [f"is not a mapping but {type(manifest).__name__}"]
     found = [*_identity(manifest), *_maps(manifest), *_quantities(manifest), *_values(manifest, "")]
-    return found or list(redact.problems(manifest))
+    return found or list(redact.annotation_problems(manifest))
 
 
 def _title(manifest: t.Any, index: int) -> str:

@@ -17,12 +17,12 @@ import typing as t
 
 from .._core.clock import LEAST_FOR_AN_ANSWER, SYSTEM_CLOCK, Clock, Deadline
 from .._core.errors import Failed, Forbidden, MusterError, ServerError, Unreachable, WaitTimeout
-from .._core.pool import PARALLEL, OnProgress, Progress, do_all
-from .._core.waiting import every, wait_for
+from .._core.pool import PARALLEL, OnProgress, Progress, run_all_or_raise
+from .._core.waiting import fixed_interval, wait_for
 from . import reasons
 from .cluster import Cluster
 from .objects import Manifest, Ref
-from .ready import Predicate, State, gone, made_again, state_of
+from .ready import Predicate, State, deletion_state, recreated_by, state_of
 
 Predicates = t.Mapping[str, Predicate]
 """Readiness by kind, where a caller knows better than ready.py."""
@@ -64,8 +64,8 @@ class _Tracker:
         predicate = self._predicates.get(ref.kind)
         state = predicate(manifest) if predicate else state_of(manifest, ref.kind, ref.api_version)
         if manifest and not state.ready:
-            if predicate is gone:
-                state = self._still_there(ref, manifest, state)
+            if predicate is deletion_state:
+                state = self._deletion_progress(ref, manifest, state)
             elif ref.kind == _CLAIM and not predicate:
                 state = self._unbound(manifest, state)
         with self._lock:
@@ -81,8 +81,8 @@ class _Tracker:
             if ref.kind == _CLAIM:
                 self.see(ref, manifest)
             elif ref.kind in _REFUSED_PODS and not asked:
-                asked = True  # the first speaks for the others, or many would cost a request each
-                said = reasons.refused(self._cluster, manifest)
+                asked = True  # one of them is enough: each costs a request
+                said = reasons.why_no_pods(self._cluster, manifest)
                 with self._lock:
                     self.refused[ref] = said
 
@@ -96,18 +96,18 @@ class _Tracker:
             return [ref for ref, state in self.states.items() if state.failed]
 
     @property
-    def over(self) -> bool:
+    def is_decided(self) -> bool:
         """Whether the outcome is known already."""
         return self.broken or bool(self.failed)
 
-    def _still_there(self, ref: Ref, manifest: Manifest, state: State) -> State:
+    def _deletion_progress(self, ref: Ref, manifest: Manifest, state: State) -> State:
         """Of an object that is to go: whether it went, and another one has come by its name."""
         metadata = manifest["metadata"]
         with self._lock:
             first = self._uids.setdefault(ref, metadata.get("uid", ""))
         if metadata.get("uid", "") == first or metadata.get("deletionTimestamp"):
             return state
-        return State(False, made_again(manifest))
+        return State(False, recreated_by(manifest))
 
     def _unbound(self, claim: Manifest, state: State) -> State:
         """Of a claim that is not bound: whether its class waits for a first consumer, so that we would wait for ever."""
@@ -143,10 +143,10 @@ def wait_until(
     on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> dict[Ref, Manifest | None]:
-    """Return the objects once each is ready; WaitTimeout or Failed otherwise. What ``known`` shows ready costs no request."""
+    """Return the objects once each is ready; WaitTimeout after TIMEOUT seconds, or Failed. What ``known`` shows ready costs no request."""
     tracker = _Tracker(cluster, refs, predicates or {})
     for ref, manifest in (known or {}).items():
-        with contextlib.suppress(Unreachable, ServerError):  # it is looked at again
+        with contextlib.suppress(Unreachable, ServerError):  # it is read again below
             tracker.see(ref, manifest)
     progress, deadline = Progress(on_progress, clock), Deadline(timeout, clock)
 
@@ -155,13 +155,13 @@ def wait_until(
         try:
             wait_for(follower.observe, goal="", deadline=deadline, pause=follower.watch, progress=progress)
         except WaitTimeout as exc:
-            tracker.trouble = tracker.trouble or exc.__cause__  # the rest is said below, of all groups together
+            tracker.trouble = tracker.trouble or exc.__cause__  # raised below, for all groups together
         except MusterError:
             tracker.broken = True
             raise
 
     groups = _groups(tracker.pending())
-    do_all(follow, groups, parallel=len(groups))
+    run_all_or_raise(follow, groups, parallel=len(groups))
     if tracker.failed:
         raise _failed(cluster, tracker)
     if tracker.pending():
@@ -192,12 +192,12 @@ class _Follower:
 
     def observe(self) -> tuple[None, str | None]:
         if self.version is None:
-            self.version = self._read(self.cluster.within(self.deadline.for_an_answer))
-        return None, None if self._over else _progress_line(self.tracker, self.goal)
+            self.version = self._read(self.cluster.within(self.deadline.answer_timeout))
+        return None, None if self._is_decided else _progress_line(self.tracker, self.goal)
 
     @property
-    def _over(self) -> bool:
-        return not self.tracker.pending(self.group) or self.tracker.over
+    def _is_decided(self) -> bool:
+        return not self.tracker.pending(self.group) or self.tracker.is_decided
 
     def _read(self, cluster: Cluster) -> str:
         """Take note of the present state; the version from which to watch."""
@@ -228,13 +228,13 @@ class _Follower:
                 continue
             seen = Ref(first.api_version, first.kind, metadata["name"], first.namespace)
             self.tracker.see(seen, None if event.type == "DELETED" else event.object)
-            self.progress.tell(_progress_line(self.tracker, self.goal))
-            if self._over:
+            self.progress.report(_progress_line(self.tracker, self.goal))
+            if self._is_decided:
                 break
         else:
             self.tracker.inspect(self.group)
-            # Something between us and the server may end every watch at once, which must not make us ask as fast as it does.
-            every(LEAST_FOR_AN_ANSWER - (self.deadline.clock.monotonic() - began), self.deadline.clock)(left)
+            # A proxy before the server may end every watch at once; without a pause we would then send requests without end.
+            fixed_interval(LEAST_FOR_AN_ANSWER - (self.deadline.clock.monotonic() - began), self.deadline.clock)(left)
         self.version = version
 
 
@@ -248,7 +248,7 @@ def _progress_line(tracker: _Tracker, goal: str) -> str:
     return f"{done}; {worst} {'; '.join(filter(None, said))}"
 
 
-def _explained(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, ask: bool = True) -> list[str]:
+def _reasons(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, ask: bool = True) -> list[str]:
     """Each object with all that can be found out in a moment, where anybody is there to be asked."""
     most = _EXPLAINED if ask else 0
     bounded = cluster.within(_REASONS_WITHIN)
@@ -257,11 +257,11 @@ def _explained(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, as
         return reasons.last_seen(bounded, ref, tracker.states[ref], tracker.objects.get(ref))
 
     known = [f"{ref}: {tracker.states[ref].reason}" for ref in refs[most:]]
-    return do_all(explain, refs[:most], parallel=PARALLEL) + known
+    return run_all_or_raise(explain, refs[:most], parallel=PARALLEL) + known
 
 
 def _failed(cluster: Cluster, tracker: _Tracker) -> Failed:
-    seen_last = _explained(cluster, tracker, tracker.failed)
+    seen_last = _reasons(cluster, tracker, tracker.failed)
     return Failed(
         "Will not get ready: " + ". ".join(seen_last) + ".", ref=tracker.failed[0], details={"last_seen": seen_last}
     )
@@ -269,7 +269,7 @@ def _failed(cluster: Cluster, tracker: _Tracker) -> Failed:
 
 def _timed_out(cluster: Cluster, tracker: _Tracker, goal: str, timeout: float) -> WaitTimeout:
     pending, trouble = tracker.pending(), tracker.trouble
-    seen_last = _explained(cluster, tracker, pending, ask=trouble is None)
+    seen_last = _reasons(cluster, tracker, pending, ask=trouble is None)
     lately = f" {trouble.message}" if isinstance(trouble, MusterError) else ""
     return WaitTimeout(
         f"{len(pending)} of {len(tracker.states)} objects not {goal} after {round(timeout, 1):g} s. {'. '.join(seen_last)}.{lately}",

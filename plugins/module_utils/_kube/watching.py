@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look again whenever something changes: a watch as the pause between two looks.
+"""Observe again whenever something changes: a watch is the pause between two observations.
 
 For waits that ask more than the watched objects say (logs, the servers inside of pods, a count of nodes). What is waited for by its own
 status is in wait.py.
@@ -17,23 +17,23 @@ import typing as t
 
 from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.pool import OnProgress, Progress
-from .._core.waiting import every, wait_for
+from .._core.waiting import fixed_interval, wait_for
 from .cluster import Cluster
 
 T = t.TypeVar("T")
 
 _TELLS_WHAT_IS = 0.2
-"""Seconds in which a watch without a version tells what there is already, which is no change."""
+"""Seconds in which a watch without a version lists what exists already, which is no change."""
 _QUIET = 1.0
-"""Seconds between two looks where nothing changed, at least."""
+"""Least seconds between two observations where nothing changed."""
 
 
 @dataclasses.dataclass
 class Changes:
-    """The objects whose changes make it worth to look again.
+    """The objects whose changes are the time to observe again.
 
-    ``version``: from where to watch, where the look knows it; otherwise a watch begins by telling what there is. ``longest``: seconds
-    between two looks where nothing changes, because not everything that is asked for shows in these objects.
+    ``version``: the resource version from which to watch, if the observation knows it; otherwise a watch begins by listing what exists.
+    ``longest``: seconds between two observations where nothing changes, because these objects do not show everything that is observed.
     """
 
     api_version: str
@@ -43,25 +43,13 @@ class Changes:
     version: str = ""
     longest: float = 2.0
 
-
-def follow(
-    cluster: Cluster,
-    namespace: str,
-    selector: str,
-    observe: t.Callable[[Cluster], tuple[T, str | None]],
-    *,
-    goal: str,
-    timeout: float,
-    progress: OnProgress,
-    hint: str | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> T:
-    """Call OBSERVE whenever one of these pods changes, until it has nothing to complain about."""
-    pods = Changes("v1", "Pod", namespace, selector)
-    return until(cluster, pods, observe, goal=goal, timeout=timeout, progress=progress, hint=hint, clock=clock)
+    @classmethod
+    def of_pods(cls, namespace: str, selector: str) -> Changes:
+        """Those of the pods that a label selector means."""
+        return cls("v1", "Pod", namespace, selector)
 
 
-def until(
+def watch_until(
     cluster: Cluster,
     changes: Changes,
     observe: t.Callable[[Cluster], tuple[T, str | None]],
@@ -72,7 +60,7 @@ def until(
     hint: str | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> T:
-    """Call OBSERVE whenever one of the objects changes, until it has nothing to complain about.
+    """Call OBSERVE whenever one of the objects changes, until nothing is missing; WaitTimeout after TIMEOUT seconds.
 
     OBSERVE gets the cluster with as much time for its answers as is left, so however much it asks, it ends with the wait.
     """
@@ -82,7 +70,7 @@ def until(
     def bounded() -> tuple[T, str | None]:
         nonlocal began
         began = clock.monotonic()
-        return observe(cluster.within(deadline.for_an_answer))
+        return observe(cluster.within(deadline.answer_timeout))
 
     def watch(left: float) -> None:
         looked, watching = clock.monotonic(), cluster.watch(
@@ -92,10 +80,10 @@ def until(
         for event in watching:
             passed = clock.monotonic() - looked
             if event.type != "BOOKMARK" and (changes.version or passed > _TELLS_WHAT_IS):
-                # A costly look comes less often: what changes meanwhile is seen by the next one.
-                every(looked - began - passed, clock)(left)
+                # After an observation that took long, wait as long: the next one sees all changes of that time.
+                fixed_interval(looked - began - passed, clock)(left)
                 return
-        # Something between us and the server may end every watch at once, which must not make us ask as fast as it does.
-        every(_QUIET - (clock.monotonic() - looked), clock)(left)
+        # A proxy before the server may end every watch at once; without a pause we would then send requests without end.
+        fixed_interval(_QUIET - (clock.monotonic() - looked), clock)(left)
 
     return wait_for(bounded, goal=goal, deadline=deadline, pause=watch, progress=Progress(progress, clock), hint=hint)

@@ -16,15 +16,15 @@ import secrets
 from .._core.clock import Clock
 from .._core.deletion import why_kept
 from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound
-from .._core.pace import Patience, retried
+from .._core.pace import Backoff, with_retries
 from .._core.sensitive import printable
 from . import fields
 from .causes import cause_of
 from .cluster import Cluster
-from .deletion import Judge, Mark
+from .deletion import DeletionFacts, Ownership
 from .objects import ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT, FIELD_MANAGER, Manifest, annotations_of, manager_of
 from .plan import Step
-from .ready import gone
+from .ready import deletion_state
 from .report import Action, Change
 from .wait import wait_until
 
@@ -51,25 +51,25 @@ class Writer:
         if step.verdict == "unchanged":
             return Change(step.ref, "unchanged", step.reason), step.live
         if step.deferred and self.check:
-            return self._guessed(step, step.reason), None
-        taken = step if self.check else self._taken_over(step)
+            return self._predicted(step, step.reason), None
+        taken = step if self.check else self._transfer_fields(step)
         try:
-            stored = self._tried(taken) if self.check else self._sent(_only_there(taken))
+            stored = self._dry_run(taken) if self.check else self._apply(_for_existing_only(taken))
         except Immutable as exc:
-            return self._recreated(taken, exc)
+            return self._recreate(taken, exc)
         except MusterError as exc:
-            if self.check and _says_nothing(exc):
-                return self._guessed(step, "could not be tried, so this is what was asked for"), None
+            if self.check and _is_inconclusive(exc):
+                return self._predicted(step, "could not be tried, so this is what was asked for"), None
             raise
         if step.live is None and not self.check:
-            self._give_back(step, stored)
+            self._undo_adoption(step, stored)
         if step.live and stored["metadata"].get("resourceVersion") == step.live["metadata"].get("resourceVersion") and (
-            not self.check or _visible(stored) == _visible(step.live)
+            not self.check or _without_bookkeeping(stored) == _without_bookkeeping(step.live)
         ):  # fmt: skip
             return Change(step.ref, "unchanged", step.reason), stored
-        return self._change(step, stored), self._remembered(step, stored)
+        return self._change(step, stored), self._record_not_kept(step, stored)
 
-    def _give_back(self, step: Step, stored: Manifest) -> None:
+    def _undo_adoption(self, step: Step, stored: Manifest) -> None:
         """An apply cannot ask that there be nothing yet. What somebody made since we looked is left as it was, and told."""
         ours = manager_of(self.owner)
         others = sorted(fields.managers(stored) - {ours})
@@ -91,16 +91,16 @@ class Writer:
         which may have looked for such an object.
         """
         try:
-            self._tried(step)
+            self._dry_run(step)
         except Immutable as exc:
-            self._may_recreate(step, exc)
+            self._check_recreate(step, exc)
         except MusterError as exc:
-            if not (_says_nothing(exc) or (later and cause_of(exc) == "webhook refusal")):
+            if not (_is_inconclusive(exc) or (later and cause_of(exc) == "webhook refusal")):
                 raise
 
-    def _tried(self, step: Step) -> Manifest:
+    def _dry_run(self, step: Step) -> Manifest:
         """What an apply would store. A dry run cannot take over fields before, so a conflict about those alone is none."""
-        wanted, manager = _only_there(step), manager_of(self.owner)
+        wanted, manager = _for_existing_only(step), manager_of(self.owner)
         try:
             return self.cluster.apply(wanted, dry_run=True, force_conflicts=self.force_conflicts, manager=manager)
         except Conflict as exc:
@@ -108,69 +108,69 @@ class Writer:
                 raise
         return self.cluster.apply(wanted, dry_run=True, force_conflicts=True, manager=manager)
 
-    def _taken_over(self, step: Step) -> Step:
+    def _transfer_fields(self, step: Step) -> Step:
         """Let the owner have the fields of those whose object this was; the step is then about the version that this makes."""
         if not (step.live and step.takes):
             return step
-        taken = fields.taken_over(step.live, step.takes, manager_of(self.owner))
+        taken = fields.transferred_fields(step.live, step.takes, manager_of(self.owner))
         known = {key: step.live["metadata"][key] for key in ("uid", "resourceVersion")}
         patched = self.cluster.patch(step.ref, {"metadata": {**known, "managedFields": taken}}, dry_run=False)
         now = {**step.live["metadata"], "resourceVersion": patched["metadata"]["resourceVersion"]}
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
-    def _sent(self, wanted: Manifest) -> Manifest:
-        patience = Patience(self.clock, first=0.5, factor=1)
+    def _apply(self, wanted: Manifest) -> Manifest:
+        backoff = Backoff(self.clock, first=0.5, factor=1)
 
         def send() -> Manifest:
             return self.cluster.apply(wanted, dry_run=self.check, force_conflicts=self.force_conflicts,
                                       manager=manager_of(self.owner))  # fmt: skip
 
-        return retried(send, lambda exc: _may_come(exc) and patience.again(limit=_WEBHOOK_PATIENCE))
+        return with_retries(send, lambda exc: _is_transient(exc) and backoff.wait_for_retry(limit=_WEBHOOK_PATIENCE))
 
     def _change(self, step: Step, stored: Manifest) -> Change:
         if step.live is None:
-            return Change(step.ref, "created", step.reason, after=shown(step.wanted))
-        return Change(step.ref, "updated", step.reason, before=shown(step.live), after=shown(stored))
+            return Change(step.ref, "created", step.reason, after=displayed(step.wanted))
+        return Change(step.ref, "updated", step.reason, before=displayed(step.live), after=displayed(stored))
 
-    def _guessed(self, step: Step, reason: str) -> Change:
+    def _predicted(self, step: Step, reason: str) -> Change:
         """Where the server cannot tell (a webhook without dry run, an object that is still to come), show what is wanted."""
         action: Action = "updated" if step.live else "created"
         return Change(
-            step.ref, action, reason, before=shown(step.live) if step.live else None, after=shown(step.wanted)
+            step.ref, action, reason, before=displayed(step.live) if step.live else None, after=displayed(step.wanted)
         )
 
-    def _remembered(self, step: Step, stored: Manifest) -> Manifest:
+    def _record_not_kept(self, step: Step, stored: Manifest) -> Manifest:
         """Write down fields that this server did not keep, or every run would ask for them again."""
         wanted = step.wanted
-        dropped = fields.unowned(wanted, stored, manager_of(self.owner))
+        dropped = fields.unowned_paths(wanted, stored, manager_of(self.owner))
         if self.check or not step.ours or not dropped or "managedFields" not in stored["metadata"]:
             return stored
         noted = {
             **wanted["metadata"],
             "annotations": {**annotations_of(wanted), ANNOTATION_NOT_KEPT: "\n".join(dropped)},
         }
-        return self._sent({**wanted, "metadata": noted})
+        return self._apply({**wanted, "metadata": noted})
 
-    def _may_recreate(self, step: Step, refusal: Immutable) -> Manifest:
+    def _check_recreate(self, step: Step, refusal: Immutable) -> Manifest:
         if step.live is None:
             raise refusal
         if not self.recreate:
             raise _naming_fields(refusal, step.wanted, step.live)
         # No word deletes data here: "recreate" says nothing about what is in an object.
-        judge = Judge(
+        facts = DeletionFacts(
             self.cluster,
-            Mark(self.owner, others=self.force_conflicts, nobodys=True),
+            Ownership(self.owner, others=self.force_conflicts, unowned=True),
             wanted=(),
             delete_data=False,
             clock=self.clock,
         )
-        why = why_kept(judge.candidate(step.ref, step.live), data_option="", delete_data=False).partition(";")[0]
+        why = why_kept(facts.candidate(step.ref, step.live), data_option="", delete_data=False).partition(";")[0]
         if why:
             raise InvalidInput(f"{step.ref} is never recreated ({why}): {refusal.message}", ref=step.ref) from refusal
-        self._could_be_made(step, refusal)
+        self._dry_run_recreate(step, refusal)
         return step.live
 
-    def _could_be_made(self, step: Step, refusal: Immutable) -> None:
+    def _dry_run_recreate(self, step: Step, refusal: Immutable) -> None:
         """Ask whether the new object would be accepted, under a name that is free: what is deleted first could be missing for ever."""
         name = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
         tried = {**step.wanted, "metadata": {**step.wanted["metadata"], "name": name}}
@@ -184,10 +184,10 @@ class Writer:
                 hint=exc.hint, ref=step.ref, details=exc.details,
             ) from refusal  # fmt: skip
 
-    def _recreated(self, step: Step, refusal: Immutable) -> tuple[Change, Manifest | None]:
-        live = self._may_recreate(step, refusal)
+    def _recreate(self, step: Step, refusal: Immutable) -> tuple[Change, Manifest | None]:
+        live = self._check_recreate(step, refusal)
         why = _naming_fields(refusal, step.wanted, live).message
-        change = Change(step.ref, "recreated", why, before=shown(live), after=shown(step.wanted))
+        change = Change(step.ref, "recreated", why, before=displayed(live), after=displayed(step.wanted))
         if self.check:
             return change, None
         # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
@@ -201,23 +201,23 @@ class Writer:
             self.cluster,
             [step.ref],
             timeout=_GONE_TIMEOUT,
-            predicates={step.ref.kind: gone},
+            predicates={step.ref.kind: deletion_state},
             known={step.ref: live},
             goal="gone",
             clock=self.clock,
         )
-        return change, self._remembered(step, self._sent(step.wanted))
+        return change, self._record_not_kept(step, self._apply(step.wanted))
 
 
-def _only_there(step: Step) -> Manifest:
+def _for_existing_only(step: Step) -> Manifest:
     """What is sent for an object that exists: the server refuses it where another one has taken its place meanwhile."""
     uid = (step.live or {}).get("metadata", {}).get("uid")
     return {**step.wanted, "metadata": {**step.wanted["metadata"], "uid": uid}} if uid else step.wanted
 
 
-def shown(manifest: Manifest) -> Manifest:
+def displayed(manifest: Manifest) -> Manifest:
     """The object as people want to see it: no status, no bookkeeping of the server or of ours, no secret value."""
-    visible: Manifest = printable(_visible(manifest))
+    visible: Manifest = printable(_without_bookkeeping(manifest))
     annotations = visible["metadata"].get("annotations")
     if annotations is not None:
         for key in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT):
@@ -227,7 +227,7 @@ def shown(manifest: Manifest) -> Manifest:
     return visible
 
 
-def _visible(manifest: Manifest) -> Manifest:
+def _without_bookkeeping(manifest: Manifest) -> Manifest:
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _SERVER_SIDE}
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
 
@@ -248,13 +248,13 @@ def _naming_fields(refusal: Immutable, wanted: Manifest, live: Manifest) -> Immu
                      hint=refusal.hint, ref=refusal.ref, details={"fields": changed})  # fmt: skip
 
 
-def _says_nothing(exc: MusterError) -> bool:
+def _is_inconclusive(exc: MusterError) -> bool:
     """Whether a refused dry run says nothing about the object: a webhook was not asked, or what it refers to is still to come."""
     return isinstance(exc, NotFound) or cause_of(exc) in (
         "webhook unavailable", "webhook without dry run", "missing reference",
     )  # fmt: skip
 
 
-def _may_come(exc: MusterError) -> bool:
+def _is_transient(exc: MusterError) -> bool:
     """A webhook whose server just started, a kind whose definition was just established, a new namespace's service account."""
     return isinstance(exc, MissingKind) or cause_of(exc) in ("webhook unavailable", "missing reference")

@@ -82,11 +82,11 @@ class LocalCluster:
         """The one that kubeadm wrote, readable by root."""
         return Path(self.spec.control_plane.state_dir) / "own/etc/kubernetes/admin.conf"
 
-    def recorded(self, made: t.Mapping[str, t.Any]) -> LocalCluster:
+    def as_recorded(self, made: t.Mapping[str, t.Any]) -> LocalCluster:
         """The cluster as it was made, whatever the options say now."""
         return LocalCluster.of({**self.options, **made})
 
-    def fixed(self) -> dict[str, t.Any]:
+    def immutable(self) -> dict[str, t.Any]:
         values = {**self.options, **{key: str(value) for key, value in self.spec.subnets.items()}}
         return {key: values[key] for key in FIXED}
 
@@ -145,11 +145,11 @@ def known_clusters() -> dict[str, dict[str, t.Any]]:
     return {name: made for name in names if (made := record.read(name)) is not None}
 
 
-def initialised(node: NodeSpec) -> bool:
+def is_initialised(node: NodeSpec) -> bool:
     return (Path(node.state_dir) / "initialised").exists()
 
 
-def inside(node: NodeSpec, pid: int, argv: t.Sequence[str], **options: t.Any) -> str:
+def namespace_command(node: NodeSpec, pid: int, argv: t.Sequence[str], **options: t.Any) -> str:
     """Run a program in the namespaces of a node, which its pid 1 stands for."""
     path = f"{STATE_ROOT}/{node.cluster}/bin:{host.SYSTEM_PATH}"
     enter = ["nsenter", "-t", str(pid), "-m", "-n", "-p", "-u", "-i", "env", f"PATH={path}", "HOME=/root"]

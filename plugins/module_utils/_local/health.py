@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import typing as t
 
-from .._core.conditions import condition, holds
+from .._core.conditions import condition, is_true
 
 Object = t.Mapping[str, t.Any]
 
 
-def cluster_gap(wanted: t.Sequence[str], nodes: t.Iterable[Object], dns_pods: t.Iterable[Object]) -> str | None:
+def why_not_ready(wanted: t.Sequence[str], nodes: t.Iterable[Object], dns_pods: t.Iterable[Object]) -> str | None:
     """What is missing until every wanted node is Ready and one pod of cluster DNS is; None where nothing is."""
     by_name = {node["metadata"]["name"]: node for node in nodes}
     for name in wanted:
         if name not in by_name:
             return f"Node {name} has not registered"
-        if not holds(by_name[name], "Ready"):
+        if not is_true(by_name[name], "Ready"):
             ready = condition(by_name[name], "Ready")
             return f"Node {name} is not Ready: {ready.get('message') or 'no condition yet'}"
     # A pod of a node that died can still be in the list, so one that works is enough.
-    return None if any(holds(pod, "Ready") for pod in dns_pods) else "no pod of CoreDNS is Ready"
+    return None if any(is_true(pod, "Ready") for pod in dns_pods) else "no pod of CoreDNS is Ready"

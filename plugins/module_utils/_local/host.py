@@ -20,7 +20,7 @@ from pathlib import Path
 from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.deletion import Candidate, why_kept
 from .._core.errors import CommandFailed
-from .._core.waiting import every, wait_for
+from .._core.waiting import fixed_interval, wait_for
 from .node_files import HostTraits
 
 CAP_SYS_RESOURCE = 24
@@ -69,7 +69,9 @@ def wait_until(
 ) -> None:
     """Ask MISSING until it is None; before, it returns what is still missing."""
     deadline = Deadline(timeout, clock)
-    wait_for(lambda: (None, missing()), goal=f"{what} is not ready", deadline=deadline, pause=every(interval, clock))
+    wait_for(
+        lambda: (None, missing()), goal=f"{what} is not ready", deadline=deadline, pause=fixed_interval(interval, clock)
+    )
 
 
 def capabilities(status: str) -> int:

@@ -50,10 +50,15 @@ def init_documents(
         "apiVersion": API,
         "kind": "InitConfiguration",
         "localAPIEndpoint": {"advertiseAddress": node.address, "bindPort": 6443},
-        "nodeRegistration": registration(node),
+        "nodeRegistration": node_registration(node),
         "skipPhases": SKIP_INIT,
     }
-    return [init, cluster_configuration(spec, release, audit, api_qps), kubelet_configuration(host), proxy(spec)]
+    return [
+        init,
+        cluster_configuration(spec, release, audit, api_qps),
+        kubelet_configuration(host),
+        kube_proxy_configuration(spec),
+    ]
 
 
 def join_documents(spec: ClusterSpec, node: NodeSpec, *, token: str, ca_hash: str) -> list[Document]:
@@ -64,13 +69,13 @@ def join_documents(spec: ClusterSpec, node: NodeSpec, *, token: str, ca_hash: st
             "apiVersion": API,
             "kind": "JoinConfiguration",
             "discovery": discovery,
-            "nodeRegistration": registration(node),
+            "nodeRegistration": node_registration(node),
             "skipPhases": SKIP_JOIN,
         }
     ]
 
 
-def registration(node: NodeSpec) -> Document:
+def node_registration(node: NodeSpec) -> Document:
     return {
         "name": node.name,
         "criSocket": f"unix://{node.containerd_socket}",
@@ -150,7 +155,7 @@ def kubelet_configuration(host: HostTraits) -> Document:
     return document
 
 
-def proxy(spec: ClusterSpec) -> Document:
+def kube_proxy_configuration(spec: ClusterSpec) -> Document:
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",

@@ -16,7 +16,7 @@ from pathlib import Path
 _FIELD = re.compile(r"^ +(server|certificate-authority-data): *(\S+) *$", re.MULTILINE)
 
 
-def clusters(path: Path, field: str) -> set[str]:
+def cluster_values(path: Path, field: str) -> set[str]:
     """What the clusters in the file have as FIELD; empty where there is no such file."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -25,17 +25,17 @@ def clusters(path: Path, field: str) -> set[str]:
     return {value for key, value in _FIELD.findall(text) if key == field}
 
 
-def same(one: Path, other: Path) -> bool:
+def is_same_cluster(one: Path, other: Path) -> bool:
     """Whether both are of one and the same cluster, and of no other one."""
     return all(
-        len(clusters(one, field)) == 1 and clusters(one, field) == clusters(other, field)
+        len(cluster_values(one, field)) == 1 and cluster_values(one, field) == cluster_values(other, field)
         for field in ("server", "certificate-authority-data")
     )
 
 
-def foreign(path: Path, endpoint: str) -> bool:
+def has_other_entries(path: Path, endpoint: str) -> bool:
     """Whether the file has something in it that is not for a cluster of ours at that address, this one or the one before it."""
     try:
-        return path.stat().st_size > 0 and clusters(path, "server") != {endpoint}
+        return path.stat().st_size > 0 and cluster_values(path, "server") != {endpoint}
     except FileNotFoundError:
         return False

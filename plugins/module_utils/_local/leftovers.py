@@ -30,7 +30,7 @@ def _mounts(spec: ClusterSpec) -> t.Iterator[str]:
 
 def _network(spec: ClusterSpec) -> t.Iterator[str]:
     try:
-        for step in network.left(spec):
+        for step in network.removal_steps(spec):
             yield step.why
     except CommandFailed:
         # Without the programs there is no network of ours either: it was made with them.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .._core.errors import CommandFailed, Failed
 from . import kubeadm, record
-from .cluster import LocalCluster, inside
+from .cluster import LocalCluster, namespace_command
 from .node import init_process, write_if_changed
 from .node_files import kubeadm_documents
 from .spec import NodeSpec
@@ -29,7 +29,7 @@ def initialise(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None
 
 def join(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
     """Make a worker, by a token that is good for some minutes and never shown."""
-    said = inside(
+    said = namespace_command(
         cluster.spec.control_plane, _pid(cluster.spec.control_plane),
         ["kubeadm", "token", "create", "--ttl", "15m", "--print-join-command"], timeout=timeout,
     )  # fmt: skip
@@ -48,7 +48,7 @@ def join(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
 def _kubeadm(node: NodeSpec, arguments: list[str], timeout: float) -> None:
     log = Path(node.state_dir) / "log" / "kubeadm.log"
     try:
-        said = inside(node, _pid(node), ["kubeadm", *arguments], timeout=timeout)
+        said = namespace_command(node, _pid(node), ["kubeadm", *arguments], timeout=timeout)
     except CommandFailed as exc:
         # It prints bootstrap tokens among the rest.
         lines = [line for line in exc.message.splitlines() if "token" not in line.lower()]

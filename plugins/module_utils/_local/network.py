@@ -34,7 +34,7 @@ class Step:
     argv: tuple[str, ...]
 
 
-def links(runner: Runner = run, netns: str | None = None) -> dict[str, dict[str, t.Any]]:
+def read_links(runner: Runner = run, netns: str | None = None) -> dict[str, dict[str, t.Any]]:
     """Interface name -> what ``ip`` says of it, with addresses."""
     if shutil.which("ip", path=SYSTEM_PATH) is None:
         # Nothing was made yet: it is made with this program.
@@ -126,7 +126,7 @@ def routes_in(netns: str | None, runner: Runner = run) -> set[tuple[str, str]]:
 
 def plan(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Step]:
     """Everything that the network of a cluster still needs. Inside a namespace that does not exist yet: everything."""
-    host_links = links(runner)
+    host_links = read_links(runner)
     steps = bridge_steps(spec, host_links)
     # The address above must be there first, so these come after it; a new bridge has none of them.
     steps += host_routes(spec, routes_in(None, runner) if spec.bridge in host_links else set())
@@ -135,7 +135,7 @@ def plan(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -
         outside = veth_steps(spec, node, host_links, has_netns=has_netns)
         steps += outside
         fresh = any(step.argv[:3] == ("ip", "link", "add") for step in outside)
-        inside = {} if fresh else links(runner, node.netns)
+        inside = {} if fresh else read_links(runner, node.netns)
         steps += inside_steps(spec, node, inside, set() if fresh else routes_in(node.netns, runner))
     return steps
 
@@ -157,7 +157,7 @@ def egress_table(spec: ClusterSpec) -> str:
     return f"muster_{spec.name.replace('-', '_')}"
 
 
-def tables(runner: Runner = run) -> set[str]:
+def read_tables(runner: Runner = run) -> set[str]:
     if shutil.which("nft", path=SYSTEM_PATH) is None:
         return set()
     found = json.loads(runner(["nft", "-j", "list", "tables"]))["nftables"]
@@ -165,10 +165,10 @@ def tables(runner: Runner = run) -> set[str]:
 
 
 def has_egress(spec: ClusterSpec, runner: Runner = run) -> bool:
-    return egress_table(spec) in tables(runner)
+    return egress_table(spec) in read_tables(runner)
 
 
-def missing(spec: ClusterSpec, *, egress: bool, runner: Runner = run) -> list[Step]:
+def missing_steps(spec: ClusterSpec, *, egress: bool, runner: Runner = run) -> list[Step]:
     """Everything that is still to do for the wanted network."""
     steps = plan(spec, runner)
     if has_egress(spec, runner) != egress:
@@ -185,9 +185,9 @@ def missing(spec: ClusterSpec, *, egress: bool, runner: Runner = run) -> list[St
     return steps
 
 
-def left(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Step]:
+def removal_steps(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Step]:
     """Everything of a cluster's network that is still there, as the steps that take it away."""
-    found = links(runner)
+    found = read_links(runner)
     steps = []
     for namespace in sorted(netns_dir.glob(f"muster-{spec.name}-*")) if netns_dir.is_dir() else []:
         if namespace.name.removeprefix(f"muster-{spec.name}-").isdigit():
@@ -200,7 +200,7 @@ def left(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -
             )
     if has_egress(spec, runner):
         steps.append(Step("nftables table", ("nft", "delete", "table", "ip", egress_table(spec))))
-    others = {name for name in tables(runner) if name.startswith("muster_")} - {egress_table(spec)}
+    others = {name for name in read_tables(runner) if name.startswith("muster_")} - {egress_table(spec)}
     if FORWARDING_NOTE.exists() and not others:
         steps.append(Step(OF_THE_HOST[0], ("sysctl", "-q", "-w", "net.ipv4.ip_forward=0")))
         steps.append(Step(OF_THE_HOST[1], ("rm", str(FORWARDING_NOTE))))

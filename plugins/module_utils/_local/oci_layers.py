@@ -45,13 +45,13 @@ def build_layers(image: OciImage, work: Path, progress: Progress) -> list[Path]:
         if not program.path.is_file():
             progress(f"{image.name}: building {program.name}")
             gobuild.build(program)
-        place(work, dest, program.path, 0o755)
+        copy_file(work, dest, program.path, 0o755)
     for row in image.recipe["files"]:
         write_text(work, row["dest"], row["content"], int(row["mode"], 8))
     for row in image.recipe["links"]:
-        link(work, row["dest"], row["target"])
+        write_link(work, row["dest"], row["target"])
     layer = work.with_suffix(".layer.tar")
-    pack(work, layer)
+    write_layer(work, layer)
     return [*layers, layer]
 
 
@@ -132,7 +132,7 @@ def install_wheels(row: t.Mapping[str, t.Any], architecture: str, root: Path) ->
         for script in sorted(scripts.iterdir()) if scripts.is_dir() else ():
             write_text(root, f"/usr/local/bin/{script.name}", image_script(script.read_text(encoding="utf-8")), 0o755)
         shutil.rmtree(scripts, ignore_errors=True)
-        final = inside(root, row["dest"])
+        final = path_in_image(root, row["dest"])
         final.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(target, final, dirs_exist_ok=True)
 
@@ -148,7 +148,7 @@ def take_members(members: t.Mapping[str, str], folder: Path, root: Path) -> None
         for wheel in sorted(folder.glob("*.whl")):
             with zipfile.ZipFile(wheel) as archive:
                 if member in archive.namelist():
-                    path = inside(root, dest)
+                    path = path_in_image(root, dest)
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(archive.read(member))
                     path.chmod(0o644)
@@ -159,12 +159,12 @@ def take_members(members: t.Mapping[str, str], folder: Path, root: Path) -> None
             )
 
 
-def inside(root: Path, dest: str) -> Path:
+def path_in_image(root: Path, dest: str) -> Path:
     return root / dest.lstrip("/")
 
 
-def place(root: Path, dest: str, source: Path, mode: int) -> None:
-    path = inside(root, dest)
+def copy_file(root: Path, dest: str, source: Path, mode: int) -> None:
+    path = path_in_image(root, dest)
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, path)
     path.chmod(mode)
@@ -172,7 +172,7 @@ def place(root: Path, dest: str, source: Path, mode: int) -> None:
 
 def write_text(root: Path, dest: str, content: str, mode: int) -> None:
     """Write a file; a name that ends in a slash is a folder."""
-    path = inside(root, dest)
+    path = path_in_image(root, dest)
     path.parent.mkdir(parents=True, exist_ok=True)
     if dest.endswith("/"):
         path.mkdir(exist_ok=True)
@@ -181,13 +181,13 @@ def write_text(root: Path, dest: str, content: str, mode: int) -> None:
     path.chmod(mode)
 
 
-def link(root: Path, dest: str, target: str) -> None:
-    path = inside(root, dest)
+def write_link(root: Path, dest: str, target: str) -> None:
+    path = path_in_image(root, dest)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.symlink_to(target)
 
 
-def pack(root: Path, layer: Path) -> None:
+def write_layer(root: Path, layer: Path) -> None:
     """The same tree gives the same bytes: sorted, owned by root, without times.
 
     Folders that every image has are left out, so that the ones below keep their modes and, in Debian, their links.

@@ -42,7 +42,7 @@ def build(image: OciImage, umoci: GoBuild, progress: Progress) -> Path:
         root.mkdir()
         layers = build_layers(image, root, progress)
         progress(f"{image.name}: assembling")
-        assemble(image, str(umoci.path), layers, layout)
+        write_layout(image, str(umoci.path), layers, layout)
         draft = target.with_name(f".{target.name}.{os.getpid()}")
         with tarfile.open(draft, "w", format=tarfile.GNU_FORMAT) as archive:
             archive.add(layout, arcname=".")
@@ -50,7 +50,7 @@ def build(image: OciImage, umoci: GoBuild, progress: Progress) -> Path:
     return target
 
 
-def assemble(image: OciImage, umoci: str, layers: t.Sequence[Path], layout: Path) -> None:
+def write_layout(image: OciImage, umoci: str, layers: t.Sequence[Path], layout: Path) -> None:
     """An OCI layout with the layers uncompressed, because they only travel to a containerd beside it."""
     place = f"{layout}:image"
     run([umoci, "init", "--layout", str(layout)])
@@ -60,10 +60,10 @@ def assemble(image: OciImage, umoci: str, layers: t.Sequence[Path], layout: Path
     run([umoci, "config", "--no-history", "--created", EPOCH, *image.config_flags(), "--image", place])
     run([umoci, "gc", "--layout", str(layout)])
     index = layout / "index.json"
-    index.write_text(json.dumps(named(json.loads(index.read_text(encoding="utf-8")), image)), encoding="utf-8")
+    index.write_text(json.dumps(with_names(json.loads(index.read_text(encoding="utf-8")), image)), encoding="utf-8")
 
 
-def named(index: dict[str, t.Any], image: OciImage) -> dict[str, t.Any]:
+def with_names(index: dict[str, t.Any], image: OciImage) -> dict[str, t.Any]:
     """The index with the image under both its names, as containerd reads them."""
     (manifest,) = index["manifests"]
     both = [
@@ -113,12 +113,12 @@ def nodes_of(cluster: str) -> list[Node]:
     return [Node(cluster, path.parent.name) for path in found]
 
 
-def has(image: OciImage, digests: t.Mapping[str, str]) -> bool:
+def is_imported(image: OciImage, digests: t.Mapping[str, str]) -> bool:
     """Whether a node has this very image: made by this recipe and still under its name."""
     return image.mark in digests and digests.get(image.name) == digests[image.mark]
 
 
-def marks(image: OciImage, digests: t.Mapping[str, str]) -> list[str]:
+def imported_names(image: OciImage, digests: t.Mapping[str, str]) -> list[str]:
     """All names under which images of this name were imported, older recipes included."""
     stem = f"{image.name.rpartition(':')[0]}:recipe-"
     return [name for name in digests if name == image.name or name.startswith(stem)]

@@ -22,8 +22,8 @@ from .._core.errors import CommandFailed, Forbidden
 from .cluster import LocalCluster, known_clusters
 from .gobuild import required_version, version_problem
 from .host import CNI_BIN_DIRS, SYSTEM_PATH, cgroup_mounts, run
-from .kubeconfigs import foreign
-from .network import links
+from .kubeconfigs import has_other_entries
+from .network import read_links
 from .spec import STATE_ROOT, overlaps
 
 GIB = 1 << 30
@@ -77,13 +77,15 @@ class HostFacts:
     kernel_missing: tuple[str, ...] = ()
 
 
-def refuse_strangers(cluster: LocalCluster) -> None:
+def require_root(cluster: LocalCluster) -> None:
     """A cluster that exists can be looked at by root only: keys are in its folders."""
     if os.geteuid() != 0 and Path(cluster.spec.state_dir).exists():
         raise Forbidden(f"The local cluster {cluster.spec.name} belongs to root. {NOT_ROOT.what}", hint=NOT_ROOT.fix)
 
 
-def judge(cluster: LocalCluster, facts: HostFacts, others: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[Problem]:
+def find_problems(
+    cluster: LocalCluster, facts: HostFacts, others: t.Mapping[str, t.Mapping[str, t.Any]]
+) -> list[Problem]:
     """All that is in the way of making this cluster."""
     return [
         *_machine_problems(facts),
@@ -157,21 +159,25 @@ def _neighbour_problems(cluster: LocalCluster, others: t.Mapping[str, t.Mapping[
             )
 
 
-def changed_fixed(cluster: LocalCluster, made_with: t.Mapping[str, t.Any]) -> list[Problem]:
+def changed_immutable(cluster: LocalCluster, made_with: t.Mapping[str, t.Any]) -> list[Problem]:
     """What was asked for differently when the cluster was made, and cannot be changed in place."""
     return [
         Problem(
             what=f"The cluster {cluster.spec.name} was made with {key} {made_with[key]!r}, not {wanted!r}.",
             fix=f"Set local_cluster_{key} back, or remove the cluster (tasks_from: remove) and make it again.",
         )
-        for key, wanted in cluster.fixed().items()
+        for key, wanted in cluster.immutable().items()
         if key in made_with and made_with[key] != wanted
     ]
 
 
 def foreign_kubeconfigs(cluster: LocalCluster) -> list[Problem]:
     """Files that the cluster's kubeconfig would be written over."""
-    taken = [one for one in cluster.options["kubeconfigs"] if foreign(Path(one), f"https://{cluster.spec.endpoint}")]
+    taken = [
+        one
+        for one in cluster.options["kubeconfigs"]
+        if has_other_entries(Path(one), f"https://{cluster.spec.endpoint}")
+    ]
     return [
         Problem(
             what=f"{one} exists and is not a kubeconfig of the cluster {cluster.spec.name} alone.",
@@ -217,7 +223,7 @@ def missing_packages() -> tuple[str, ...]:
     return tuple(packages)
 
 
-def gather(cluster: LocalCluster, cache_dir: Path, architecture: str, *, try_kernel: bool) -> HostFacts:
+def gather_facts(cluster: LocalCluster, cache_dir: Path, architecture: str, *, try_kernel: bool) -> HostFacts:
     root = os.geteuid() == 0
     packages = missing_packages()
     version, mounts = cgroup_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
@@ -232,7 +238,7 @@ def gather(cluster: LocalCluster, cache_dir: Path, architecture: str, *, try_ker
         controllers=_controllers(version, mounts),
         cgroup_version=version,
         routes=_routes() if has_ip else {},
-        interfaces=frozenset(links()) if has_ip else frozenset(),
+        interfaces=frozenset(read_links()) if has_ip else frozenset(),
         packages_missing=packages,
         kernel_missing=tuple(kernel_gaps(cluster.options["snapshotter"])) if ready else (),
     )
@@ -304,5 +310,5 @@ def _existing(path: Path) -> Path:
     return next((folder for folder in (path, *path.parents) if folder.is_dir()), Path("/"))
 
 
-def neighbours(name: str) -> dict[str, dict[str, t.Any]]:
+def other_clusters(name: str) -> dict[str, dict[str, t.Any]]:
     return {other: fixed for other, fixed in known_clusters().items() if other != name}

@@ -67,7 +67,7 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-def probe(url: str, timeout: float = PROBE_SECONDS) -> bool:
+def is_reachable(url: str, timeout: float = PROBE_SECONDS) -> bool:
     """Whether a released file can be had from here: one short request, without its content."""
     request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - the URL is pinned in the role
     try:

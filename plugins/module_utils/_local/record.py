@@ -26,7 +26,7 @@ Record = dict[str, t.Any]
 
 
 def read(name: str) -> Record | None:
-    """What the cluster of that name was made with, None where nothing says that we made one."""
+    """The recorded options of the cluster of that name, None where no record says that we created one."""
     path = record_file(name)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -43,20 +43,20 @@ def read(name: str) -> Record | None:
 
 def _unreadable(name: str, path: Path, why: str) -> Failed:
     return Failed(
-        f"What the local cluster {name} was made with cannot be read from {path}: {why}.",
-        hint="Nothing was changed. Restore the file; or remove it, run role local_cluster for this cluster again, which writes it anew "
-        "from the variables, and then do what you wanted.",
+        f"The record of local cluster {name}, {path}, cannot be read: {why}.",
+        hint="Nothing was changed. Restore the file; or remove it, run role local_cluster for this cluster again, which writes it again "
+        "from the variables, and repeat this task.",
     )
 
 
-def wanted(cluster: LocalCluster) -> Record:
+def desired(cluster: LocalCluster) -> Record:
     """The record as it has to be: the options, and what earlier ones left on the host."""
     before = read(cluster.spec.name)
     now = {**cluster.options, **{key: str(value) for key, value in cluster.spec.subnets.items()}}
     if before is None:
         return {**now, "found": _there_before(Path(now["audit_log"]))}
     # Those cannot be changed in place; a kubeconfig is known until it is removed.
-    fixed = {key: before[key] for key in cluster.fixed() if key in before}
+    fixed = {key: before[key] for key in cluster.immutable() if key in before}
     kubeconfigs = list(dict.fromkeys([*before.get("kubeconfigs", []), *now["kubeconfigs"]]))
     return {**now, **fixed, "kubeconfigs": kubeconfigs, "found": before.get("found", [])}
 
@@ -66,12 +66,12 @@ def _there_before(audit_log: Path) -> list[str]:
     return [str(audit_log)] if audit_log.exists() and not audit_log.is_relative_to(DEFAULT_LOG_FOLDER) else []
 
 
-def stale(cluster: LocalCluster) -> bool:
+def is_stale(cluster: LocalCluster) -> bool:
     """Whether the record is missing or says something else."""
-    return read(cluster.spec.name) != wanted(cluster)
+    return read(cluster.spec.name) != desired(cluster)
 
 
 def write(cluster: LocalCluster) -> None:
     """Write it down. To be done before anything of the cluster is made."""
-    text = json.dumps(wanted(cluster), indent=2, sort_keys=True) + "\n"
+    text = json.dumps(desired(cluster), indent=2, sort_keys=True) + "\n"
     write_if_changed(record_file(cluster.spec.name), text, 0o644)

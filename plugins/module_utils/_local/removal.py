@@ -54,7 +54,9 @@ class Plan:
     @property
     def changes(self) -> bool:
         """Whether anything goes: without a record, folders that are empty."""
-        return bool(self.found) and (self.recorded or any(not _holds(Path(one.split(" ", 1)[1])) for one in self.found))
+        return bool(self.found) and (
+            self.recorded or any(not _has_files(Path(one.split(" ", 1)[1])) for one in self.found)
+        )
 
 
 def plan(asked: LocalCluster, *, delete_data: bool) -> Plan:
@@ -66,8 +68,8 @@ def plan(asked: LocalCluster, *, delete_data: bool) -> Plan:
         return Plan(
             asked, False, [one for one in found if one.startswith("folder ")], [], _strangers_kept(asked.spec), []
         )
-    cluster = asked.recorded(made)
-    refuse_mounts(f"The local cluster {name}", cluster.spec.state_dir, cluster.spec.run_dir)
+    cluster = asked.as_recorded(made)
+    refuse_foreign_mounts(f"The local cluster {name}", cluster.spec.state_dir, cluster.spec.run_dir)
     judged = Candidate(name=f"The local cluster {name}", marked=True, recorded=True, data=_data(cluster))
     _refuse(judged, "Save what is needed first.", delete_data=delete_data)
     files, kept = [], _strangers_kept(cluster.spec)
@@ -76,7 +78,7 @@ def plan(asked: LocalCluster, *, delete_data: bool) -> Plan:
             kept.append(f"{candidate.name}: it {why}")
         else:
             files.append(path)
-    differs = [problem.what for problem in preflight.changed_fixed(asked, made)]
+    differs = [problem.what for problem in preflight.changed_immutable(asked, made)]
     return Plan(cluster, True, found, files, kept, differs)
 
 
@@ -86,11 +88,11 @@ def _refuse(candidate: Candidate, hint: str, *, delete_data: bool = False) -> No
 
 
 def refuse_unrecorded(spec: ClusterSpec, found: list[str]) -> None:
-    """Without a record nothing says that we made what is there. Folders in which there is nothing of ours are no part of a cluster."""
+    """Raise if something of a cluster exists without a record that we created it. Folders without anything of ours do not count."""
     there = [one for one in found if not one.startswith("folder ") and one not in network.OF_THE_HOST]
-    alien = strangers(spec)
+    alien = foreign_files(spec)
     for path in (*(Path(spec.state_dir) / one for one in OWN_FOLDERS), Path(spec.run_dir)):
-        there += [str(path)] if _holds(path) and not any(path in one.parents for one in alien) else []
+        there += [str(path)] if _has_files(path) and not any(path in one.parents for one in alien) else []
     path = record_file(spec.name)
     _refuse(
         Candidate(
@@ -102,7 +104,7 @@ def refuse_unrecorded(spec: ClusterSpec, found: list[str]) -> None:
     )  # fmt: skip
 
 
-def refuse_mounts(name: str, *folders: str) -> None:
+def refuse_foreign_mounts(name: str, *folders: str) -> None:
     """Whoever deletes a folder deletes what is mounted in it."""
     points = list(mounts(*folders))
     _refuse(
@@ -137,7 +139,7 @@ def _kubeconfigs(asked: LocalCluster, cluster: LocalCluster, made: record.Record
     for one in dict.fromkeys([*recorded, *asked.options["kubeconfigs"]]):
         path = Path(one)
         if path.exists():
-            ours = kubeconfigs.same(path, cluster.admin_kubeconfig)
+            ours = kubeconfigs.is_same_cluster(path, cluster.admin_kubeconfig)
             yield path, Candidate(name=f"kubeconfig {path}", marked=ours, recorded=one in recorded)
 
 
@@ -161,7 +163,7 @@ def audit_logs(path: Path) -> list[Path]:
     return sorted(one for one in folder if one.is_file() and (one == path or rotated.fullmatch(one.name)))
 
 
-def strangers(spec: ClusterSpec) -> list[Path]:
+def foreign_files(spec: ClusterSpec) -> list[Path]:
     """What is in the cluster's folder and was not put there by us."""
     state = Path(spec.state_dir)
     known = {*(state / one for one in OWN_FOLDERS), record_file(spec.name), draft_of(record_file(spec.name))}
@@ -172,7 +174,7 @@ def strangers(spec: ClusterSpec) -> list[Path]:
 
 
 def _strangers_kept(spec: ClusterSpec) -> list[str]:
-    candidates = [Candidate(name=str(one), marked=False, recorded=False) for one in strangers(spec)]
+    candidates = [Candidate(name=str(one), marked=False, recorded=False) for one in foreign_files(spec)]
     return [f"{one.name}: it {why_kept(one, data_option=DATA_OPTION, delete_data=False)}" for one in candidates]
 
 
@@ -186,7 +188,7 @@ def node_numbers(cluster: LocalCluster) -> list[int]:
     return sorted(numbers | {one.index for one in cluster.spec.all_nodes})
 
 
-def end_node(one: NodeSpec) -> None:
+def remove_node(one: NodeSpec) -> None:
     """Everything of one node; also what is left of it after a removal that was interrupted."""
     node.stop(one)
     node.end_processes(one.cluster, one.cgroup)
@@ -214,8 +216,8 @@ def remove(planned: Plan, progress: Progress) -> tuple[list[str], list[str]]:
     if planned.recorded:
         for number in node_numbers(cluster):
             progress(f"ending node {spec.name}-{number}")
-            end_node(spec.node(number))
-        for step in network.left(spec):
+            remove_node(spec.node(number))
+        for step in network.removal_steps(spec):
             host.run(step.argv)
         node.end_processes(spec.name, f"muster-{spec.name}")
         node.remove_cgroups(f"muster-{spec.name}")
@@ -224,7 +226,7 @@ def remove(planned: Plan, progress: Progress) -> tuple[list[str], list[str]]:
     draft_of(record_file(spec.name)).unlink(missing_ok=True)
     for folder in (Path(spec.state_dir), Path(spec.run_dir), Path(STATE_ROOT), Path(RUN_ROOT)):
         _remove_empty(folder)
-    stays = {*network.OF_THE_HOST, *([f"folder {spec.state_dir}"] if strangers(spec) else [])}
+    stays = {*network.OF_THE_HOST, *([f"folder {spec.state_dir}"] if foreign_files(spec) else [])}
     return [one for one in leftovers(spec) if one not in stays], kept
 
 
@@ -232,7 +234,7 @@ def _remove_folders(spec: ClusterSpec) -> list[str]:
     """The folders; with the last cluster those that had to be made for all of them; the record after everything else."""
     state = Path(spec.state_dir)
     remove_tree(Path(spec.run_dir))
-    alien = strangers(spec)
+    alien = foreign_files(spec)
     for one in OWN_FOLDERS:
         if not any((state / one) in path.parents for path in alien):
             remove_tree(state / one)
@@ -247,10 +249,10 @@ def is_last(spec: ClusterSpec) -> bool:
     return all(one.name.startswith(".") for one in others)
 
 
-def _holds(folder: Path) -> bool:
+def _has_files(folder: Path) -> bool:
     return folder.is_dir() and any(folder.iterdir())
 
 
 def _remove_empty(folder: Path) -> None:
-    if folder.is_dir() and not folder.is_symlink() and not _holds(folder):
+    if folder.is_dir() and not folder.is_symlink() and not _has_files(folder):
         folder.rmdir()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .._core.errors import InvalidInput
 from . import host, network, node, preflight, programs, system_images
-from .cluster import LocalCluster, initialised, known_clusters
+from .cluster import LocalCluster, is_initialised, known_clusters
 from .gobuild import architecture
 from .leftovers import leftovers
 from .node_files import HostTraits
@@ -43,13 +43,13 @@ class Survey:
     ) -> Survey:
         traits = host.traits()
         made = record_file(cluster.spec.name).exists()
-        facts = preflight.gather(cluster, cache_dir, architecture(), try_kernel=not made)
+        facts = preflight.gather_facts(cluster, cache_dir, architecture(), try_kernel=not made)
         usable = facts.root and "iproute2" not in facts.packages_missing and "nftables" not in facts.packages_missing
-        steps = network.missing(cluster.spec, egress=cluster.options["egress"]) if usable else []
-        rows = resolve(table, cache_dir, source)
+        steps = network.missing_steps(cluster.spec, egress=cluster.options["egress"]) if usable else []
+        rows = resolve_sources(table, cache_dir, source)
         paths = {row["name"]: row["path"] for row in rows}
-        nodes = [look(cluster, one, paths, traits) for one in cluster.spec.all_nodes]
-        mark_missing(rows, all_current=made and all(settled(one) for one in nodes))
+        nodes = [observe_node(cluster, one, paths, traits) for one in cluster.spec.all_nodes]
+        mark_missing(rows, all_current=made and all(is_converged(one) for one in nodes))
         return cls(
             cluster=cluster,
             rows=rows,
@@ -60,7 +60,7 @@ class Survey:
                 *_problems(cluster, facts, rows, made=made),
                 *([] if install_packages else preflight.package_problems(facts.packages_missing)),
             ],
-            surplus=surplus(cluster),
+            surplus=surplus_nodes(cluster),
         )
 
     def kubeconfig_current(self, path: str | None) -> bool:
@@ -72,13 +72,13 @@ class Survey:
     def result(self, gap: str, *, kubeconfig_current: bool) -> dict[str, t.Any]:
         todo = [
             *self.problems, *self.packages_missing, *self.network_missing, *self.surplus, gap,
-            *(row for row in self.rows if row["missing"]), *(one for one in self.nodes if not settled(one)),
+            *(row for row in self.rows if row["missing"]), *(one for one in self.nodes if not is_converged(one)),
         ]  # fmt: skip
         return {
             "ready": kubeconfig_current and not any(todo),
             "problems": [f"{problem.what} {problem.fix}" for problem in self.problems],
             "packages_missing": list(self.packages_missing),
-            **programs_ahead(self.rows),
+            **programs_to_provide(self.rows),
             "paths": {row["name"]: row["path"] for row in self.rows},
             "node_programs": {
                 row["name"]: row["path"] for row in self.rows if row["name"] in node_programs(self.cluster)
@@ -95,7 +95,7 @@ class Survey:
         }
 
 
-def resolve(table: list[Row], cache_dir: Path, source: str) -> list[Row]:
+def resolve_sources(table: list[Row], cache_dir: Path, source: str) -> list[Row]:
     """Each program with the way it comes and the place where it will be. One way for all: versions must fit together."""
     go_rows = [
         {**row, "way": "go", "path": str(programs.go_build(row, cache_dir, architecture()).path)} for row in table
@@ -108,7 +108,7 @@ def resolve(table: list[Row], cache_dir: Path, source: str) -> list[Row]:
         present = [rows for rows in (go_rows, released) if rows and all(Path(row["path"]).is_file() for row in rows)]
         if present:
             return present[0]
-        if not released or not all(programs.probe(url) for url in {row["release"]["url"] for row in released}):
+        if not released or not all(programs.is_reachable(url) for url in {row["release"]["url"] for row in released}):
             return go_rows
     if not released and table:
         lacking = [row["name"] for row in table if not (row.get("release") or {}).get("checksum")]
@@ -140,7 +140,7 @@ def mark_missing(rows: list[Row], *, all_current: bool) -> None:
         row["missing"] = not all_current and not Path(row["path"]).is_file()
 
 
-def programs_ahead(rows: list[Row]) -> dict[str, t.Any]:
+def programs_to_provide(rows: list[Row]) -> dict[str, t.Any]:
     """The programs that are missing, with what fetches or builds each, and what that means for whoever waits."""
     missing = [row for row in rows if row["missing"]]
     to_fetch = [
@@ -164,7 +164,7 @@ def programs_ahead(rows: list[Row]) -> dict[str, t.Any]:
     return {"to_fetch": to_fetch, "to_build": to_build, "programs_ahead": " ".join(told)}
 
 
-def look(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], traits: HostTraits) -> Row:
+def observe_node(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], traits: HostTraits) -> Row:
     running = node.init_process(one)
     own = {name: paths[name] for name in node_programs(cluster) if name in paths}
     return {
@@ -175,7 +175,7 @@ def look(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], traits: Ho
         "processes": host.processes_in_cgroup(one.cgroup) if running else {},
         "current": not node.stale_files(one, cluster.files(one, traits))
         and not node.link_programs(cluster.bin_dir, own, check=True),
-        "initialised": initialised(one),
+        "initialised": is_initialised(one),
         "images_missing": system_images.missing_images(cluster, one, paths) if paths else [],
     }
 
@@ -184,11 +184,11 @@ def node_programs(cluster: LocalCluster) -> tuple[str, ...]:
     return (*NODE_PROGRAMS, "kwok") if cluster.options["simulated_nodes"] else NODE_PROGRAMS
 
 
-def settled(one: Row) -> bool:
+def is_converged(one: Row) -> bool:
     return bool(one["pid"] and one["current"] and one["initialised"] and not one["images_missing"])
 
 
-def surplus(cluster: LocalCluster) -> list[int]:
+def surplus_nodes(cluster: LocalCluster) -> list[int]:
     """Numbers of nodes that were made once and are no longer asked for."""
     folder = Path(cluster.spec.state_dir) / "nodes"
     found = [path.name.rpartition("-")[2] for path in folder.iterdir()] if folder.is_dir() else []
@@ -201,8 +201,8 @@ def _problems(
     """What must be solved by a person. A cluster that exists has its room and its ranges already."""
     taken = preflight.foreign_kubeconfigs(cluster)
     if made and facts.root:
-        return [*preflight.changed_fixed(cluster, known_clusters().get(cluster.spec.name, {})), *taken]
-    found = [*preflight.judge(cluster, facts, preflight.neighbours(cluster.spec.name)), *taken]
+        return [*preflight.changed_immutable(cluster, known_clusters().get(cluster.spec.name, {})), *taken]
+    found = [*preflight.find_problems(cluster, facts, preflight.other_clusters(cluster.spec.name)), *taken]
     go_mods = {
         (Path(row["module_dir"]) / "go.mod").read_text(encoding="utf-8")
         for row in rows

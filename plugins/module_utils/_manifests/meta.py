@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from .._core.errors import InvalidInput
-from .._core.quantity import parse, spelling
+from .._core.quantity import parse, suggestion
 
 Manifest = dict[str, t.Any]
 
@@ -106,7 +106,7 @@ def quantity(value: t.Any, what: str) -> str:
     except ValueError:
         number = Decimal(-1)
     if number < 0:
-        raise InvalidInput(f"{what}: '{text}' is not a quantity.", spelling(text))
+        raise InvalidInput(f"{what}: '{text}' is not a quantity.", suggestion(text))
     return text
 
 

@@ -161,7 +161,7 @@ class Launch:
                 told = missing
             if time.monotonic() >= deadline:
                 leave(1, f"gave up after {self.peer_timeout:g} s: not every pod of {missing} has an address")
-            time.sleep(1)
+            time.sleep(min(1, self.interval))
 
     def watch_peers(self, known: Peers, done: threading.Event) -> None:
         """End the child when a peer was replaced. While a pod is missing there is nobody to start again with."""
@@ -261,6 +261,10 @@ def main() -> t.NoReturn:
         launch.run_until_done()
     except Stopped:
         raise SystemExit(EXIT_STOPPED) from None
+    finally:
+        signal.alarm(
+            0
+        )  # while Python ends it has no handlers any more, and the alarm would end it with a status of its own
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ Goal = t.Literal["running", "completed"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
-    """How the user wants a training to be treated in this run. The options are described in the modules."""
+    """How a training is to be treated in this run; the options are described in the modules. Timeouts are in seconds."""
 
     cluster: Cluster
     check: bool
@@ -56,7 +56,7 @@ class Progress(t.Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Observed:
-    """A training as it was seen at one moment."""
+    """A training as it was observed at one moment."""
 
     status: JobStatus
     workloads: Sequence[Manifest] = ()
@@ -64,18 +64,18 @@ class Observed:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything of it in the cluster."""
+        """Whether any object of it is in the cluster."""
         return self.status.exists
 
     @property
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it has ended, well or badly."""
         return self.status.state in ("Succeeded", "Failed")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Desired:
-    """A training as it shall be: checked, and with all of its objects."""
+    """The desired training: validated, with all of its objects."""
 
     kind: Kind
     backend: Backend
@@ -83,15 +83,15 @@ class Desired:
     namespace: str
     objects: Sequence[Manifest]
     config: str
-    """The ConfigMap whose annotation tells the options that the training was made with."""
+    """Name of the ConfigMap whose annotation records the options that the training was created with."""
     parts: Mapping[str, str]
     """A hash for each option that cannot change while the training runs."""
     unwanted: Sequence[Ref] = ()
-    """What other options would have made."""
+    """Objects that other options would have created; they are deleted."""
     size: int | None = None
     """The number of pods, where that may change while the training runs."""
     keep_pods: bool = False
-    """Whether pods that a training which is over does not need keep running."""
+    """Whether to keep pods that an ended training does not need."""
     results_pattern: re.Pattern[str] | None = None
 
     @property
@@ -115,28 +115,28 @@ class Backend:
     named: bool = False
     """The workload has the training's name and counts whoever made it; otherwise workloads are found by the label."""
     installed_by: str = ""
-    """What has to be installed before the cluster serves the first of the workloads."""
-    unchangeable: str = ""
-    """Why the options of a training that is there cannot change."""
+    """What installs the kind of the first workload, with the role, for the message."""
+    immutable_because: str = ""
+    """Why the options of an existing training cannot change, for the message."""
     judge: Callable[[Manifest, Sequence[Manifest]], list[GroupStatus]] | None = None
     """The groups of a workload whose pods do not have our labels."""
     continued: Callable[[Sequence[Manifest], Sequence[Manifest]], list[Manifest]] | None = None
-    """The objects of a training that goes on, with what has to stay as it is in its workloads."""
+    """The objects of a training that runs, with the live values that must not change while it runs."""
     stop: Callable[[Request, str, Observed], Report] | None = None
-    """End the pods of a training with this owner, where deleting its workloads is not enough."""
-    at_rest: Callable[[Sequence[Manifest]], list[Manifest]] | None = None
-    """Those of the objects that need less once the training is over, as they are then."""
+    """Delete the pods of a training of this owner, where deleting its workloads is not enough."""
+    scaled_down: Callable[[Sequence[Manifest]], list[Manifest]] | None = None
+    """The objects that can be scaled down once the training has ended, scaled down."""
     finish: Callable[[Request, Observed], Report] | None = None
-    """End the pods of a training that is over which do not end with these objects."""
+    """Delete the pods of an ended training that remain when those objects are scaled down."""
     warnings: Callable[[Observed], list[str]] | None = None
-    """What the user should know of a training that goes on."""
+    """Warnings about a training that runs."""
 
     def selector(self, name: str) -> str:
         """The label selector of a training's pods."""
         return f"{self.label}={name}"
 
     def find(self, cluster: Cluster, namespace: str, name: str) -> list[Manifest]:
-        """The workloads of a training that are there."""
+        """The live workloads of a training."""
         if self.named:
             refs = [Ref(workload.api_version, workload.kind, name, namespace) for workload in self.workloads]
             return [found for ref in refs if (found := cluster.get(ref))]
@@ -158,16 +158,16 @@ class Backend:
         return groups
 
     def sized(self, objects: Sequence[Manifest], size: int) -> list[Manifest]:
-        """The objects of a training with another number of pods."""
+        """The objects of a training with SIZE pods."""
         forms = {workload.kind: workload for workload in self.workloads}
         return [forms[item["kind"]].sized(item, size) if item["kind"] in forms else item for item in objects]
 
 
 def _with_refusal(cluster: Cluster, workload: Manifest, group: GroupStatus) -> GroupStatus:
-    """The group; where it waits for pods that are not there, with what refuses them."""
+    """The group, with the reason why missing pods cannot be created."""
     if group.state not in ("Pending", "Degraded") or len(group.ranks) >= group.wanted:
         return group
-    refused = reasons.refused(cluster, workload)
+    refused = reasons.why_no_pods(cluster, workload)
     return dataclasses.replace(group, reason=f"{group.reason} ({refused})") if refused else group
 
 
@@ -181,19 +181,19 @@ class Kind:
     label: str = ""
     """On every object of a training, where there is such a label; the value is the training's name."""
     title: str = ""
-    """What people call the system."""
+    """Name of the system, for people."""
     trainer_role: str = ""
     """The role of the groups that decide whether the training has ended; without it all groups do."""
     progress: Callable[[Cluster, JobStatus], Progress] | None = None
     """What the pods say in their logs."""
-    complaint: Callable[[Desired, Observed, Goal], str | None] | None = None
+    pending_reason: Callable[[Desired, Observed, Goal], str | None] | None = None
     """What is still missing for the goal, where the state of the pods does not tell it."""
-    scaling_complaint: Callable[[Desired, Observed, Observed], str | None] | None = None
+    scaling_pending_reason: Callable[[Desired, Observed, Observed], str | None] | None = None
     """What is still missing after the number of pods has changed: as it was before, and as it is now."""
     results: Callable[[Observed], dict[str, t.Any]] | None = None
     """The keys ``summary``, ``table`` and ``world`` of the modules."""
     before_removal: Callable[[Request, str, str], Report] | None = None
-    """Remove what has to go before the objects that carry our label."""
+    """Delete what must be deleted before the objects with our label."""
 
     def backend(self, name: str) -> Backend:
         """One of the backends."""

@@ -23,12 +23,12 @@ from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from .continued import with_live_programs
 from .kind import Backend, Desired, Kind, Observed, Request
-from .logs import failed
+from .logs import failure_of
 from .read import observe
 
 
 def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
-    """Make the cluster run the training, or leave alone what has been trained already."""
+    """Create or change the training and wait for it; an ended one stays as it is, unless a restart is requested."""
     _require_kind(request, desired.backend)
     before = observe(request.cluster, desired.kind, desired.namespace, desired.name)
     config = request.cluster.get(Ref("v1", "ConfigMap", desired.config, desired.namespace)) if before.exists else None
@@ -40,7 +40,7 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     again = before.exists and bool(changed or request.restart)
     if before.exists and not again:
         desired = _continued(desired, before, config)
-    if before.over and not again:
+    if before.has_ended and not again:
         return _leave(request, desired, before)
     stopped = Report()
     if again:
@@ -54,7 +54,7 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         return report, before
     if before.exists and not again:
         _scale(request, desired, before)
-    return _settle(request, desired, report)
+    return _wait_and_release(request, desired, report)
 
 
 def _require_kind(request: Request, backend: Backend) -> None:
@@ -77,7 +77,7 @@ def _changed_options(desired: Desired, config: Manifest | None) -> list[str]:
 
 def _immutable(desired: Desired, changed: list[str]) -> Immutable:
     return Immutable(
-        f"{desired} is there with other options: {', '.join(changed)}; {desired.backend.unchangeable}.",
+        f"{desired} exists with other options: {', '.join(changed)}; {desired.backend.immutable_because}.",
         hint="recreate: true ends its pods and trains with the new options, from its last checkpoint; "
         "another name trains beside it.",
         details={"changed_options": changed},
@@ -85,12 +85,12 @@ def _immutable(desired: Desired, changed: list[str]) -> Immutable:
 
 
 def _leave(request: Request, desired: Desired, before: Observed) -> tuple[Report, Observed]:
-    """A training that is over stays as it is, without what it holds for nobody."""
+    """An ended training stays as it is; pods that it does not need any more are released."""
     unchanged = Report([Change(ref_of(item), "unchanged") for item in desired.objects])
-    report = _finish(request, desired, before, unchanged)
+    report = _release_resources(request, desired, before, unchanged)
     if request.check or (before.status.state == "Succeeded" and not report.changed):
         return report, before  # a rerun: there is nothing to wait for, and nothing to look at again
-    return _settle(request, desired, report)
+    return _wait_and_release(request, desired, report)
 
 
 def _apply(request: Request, desired: Desired, objects: Sequence[Manifest]) -> Report:
@@ -108,7 +108,7 @@ def _apply(request: Request, desired: Desired, objects: Sequence[Manifest]) -> R
 
 
 def _stop(request: Request, desired: Desired, before: Observed) -> Report:
-    """End the pods of the training that is there, whichever backend runs it; its storage stays."""
+    """Delete the pods of the live training, whichever backend runs it; its storage stays."""
     backend = desired.kind.backend(before.status.backend)
     if backend.stop:
         return backend.stop(request, desired.owner, before)
@@ -151,18 +151,22 @@ def _as_one(stopped: Report, applied: Report, objects: Sequence[Manifest]) -> Re
 
 
 def _scale(request: Request, desired: Desired, before: Observed) -> None:
-    """Where the number of pods has changed: wait until the training goes on with it, else back to what it was."""
+    """If the number of pods has changed, wait until the training makes progress with it; otherwise scale back."""
     size = sum(group.wanted for group in before.status.groups)
-    missing = desired.kind.scaling_complaint
+    missing = desired.kind.scaling_pending_reason
     if missing is None or desired.size in (None, size) or request.wait == "none":
         return
 
-    def complaint(observed: Observed) -> str | None:
+    def pending_reason(observed: Observed) -> str | None:
         return missing(desired, before, observed)
 
     try:
         _follow(
-            request, desired, complaint, f"{desired} does not go on with {desired.size} pods", request.world_timeout
+            request,
+            desired,
+            pending_reason,
+            f"{desired} does not go on with {desired.size} pods",
+            request.world_timeout,
         )
     except WaitTimeout as exc:
         objects = desired.backend.sized(desired.objects, size)
@@ -177,33 +181,33 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
         ) from exc
 
 
-def _settle(request: Request, desired: Desired, report: Report) -> tuple[Report, Observed]:
-    """Wait as long as is wanted, and give back what a training that has ended meanwhile does not need."""
+def _wait_and_release(request: Request, desired: Desired, report: Report) -> tuple[Report, Observed]:
+    """Wait as requested, and release what the training does not need if it has ended meanwhile."""
     goal = request.wait
     if goal == "none":
         observed = observe(request.cluster, desired.kind, desired.namespace, desired.name)
         if observed.status.state == "Failed":
-            request.warn(str(failed(request.cluster, observed.status)))
+            request.warn(str(failure_of(request.cluster, observed.status)))
         return report, observed
 
-    def complaint(observed: Observed) -> str | None:
-        if desired.kind.complaint:
-            return desired.kind.complaint(desired, observed, goal)
+    def pending_reason(observed: Observed) -> str | None:
+        if desired.kind.pending_reason:
+            return desired.kind.pending_reason(desired, observed, goal)
         return None if goal == "running" and observed.status.state == "Running" else observed.status.line()
 
-    observed = _follow(request, desired, complaint, f"{desired} is not {goal}", request.wait_timeout)
+    observed = _follow(request, desired, pending_reason, f"{desired} is not {goal}", request.wait_timeout)
     if observed.status.state == "Succeeded":
-        report = _finish(request, desired, observed, report)
+        report = _release_resources(request, desired, observed, report)
     return report, observed
 
 
-def _finish(request: Request, desired: Desired, observed: Observed, report: Report) -> Report:
-    """Give back what the training does not need any more. The plan names each object once: made and later scaled down, it was made."""
+def _release_resources(request: Request, desired: Desired, observed: Observed, report: Report) -> Report:
+    """Release what the training does not need any more. The report lists each object once: what was created and scaled down, as created."""
     if desired.keep_pods:
         return report
     backend, after = desired.backend, Report()
-    if backend.at_rest:
-        after.merge(_apply(request, desired, backend.at_rest(desired.objects)))
+    if backend.scaled_down:
+        after.merge(_apply(request, desired, backend.scaled_down(desired.objects)))
     if backend.finish:
         after.merge(backend.finish(request, observed))
     told = {change.ref for change in report.changes if change.changed}
@@ -215,22 +219,21 @@ def _finish(request: Request, desired: Desired, observed: Observed, report: Repo
 
 
 def _follow(
-    request: Request, desired: Desired, complaint: Callable[[Observed], str | None], goal: str, timeout: float
+    request: Request, desired: Desired, pending_reason: Callable[[Observed], str | None], goal: str, timeout: float
 ) -> Observed:
-    """Observe the training whenever one of its pods changes, until there is nothing to complain about or it has ended."""
+    """Observe the training whenever one of its pods changes, until nothing is missing or it has ended."""
 
-    def look(cluster: Cluster) -> tuple[Observed, str | None]:
+    def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
         observed = observe(cluster, desired.kind, desired.namespace, desired.name)
         if observed.status.state == "Failed":
-            raise failed(cluster, observed.status)
-        return observed, None if observed.over else complaint(observed)
+            raise failure_of(cluster, observed.status)
+        return observed, None if observed.has_ended else pending_reason(observed)
 
-    selector = desired.backend.selector(desired.name)
-    return watching.follow(
+    pods = watching.Changes.of_pods(desired.namespace, desired.backend.selector(desired.name))
+    return watching.watch_until(
         request.cluster,
-        desired.namespace,
-        selector,
-        look,
+        pods,
+        observe_once,
         goal=goal,
         timeout=float(timeout),
         progress=request.progress,
@@ -241,7 +244,7 @@ def _follow(
 
 
 def absent(request: Request, kind: Kind, namespace: str, name: str) -> Report:
-    """Remove the training; its storage only when that is asked for in so many words."""
+    """Delete the training; its storage only with delete_data."""
     report = kind.before_removal(request, namespace, name) if kind.before_removal else Report()
     deleted = delete_objects(
         request.cluster,

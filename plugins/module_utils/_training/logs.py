@@ -13,18 +13,18 @@ import typing as t
 from collections.abc import Sequence
 
 from .._core.errors import Failed, Forbidden, MusterError, NotFound
-from .._core.pool import do_all
+from .._core.pool import run_all_or_raise
 from .._kube.cluster import Cluster
-from .status import JobStatus, Rank, last_words
+from .status import JobStatus, Rank, last_lines
 
 _PARALLEL = 8
 _LAST = 200
 
 
-def logs(
+def read_logs(
     cluster: Cluster, namespace: str, ranks: Sequence[Rank], *, required: bool = True, **options: t.Any
 ) -> list[str]:
-    """The logs of these ranks, read side by side; a pod that has not begun has none.
+    """The logs of these ranks, read in parallel, in the order of RANKS; a pod that has not begun has an empty one.
 
     Where they are not required, a log that cannot be read is empty, too, such as that of a pod whose node is lost or simulated.
     """
@@ -41,11 +41,11 @@ def logs(
                 raise
             return ""
 
-    return do_all(one, ranks, parallel=_PARALLEL)
+    return run_all_or_raise(one, ranks, parallel=_PARALLEL)
 
 
-def failed(cluster: Cluster, status: JobStatus) -> MusterError:
-    """The error of a failed training: which rank, why, and its last words."""
+def failure_of(cluster: Cluster, status: JobStatus) -> MusterError:
+    """The error of a failed training: which ranks failed, why, and the last lines of their logs."""
     bad = [rank for group in status.groups for rank in group.ranks if rank.phase == "Failed"][:3]
     last = {rank.pod: _last_lines(cluster, status.namespace, rank) or rank.message for rank in bad}
     told = "".join(f"\n[{pod}] {line}" for pod, text in last.items() for line in text.splitlines())
@@ -59,6 +59,6 @@ def failed(cluster: Cluster, status: JobStatus) -> MusterError:
 def _last_lines(cluster: Cluster, namespace: str, rank: Rank) -> str:
     """A pod whose log is gone must not hide the reason that is known."""
     try:
-        return last_words(cluster.logs(namespace, rank.pod, tail_lines=_LAST))
+        return last_lines(cluster.logs(namespace, rank.pod, tail_lines=_LAST))
     except MusterError:
         return ""

@@ -17,7 +17,7 @@ from .status import job_status
 
 
 def read(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Observed:
-    """The training as its workloads and pods tell it."""
+    """Read the training from its workloads and pods."""
     for backend in kind.backends:
         workloads = backend.find(cluster, namespace, name)
         if workloads:
@@ -29,7 +29,7 @@ def read(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Observed:
 
 
 def observe(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Observed:
-    """As ``read``, with what the pods say in their logs."""
+    """As ``read``, with the progress that the pods report in their logs."""
     observed = read(cluster, kind, namespace, name)
     return (
         dataclasses.replace(observed, progress=kind.progress(cluster, observed.status)) if kind.progress else observed

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a training came to: values for programs, lines for people.
+"""The results of a training: values for programs, lines for people.
 
 Private to the collection.
 """
@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from .._core.errors import InvalidInput
 from .._kube.cluster import Cluster
 from .kind import Kind, Observed
-from .logs import logs
+from .logs import read_logs
 
 Found: t.TypeAlias = "dict[str, str | None]"
 _WIDTH = 10
 
 
 def pattern_of(text: str | None) -> re.Pattern[str] | None:
-    """The option results_pattern; empty: no results are looked for."""
+    """The option results_pattern, compiled; None where it is empty, and logs are not searched for results."""
     if not text:
         return None
     try:
@@ -44,7 +44,7 @@ def results(
         return told
     trainers = [rank for group in status.groups if group.role == kind.trainer_role for rank in group.ranks]
     # Lines of later attempts come after those of earlier ones; the last of an epoch counts.
-    found = [m.groupdict() for text in logs(cluster, status.namespace, trainers) for m in pattern.finditer(text)]
+    found = [m.groupdict() for text in read_logs(cluster, status.namespace, trainers) for m in pattern.finditer(text)]
     summary = {**told["summary"], **_values(pattern, found), "ok": bool(found)}
     return {**told, "found": found, "summary": summary, "table": _lines(f"{kind.title} {status}", pattern, found)}
 

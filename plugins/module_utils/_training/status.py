@@ -12,7 +12,7 @@ import re
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
 
-from .._core.conditions import condition, holds
+from .._core.conditions import condition, is_true
 from .._kube.pod_status import why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_ROLE, Manifest
 
@@ -29,19 +29,19 @@ class Workload:
     api_version: str
     kind: str
     size: Sequence[tuple[str, ...]] = (("spec", "replicas"),)
-    """Where it says how many pods it makes; all of these places together."""
+    """Paths of the fields with the number of its pods; all are set together."""
     ends: bool = False
     """Whether its conditions say that it has ended."""
 
-    def wanted(self, live: Manifest) -> int:
-        """How many pods it asks for."""
+    def desired_replicas(self, live: Manifest) -> int:
+        """The number of pods in its spec."""
         value: t.Any = live
         for key in self.size[0]:
             value = value.get(key) if isinstance(value, Mapping) else None
         return 1 if value is None else int(value)
 
     def sized(self, manifest: Manifest, size: int) -> Manifest:
-        """The same object with another number of pods."""
+        """A copy of the object with SIZE pods."""
         made = copy.deepcopy(manifest)
         for path in self.size:
             place = made
@@ -71,18 +71,18 @@ class Rank:
     created: str = ""
     started: str | None = None
     finished: str | None = None
-    # Waiting longer is of no use unless somebody acts.
+    # Waiting longer does not help: somebody has to correct it.
     stuck: bool = False
 
     @property
-    def complaint(self) -> str:
-        """Half a sentence: which rank, and why."""
+    def pending_reason(self) -> str:
+        """One clause: which rank, and why it does not run."""
         return f"{self.pod}: {self.reason}" if self.reason else f"{self.pod}: {self.phase}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GroupStatus:
-    """The ranks of one group against what was wanted."""
+    """The ranks of one group, beside the number that is desired."""
 
     name: str
     role: str
@@ -128,7 +128,7 @@ class JobStatus:
         return f"{self.namespace}/{self.name}"
 
     def summary(self) -> dict[str, t.Any]:
-        """The few values that tell how it is doing."""
+        """State and number of running pods, as a few values."""
         return {
             "ok": self.state in ("Running", "Succeeded"),
             "state": self.state,
@@ -138,11 +138,11 @@ class JobStatus:
         }
 
     def table(self) -> list[str]:
-        """The same as lines: how many pods of each group run."""
+        """The summary as lines: how many pods of each group run."""
         return [f"{group.name}: {group.running}" for group in self.groups]
 
     def line(self) -> str:
-        """The same as one line, for the progress of a wait."""
+        """The summary as one line, for the progress of a wait."""
         groups = [group for group in self.groups if group.wanted]
         counts = ", ".join(f"{group.name} {group.running + group.succeeded}/{group.wanted}" for group in groups)
         return "; ".join(part for part in (self.state, counts, self.reason) if part)
@@ -181,7 +181,7 @@ def rank_of(pod: Manifest) -> Rank:
         ready=bool(containers) and all(container.get("ready") for container in containers),
         restarts=sum(int(container.get("restartCount") or 0) for container in containers),
         reason=reason,
-        message=last_words(said.get("message") or ""),
+        message=last_lines(said.get("message") or ""),
         exit_code=said.get("exitCode"),
         created=str(metadata.get("creationTimestamp") or ""),
         started=((main.get("state") or {}).get("running") or ended).get("startedAt") or status.get("startTime"),
@@ -199,7 +199,7 @@ def _index(pod: Manifest) -> int:
     return int(match.group(1)) if match else 0
 
 
-def last_words(text: str) -> str:
+def last_lines(text: str) -> str:
     """The end of a log, without the tracebacks of launchers that only say that what they launched has failed."""
     lines = text.strip().splitlines()
     while lines and "CalledProcessError" in lines[-1]:
@@ -247,7 +247,7 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
         name=labels.get(LABEL_GROUP) or metadata["name"],
         role=labels.get(LABEL_ROLE, ""),
         kind=workload["kind"],
-        wanted=form.wanted(workload),
+        wanted=form.desired_replicas(workload),
         ranks=ranks_of(pods),
     )
     return _judge_job(group, workload) if form.ends else judge_group(group)
@@ -255,11 +255,13 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
     # The words of Kubernetes, and of training-operator.
-    if holds(job, "Complete", "Succeeded"):
+    if is_true(job, "Complete", "Succeeded"):
         return dataclasses.replace(group, state="Succeeded")
-    if holds(job, "Failed", "FailureTarget"):
-        failed = condition(job, "Failed" if holds(job, "Failed") else "FailureTarget")
-        why = "; ".join(_told(rank) for rank in group.ranks if rank.phase == "Failed") or failed.get("message") or ""
+    if is_true(job, "Failed", "FailureTarget"):
+        failed = condition(job, "Failed" if is_true(job, "Failed") else "FailureTarget")
+        why = (
+            "; ".join(_rank_line(rank) for rank in group.ranks if rank.phase == "Failed") or failed.get("message") or ""
+        )
         reason = f"{failed.get('reason') or 'Failed'}: {why}"
         return dataclasses.replace(group, state="Failed", reason=reason)
     if (job.get("spec") or {}).get("suspend"):
@@ -267,9 +269,9 @@ def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
     return judge_group(group)
 
 
-def _told(rank: Rank) -> str:
+def _rank_line(rank: Rank) -> str:
     last = rank.message.splitlines()[-1] if rank.message else ""
-    return f"{rank.complaint}: {last}" if last else rank.complaint
+    return f"{rank.pending_reason}: {last}" if last else rank.pending_reason
 
 
 def judge_group(group: GroupStatus) -> GroupStatus:
@@ -281,7 +283,7 @@ def judge_group(group: GroupStatus) -> GroupStatus:
         return dataclasses.replace(group, state="Succeeded")
     if there >= group.wanted:
         return dataclasses.replace(group, state="Running")
-    bad = [_told(rank) for rank in group.ranks if rank.phase not in ("Running", "Succeeded")]
+    bad = [_rank_line(rank) for rank in group.ranks if rank.phase not in ("Running", "Succeeded")]
     lost = group.wanted - len(group.ranks)
     if lost > 0:
         bad.append(f"{lost} of {group.wanted} pods are missing")
@@ -296,7 +298,7 @@ def judge_bare(group: GroupStatus) -> GroupStatus:
     """A group of pods that nobody makes again: one that failed has failed the group."""
     judged = judge_group(group)
     if group.failed:
-        bad = "; ".join(_told(rank) for rank in group.ranks if rank.phase == "Failed")
+        bad = "; ".join(_rank_line(rank) for rank in group.ranks if rank.phase == "Failed")
         return dataclasses.replace(judged, state="Failed", reason=bad)
     return judged
 
@@ -307,7 +309,7 @@ def judge_bare(group: GroupStatus) -> GroupStatus:
 def job_status(
     name: str, namespace: str, groups: Sequence[GroupStatus], *, trainer_role: str = "", backend: str = ""
 ) -> JobStatus:
-    """The training is what its trainers are; the other groups say whether they can work."""
+    """The state of the training: that of its trainers, and Degraded or Pending where other groups keep them from work."""
     state, reason = _overall(groups, trainer_role)
     return JobStatus(name=name, namespace=namespace, state=state, reason=reason, groups=groups, backend=backend)
 

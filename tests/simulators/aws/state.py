@@ -100,7 +100,7 @@ def ec2(region: str) -> Any:
     return get_backend("ec2")[ACCOUNT][region]
 
 
-def role(arn: str, service: str, operation: str, complaint: str) -> Any:
+def role(arn: str, service: str, operation: str, pending_reason: str) -> Any:
     """A role that a service is to use: it exists, has got around by now, and trusts the service.
 
     IAM is eventually consistent: for some seconds other services do not see a new role. The messages are the ones that
@@ -111,7 +111,7 @@ def role(arn: str, service: str, operation: str, complaint: str) -> Any:
     unseen = JOURNAL.fault("role_not_visible", operation)
     trusted = found is not None and service in json.dumps(json.loads(found.assume_role_policy_document))
     if not trusted or unseen:
-        raise Refused("InvalidParameterException", complaint.format(arn=arn))
+        raise Refused("InvalidParameterException", pending_reason.format(arn=arn))
     return found
 
 

@@ -251,7 +251,7 @@ def test_versions_go_up_cluster_first(changes: Run, eks: Any, run: Run, cluster:
     [
         ({"capacity_type": "ON_DEMAND"}, "Make a second node group"),
         ({"disk_size": 500}, "EKS cannot change it"),
-        ({"scaling_config": {"min_size": 5, "max_size": 2}}, "must not get smaller"),
+        ({"scaling_config": {"min_size": 5, "max_size": 2}}, "must not be over desired_size"),
         (
             {"taints": [{"key": "a", "effect": "NO_SCHEDULE"}, {"key": "a", "value": "2", "effect": "NO_SCHEDULE"}]},
             "more than once",
@@ -416,7 +416,7 @@ def test_a_bucket(changes: Run, run: Run, aws: Simulator) -> None:
     assert "holds objects (train.py); delete_objects: true deletes it" in full["kept"]
     other = run("s3_bucket", **named, state="absent", only_tagged={"muster.ml/owner": "other"})
     assert (other["changed"], "deprecations" in other) == (False, False)
-    assert "is not ours: it does not carry our mark (muster.ml/owner=other)" in other["kept"]
+    assert "does not have the mark of this owner (muster.ml/owner=other)" in other["kept"]
     assert (
         "it has muster.ml/owner=t"
         in run("s3_bucket", **named, only_tagged={"muster.ml/owner": "other"}, adopt=True)["msg"]

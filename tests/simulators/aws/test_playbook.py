@@ -129,8 +129,6 @@ def play(aws: Simulator, folder: Path) -> Play:
         "eks_nodegroups_groups": [SYSTEM, GPU],
         "eks_network_zones": [f"{REGION}a", f"{REGION}b"],
         "eks_network_nat": "per_zone",
-        "eks_network_delete_delay": 1,
-        "efs_filesystem_delete_delay": 1,
         "s3_artifacts_uploads": [{"src": str(script), "object": "elastic/train.py"}],
     }
     return Play(aws, folder, settings)

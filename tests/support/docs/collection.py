@@ -14,9 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from support.places import ROOT, sources
+from support.reading import load, parse, syntax
 
 Options = Mapping[str, Mapping[str, Any]]
 NAMESPACE = "muster.ml."
@@ -30,25 +29,6 @@ VARIABLE_PLACES = (
     "tests/acceptance/**/*.yml",
 )
 TASK_PARTS = ("block", "rescue", "always", "tasks", "pre_tasks", "post_tasks", "handlers")
-
-
-class Loader(yaml.CSafeLoader):
-    """Reads what Ansible adds to YAML, such as !vault and !unsafe, as the plain value."""
-
-
-def _plain(loader: yaml.CSafeLoader, _suffix: str, node: yaml.Node) -> Any:
-    if isinstance(node, yaml.ScalarNode):
-        return loader.construct_scalar(node)
-    if isinstance(node, yaml.MappingNode):
-        return loader.construct_mapping(node)
-    return loader.construct_sequence(node) if isinstance(node, yaml.SequenceNode) else None
-
-
-Loader.add_multi_constructor("!", _plain)
-
-
-def load(path: Path) -> Any:
-    return yaml.load(path.read_text(encoding="utf-8"), Loader)  # noqa: S506  # a SafeLoader
 
 
 @dataclass(frozen=True)
@@ -70,15 +50,15 @@ def fragment(name: str) -> dict[str, Mapping[str, Any]]:
     space, collection, file, *part = name.split(".")
     package = importlib.import_module(f"ansible_collections.{space}.{collection}.plugins.doc_fragments.{file}")
     text = getattr(package.ModuleDocFragment(), part[0].upper() if part else "DOCUMENTATION")
-    return (yaml.load(text, Loader) or {}).get("options") or {}  # noqa: S506  # a SafeLoader
+    return (parse(text) or {}).get("options") or {}
 
 
 @cache
-def documented(path: Path) -> dict[str, Any]:
-    """The DOCUMENTATION of a plugin, read without importing it."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["DOCUMENTATION"]:
-            return yaml.load(ast.literal_eval(node.value), Loader) or {}  # noqa: S506  # a SafeLoader
+def documented(path: Path, part: str = "DOCUMENTATION") -> Any:
+    """The DOCUMENTATION (or EXAMPLES) of a plugin, read without importing it; an empty mapping where it has none."""
+    for node in syntax(path).body:
+        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == [part]:
+            return parse(ast.literal_eval(node.value)) or {}
     return {}
 
 

@@ -13,6 +13,7 @@ from ansible.module_utils.common.parameters import DEFAULT_TYPE_VALIDATORS
 
 from support.docs import collection
 from support.docs.collection import NAMESPACE, Options
+from support.reading import Loader
 
 ROLE_KEYWORDS = {
     "role",
@@ -35,7 +36,7 @@ FOREIGN = ("ansible.", "kubernetes.core.", "amazon.aws.", "community.")
 def complaints(text: str) -> Iterator[str]:
     """What is wrong with the YAML of one fence."""
     try:
-        documents = [d for d in yaml.load_all(text, collection.Loader) if d is not None]  # a SafeLoader
+        documents = [d for d in yaml.load_all(text, Loader) if d is not None]  # a SafeLoader
     except yaml.YAMLError as error:
         yield f"does not parse: {' '.join(str(error).split())}"
         return

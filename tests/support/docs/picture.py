@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from support.docs.measure import code_lines
 from support.places import ROOT
+from support.reading import COLLECTION, imported
 
 PLUGINS = ROOT / "plugins"
-PREFIX = "ansible_collections.muster.ml.plugins."
+PREFIX = f"{COLLECTION}plugins."
 NAME = "scripts/docs"
 # Documentation only, or nothing that others import.
 LEFT_OUT = {"doc_fragments"}
@@ -35,30 +35,13 @@ def files() -> dict[Path, str]:
     return {path: name for path, name in found.items() if name not in LEFT_OUT}
 
 
-def imported(path: Path) -> set[str]:
-    """Dotted names below plugins/ that a file imports, also inside of functions; those only for types left out."""
-    found: set[str] = set()
-    here = path.relative_to(PLUGINS).parts
-    for node in _executed(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = [PREFIX + ".".join(here[: len(here) - node.level])] if node.level else []
-            start = ".".join([*base, *([node.module] if node.module else [])])
-            found |= {f"{start}.{alias.name}" for alias in node.names}
-    return {name.removeprefix(PREFIX) for name in found if name.startswith(PREFIX)}
-
-
-def _executed(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node but those that only a type checker reads."""
-    yield node
-    if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-        for child in ast.iter_child_nodes(node):
-            yield from _executed(child)
-
-
 def arrows() -> set[tuple[str, str]]:
-    found = {(name, layer(target)) for path, name in files().items() for target in imported(path)}
+    found = {
+        (name, layer(target.removeprefix(PREFIX)))
+        for path, name in files().items()
+        for target in imported(path)
+        if target.startswith(PREFIX)
+    }
     return {(here, there) for here, there in found if here != there}
 
 

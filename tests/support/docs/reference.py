@@ -16,6 +16,7 @@ import yaml
 from support.docs import collection
 from support.docs.collection import NAMESPACE, Module, Options, Role
 from support.places import ROOT
+from support.reading import load, syntax
 
 HEAD = """<!--
 Copyright: (c) 2026, Muster contributors
@@ -63,7 +64,7 @@ def modules() -> str:
     own = [name for name in shared if name.startswith(NAMESPACE)]
     parts = [
         "# Modules and plugins\n\nTo find a module and its options. `ansible-doc muster.ml.NAME` has examples and results, too.",
-        table(("module", "manages"), [(link(name), module.summary) for name, module in found.items()]),
+        table(("module", "does"), [(link(name), module.summary) for name, module in found.items()]),
         table(("other plugin", "for"), [(f"`{name}`", text) for name, text in collection.other_plugins().items()]),
         *(module_part(module) for module in found.values()),
         "## Options that several modules share",
@@ -86,7 +87,7 @@ def roles() -> str:
     return "\n\n".join(
         [
             "# Roles\n\nTo find a role and its variables. `ansible-doc -t role muster.ml.NAME` says the same in a terminal.",
-            table(("role", "manages"), [(link(name), role.summary) for name, role in found.items()]),
+            table(("role", "does"), [(link(name), role.summary) for name, role in found.items()]),
             *(role_part(role) for role in found.values()),
         ]
     )
@@ -193,7 +194,7 @@ def tasks() -> str:
         "# Task names\n\nTo find the file of a task that a log names: every task, in the order in which it is written."
     ]
     for owner, paths in collection.task_files().items():
-        rows = [(place(path, owner), name) for path in paths for name in names(collection.load(path))]
+        rows = [(place(path, owner), name) for path in paths for name in names(load(path))]
         parts += [f"## {owner}", "\n".join(f"- {name}{where}" for where, name in rows)] if rows else []
     return "\n\n".join(parts)
 
@@ -218,22 +219,18 @@ def functions() -> str:
         for path in paths:
             name = path.relative_to(root).as_posix()
             rows = [(f"`{function}`", text) for function, text in public(path)]
-            parts.append(f"### {package}/{name}\n\n{first_line(parse(path))}\n\n{table(('name', 'does'), rows)}")
+            parts.append(f"### {package}/{name}\n\n{first_line(syntax(path))}\n\n{table(('name', 'does'), rows)}")
     return "\n\n".join(parts)
 
 
 def public(path: Path) -> Iterator[tuple[str, str]]:
     """Functions, classes and methods that others may use, with the first line of what they say of themselves."""
-    for node in parse(path).body:
+    for node in syntax(path).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             yield node.name, first_line(node)
             for member in node.body if isinstance(node, ast.ClassDef) else ():
                 if isinstance(member, ast.FunctionDef) and not member.name.startswith("_"):
                     yield f"{node.name}.{member.name}", first_line(member)
-
-
-def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def first_line(node: ast.Module | ast.FunctionDef | ast.ClassDef) -> str:

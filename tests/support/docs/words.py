@@ -19,6 +19,7 @@ from support.docs.collection import NAMESPACE
 from support.docs.commands import Commands, extra_variables
 from support.docs.pages import Page
 from support.places import ROOT
+from support.reading import load, syntax
 
 TOP = "docs|roles|playbooks|plugins|scripts|tests|inventories|examples|extensions|changelogs"
 PATH = re.compile(rf"(?<![\w./~<$:@{{-])((?:{TOP})/[\w./*<>{{}}-]*[\w*>}}]|_[a-z]+(?:_[a-z]+)*/[\w./]+\.py)")
@@ -72,9 +73,7 @@ def _in_code(code: str) -> Iterator[str]:
 @cache
 def names() -> frozenset[str]:
     """Whatever else has a name that looks like a variable's."""
-    facts = {
-        key for paths in collection.task_files().values() for path in paths for key in facts_of(collection.load(path))
-    }
+    facts = {key for paths in collection.task_files().values() for path in paths for key in facts_of(load(path))}
     found = {
         *facts,
         *(claim["name"] for claims in collection.claims().values() for claim in claims),
@@ -112,7 +111,7 @@ def comments(path: Path) -> str:
     if path.suffix != ".py":
         return "\n".join(line.split("#", 1)[1] for line in text.splitlines() if re.search(r"(^|\s)#", line))
     found = [t.string for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type == tokenize.COMMENT]
-    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    nodes = [n for n in ast.walk(syntax(path)) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef)]
     return "\n".join([*found, *(ast.get_docstring(node) or "" for node in nodes)])
 
 

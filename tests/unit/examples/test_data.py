@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
+from support.reading import load
 
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_files
 
@@ -21,7 +21,7 @@ DATA = {"elastic": "digits.csv", "persia": "fair.csv"}
 
 def brought(system: str) -> dict[str, str]:
     """The files that the default of the role names, as they are in its ConfigMap."""
-    defaults = yaml.safe_load((ROOT / "roles" / system / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    defaults = load(ROOT / "roles" / system / "defaults" / "main.yml")
     patterns = re.findall(r"'/\.\./\.\./(examples/[^']+)'", defaults[f"{system}_files"])
     files = [path for path in (ROOT / "examples" / system).iterdir() if path.is_file()]
     named = [path for path in files if any(fnmatch.fnmatch(str(path.relative_to(ROOT)), one) for one in patterns)]

@@ -247,7 +247,7 @@ class FakeCluster:
         if ref.kind == "Namespace" and ref.name in ALWAYS_THERE and ref.identity not in self.objects:
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ref.name, "resourceVersion": "1"}}
         found = self.objects.get(ref.identity)
-        return redact.seal(copy.deepcopy(found)) if found else None
+        return redact.seal_secrets(copy.deepcopy(found)) if found else None
 
     def list(
         self,
@@ -258,7 +258,7 @@ class FakeCluster:
     ) -> Listing:
         self._note("list", Ref(api_version, kind, "", namespace))
         found = [
-            redact.seal(copy.deepcopy(manifest))
+            redact.seal_secrets(copy.deepcopy(manifest))
             for manifest in list(self.objects.values())
             if self._matches(manifest, api_version, kind, namespace, label_selector)
         ]
@@ -297,8 +297,8 @@ class FakeCluster:
         if live is not None and {k: v for k, v in merged.items() if k != "status"} == {
             k: v for k, v in live.items() if k != "status"
         }:
-            return redact.seal(copy.deepcopy(live))
-        return redact.seal(merged if dry_run else self._store(merged, "MODIFIED" if live else "ADDED"))
+            return redact.seal_secrets(copy.deepcopy(live))
+        return redact.seal_secrets(merged if dry_run else self._store(merged, "MODIFIED" if live else "ADDED"))
 
     @staticmethod
     def _same_object(ref: Ref, live: Manifest | None, manifest: Manifest) -> None:
@@ -346,7 +346,7 @@ class FakeCluster:
             raise NotFound(f"{ref} does not exist", ref=ref)
         self._same_object(ref, live, patch)
         merged = _merge(live, revealed(patch))
-        return redact.seal(merged if dry_run else self._store(merged, "MODIFIED"))
+        return redact.seal_secrets(merged if dry_run else self._store(merged, "MODIFIED"))
 
     def watch(
         self,
@@ -364,7 +364,7 @@ class FakeCluster:
             if version <= int(resource_version or 0) or (name and event.object["metadata"]["name"] != name):
                 continue
             if self._matches(event.object, api_version, kind, namespace, label_selector):
-                yield Event(event.type, redact.seal(copy.deepcopy(event.object)))
+                yield Event(event.type, redact.seal_secrets(copy.deepcopy(event.object)))
         self.clock.sleep(timeout)
 
     def logs(

@@ -61,13 +61,13 @@ def check_neighbours(ctx: Context, data: Dataset) -> None:
         if other != data.name and claim == data.claim_name and folder and nested(folder, data.folder):
             raise InvalidInput(
                 f"Data set {data.namespace}/{data.name} would have the folder {data.folder} of the claim {claim}, and data set "
-                f"{other} has {folder}: an update of one would meet the files of the other.",
+                f"{other} has {folder}: an update of one would change files of the other.",
                 ref=ref_of(job),
                 hint=f"Choose another path; or, where {other} is no longer wanted, remove it first (state: absent keeps its data).",
             )
 
 
-def drop_failed(ctx: Context, job: Manifest, owner: str) -> None:
+def delete_failed(ctx: Context, job: Manifest, owner: str) -> None:
     """Remove the Job where it has failed, so that it is made again."""
     ref = ref_of(job)
     if job_state(ctx.cluster.get(ref)).failed:
@@ -78,7 +78,7 @@ def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
     """Until the Job is complete; Failed, with the pod's last word, as soon as it has failed."""
     selector, ref = f"job-name={name}", Ref("batch/v1", "Job", name, data.namespace)
 
-    def look(cluster: Cluster) -> tuple[str, str | None]:
+    def observe_once(cluster: Cluster) -> tuple[str, str | None]:
         found = cluster.get(ref)
         state = job_state(found)
         pod = _newest(cluster.list("v1", "Pod", data.namespace, selector))
@@ -91,19 +91,18 @@ def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
                 ref=ref,
                 hint="Correct the cause and run again; retry: true tries the same again.",
             )
-        refused = reasons.refused(cluster, found) if found and pod is None else ""
+        refused = reasons.why_no_pods(cluster, found) if found and pod is None else ""
         return "", _line(cluster, pod) or "; ".join(filter(None, [state.reason, refused]))
 
     def _line(cluster: Cluster, pod: Rank | None) -> str:
         if pod and pod.phase == "Pending":
-            return storage.unbound(cluster, _claim(data)) or pod.complaint
+            return storage.why_unbound(cluster, _claim(data)) or pod.pending_reason
         if pod is None or pod.reason:
-            return pod.complaint if pod else ""
+            return pod.pending_reason if pod else ""
         with contextlib.suppress(MusterError):
             return cluster.logs(data.namespace, pod.pod, tail_lines=1).strip()
         return pod.phase
 
     goal = f"Data set {data.namespace}/{data.name} is not complete"
-    return watching.follow(
-        ctx.cluster, data.namespace, selector, look, goal=goal, timeout=timeout, progress=ctx.progress
-    )
+    pods = watching.Changes.of_pods(data.namespace, selector)
+    return watching.watch_until(ctx.cluster, pods, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)

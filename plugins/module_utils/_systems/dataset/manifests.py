@@ -41,7 +41,7 @@ class Dataset:
     size: int | None = None
     storage_size: str | None = None
     storage_class_name: str | None = None
-    access_modes: Sequence[str] = ("ReadWriteMany",)
+    access_modes: Sequence[str] = storage.Storage.access_modes
     credentials_secret: str | None = None
     backoff_limit: int = 6
     active_deadline_seconds: int | None = None

@@ -34,10 +34,10 @@ RENDEZVOUS = "PET_RDZV_BACKEND"
 
 def manifests(job: ElasticJob) -> list[Manifest]:
     """All objects of JOB."""
-    return [*around(job), apply_overrides(_job(job), job.overrides)]
+    return [*shared_objects(job), apply_overrides(_job(job), job.overrides)]
 
 
-def around(job: ElasticJob) -> list[Manifest]:
+def shared_objects(job: ElasticJob) -> list[Manifest]:
     """What the pods need of either backend: the launcher, the user's files, storage, the name that finds them all, and who may connect."""
     of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
     config = config_map(of(job.objects_name), _launcher())

@@ -14,7 +14,7 @@ from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import Manifest, compact, metadata
 from ..._manifests.pods import field_env
 from ..._pod_programs.elastic_launch import EXIT_AGAIN
-from .native import C10D_PORT, around, launcher_env, template
+from .native import C10D_PORT, launcher_env, shared_objects, template
 from .spec import ElasticJob
 
 API_VERSION = "kubeflow.org/v1"
@@ -29,7 +29,7 @@ INDEX_FIELD = "metadata.labels['training.kubeflow.org/replica-index']"
 
 def manifests(job: ElasticJob, run_id: str) -> list[Manifest]:
     """All objects of JOB. RUN_ID tells this run from others that meet at the same etcd; scaling keeps it."""
-    return [*around(job), apply_overrides(_pytorch_job(job, run_id), job.overrides)]
+    return [*shared_objects(job), apply_overrides(_pytorch_job(job, run_id), job.overrides)]
 
 
 def with_run_of(item: Manifest, live: Manifest) -> Manifest:

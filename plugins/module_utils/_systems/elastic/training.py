@@ -18,7 +18,7 @@ from ..._kube.objects import Manifest, Ref
 from ..._manifests import network_policy
 from ..._manifests.meta import LABEL_ELASTIC_JOB
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
-from ..._training.logs import logs
+from ..._training.logs import read_logs
 from ..._training.status import JOB, JobStatus, Rank, Workload
 from . import native, pytorch_job, results
 from .spec import from_params
@@ -56,31 +56,31 @@ def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> li
 
 def _progress(cluster: Cluster, status: JobStatus) -> World:
     """What the logs of a few pods say, however many there are."""
-    ranks = _witnesses(status)
-    texts = logs(cluster, status.namespace, ranks, required=False, tail_lines=_TAIL)
+    ranks = _ranks_to_read(status)
+    texts = read_logs(cluster, status.namespace, ranks, required=False, tail_lines=_TAIL)
     found = world(texts)
     if found.nodes is None and any(text.count("\n") >= _TAIL for text in texts):
         # The script talks so much that the line of the rendezvous is further up.
-        return world(logs(cluster, status.namespace, ranks[:1], required=False))
+        return world(read_logs(cluster, status.namespace, ranks[:1], required=False))
     return found
 
 
-def _complaint(desired: Desired, observed: Observed, goal: Goal) -> str | None:
+def _pending_reason(desired: Desired, observed: Observed, goal: Goal) -> str | None:
     now = _world(observed)
     if goal == "running" and now.nodes == desired.size:
         return None
     said = f"{observed.status.state}; {now.nodes or 0} of {desired.size} pods have met"
     trained = "" if now.step is None else f"; epoch {now.epoch}, step {now.step}"
-    return said + trained + _because(observed)
+    return said + trained + _reason_clause(observed)
 
 
-def _scaling_complaint(desired: Desired, before: Observed, observed: Observed) -> str | None:
+def _scaling_pending_reason(desired: Desired, before: Observed, observed: Observed) -> str | None:
     """The rendezvous has the new size, and steps go on."""
     seen, now = _world(before), _world(observed)
     if now.nodes != desired.size or now.formed <= seen.formed:
-        return f"the rendezvous has {now.nodes or 0} of {desired.size} pods{_because(observed)}"
-    if seen.stepped and not now.moves:
-        return f"{now.nodes} pods have met and made no step yet{_because(observed)}"
+        return f"the rendezvous has {now.nodes or 0} of {desired.size} pods{_reason_clause(observed)}"
+    if seen.stepped and not now.makes_progress:
+        return f"{now.nodes} pods have met and made no step yet{_reason_clause(observed)}"
     return None
 
 
@@ -93,12 +93,12 @@ def _world(observed: Observed) -> World:
     return t.cast(World, observed.progress)
 
 
-def _because(observed: Observed) -> str:
+def _reason_clause(observed: Observed) -> str:
     reason = _world(observed).reason or observed.status.reason
     return f" ({reason})" if reason else ""
 
 
-def _witnesses(status: JobStatus) -> list[Rank]:
+def _ranks_to_read(status: JobStatus) -> list[Rank]:
     """All agents see the same rendezvous. Its first rank tells the steps, the youngest pods what keeps them out."""
     ranks = [rank for group in status.groups for rank in group.ranks]
     spoke = [rank for rank in ranks if rank.phase in ("Running", "Succeeded", "Failed")]
@@ -123,18 +123,18 @@ KIND = Kind(
     title="Elastic PyTorch",
     label=LABEL_ELASTIC_JOB,
     backends=(
-        Backend(name="native", label=LABEL_ELASTIC_JOB, workloads=(JOB,), unchangeable=_UNCHANGEABLE),
+        Backend(name="native", label=LABEL_ELASTIC_JOB, workloads=(JOB,), immutable_because=_UNCHANGEABLE),
         Backend(
             name="pytorchjob",
             label=LABEL_ELASTIC_JOB,
             workloads=(Workload(pytorch_job.API_VERSION, pytorch_job.KIND, size=(pytorch_job.SIZE,), ends=True),),
             installed_by="training-operator (role muster.ml.training_operator)",
-            unchangeable=_UNCHANGEABLE,
+            immutable_because=_UNCHANGEABLE,
             continued=_continued,
         ),
     ),
     progress=_progress,
-    complaint=_complaint,
-    scaling_complaint=_scaling_complaint,
+    pending_reason=_pending_reason,
+    scaling_pending_reason=_scaling_pending_reason,
     results=_results,
 )

@@ -31,7 +31,7 @@ class World:
     reason: str = ""
 
     @property
-    def moves(self) -> bool:
+    def makes_progress(self) -> bool:
         """Whether a step was made since the pods met."""
         return self.stepped > self.formed > 0
 

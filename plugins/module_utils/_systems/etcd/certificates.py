@@ -71,7 +71,7 @@ class _Place(t.Protocol):
     def read(self, name: str) -> _Pair | None:
         """What is there; None where nothing is."""
 
-    def told(self, *names: str) -> str:
+    def describe(self, *names: str) -> str:
         """For messages."""
 
 
@@ -91,7 +91,7 @@ class _Secrets:
             raise _Unusable("its data are not base64") from None
         return _pair(parts[0], Sensitive(parts[1]))
 
-    def told(self, *names: str) -> str:
+    def describe(self, *names: str) -> str:
         return f"Secret {', '.join(f'{self.namespace}/{name}' for name in names)}"
 
 
@@ -106,7 +106,7 @@ class _Files:
             return None
         return _pair(certificate.read_bytes(), Sensitive(key.read_bytes()))
 
-    def told(self, *names: str) -> str:
+    def describe(self, *names: str) -> str:
         return f"{self.folder}/{', '.join(names)} (.crt and .key)"
 
 
@@ -146,7 +146,7 @@ def files(
     place = _Files(folder)
     own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
     for host, theirs in (trusted or {}).items():
-        _refuse_another(own, theirs, f"{host} trusts another authority than {place.told(authority)}.")
+        _refuse_another(own, theirs, f"{host} trusts another authority than {place.describe(authority)}.")
     wanted = {authority: own, **pairs}
     fresh = [name for name, pair in wanted.items() if _read(place, name) != pair.pem()]
     for name in [] if check else fresh:
@@ -211,22 +211,22 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
             return _kept(found)
     except _Unusable as exc:
         raise Failed(
-            f"{place.told(name)} holds no authority that can be used: {exc}. Another one would lock out everybody who trusts this one.",
-            hint=_way_out(place, [name, *leaves]),
+            f"{place.describe(name)} holds no authority that can be used: {exc}. Another one would lock out everybody who trusts this one.",
+            hint=_restore_hint(place, [name, *leaves]),
         ) from None
     signed = [leaf for leaf in leaves if _is_there(place, leaf)]
     if in_use and signed:
         raise Failed(
-            f"{place.told(name)} is not there, but what it signed is: {place.told(*signed)}. "
+            f"{place.describe(name)} is not there, but what it signed is: {place.describe(*signed)}. "
             "Another authority would lock out everybody who trusts the lost one.",
-            hint=_way_out(place, signed),
+            hint=_restore_hint(place, signed),
         )
     return _self_signed(_new_key(), _named(subject))
 
 
-def _way_out(place: _Place, names: Sequence[str]) -> str:
+def _restore_hint(place: _Place, names: Sequence[str]) -> str:
     return (
-        f"Put back a copy of it. Where there is none, delete {place.told(*names)} and run again: all certificates are made "
+        f"Put back a copy of it. Where there is none, delete {place.describe(*names)} and run again: all certificates are made "
         "anew, and members and clients have to be started again with them."
     )
 

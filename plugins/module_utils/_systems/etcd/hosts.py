@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 from ..._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from ..._core.errors import Unreachable
-from ..._core.pool import PARALLEL, OnProgress, Progress, do_all
-from ..._core.waiting import every, wait_for
-from .manifests import MemberView, member_view, problems, together
+from ..._core.pool import PARALLEL, OnProgress, Progress, run_all_or_raise
+from ..._core.waiting import fixed_interval, wait_for
+from .manifests import MemberView, member_view, problems, with_mutual_connections
 
 CONNECTION: dict[str, t.Any] = {
     "endpoints": {"type": "list", "elements": "str", "required": True},
@@ -70,7 +70,7 @@ class Clients:
         except Unreachable as exc:
             return MemberView(name, error=exc.message)
 
-    def any(self, path: str, body: Mapping[str, t.Any]) -> dict[str, t.Any]:
+    def first_answer(self, path: str, body: Mapping[str, t.Any]) -> dict[str, t.Any]:
         """The answer of the first member that gives one."""
         said = []
         for endpoint in self.endpoints:
@@ -78,12 +78,12 @@ class Clients:
                 return dict(json.loads(self.ask(endpoint, path, body)))
             except (Unreachable, ValueError) as exc:
                 said.append(f"{endpoint}: {exc}")
-        raise Unreachable(f"No member of etcd does {path}: {'; '.join(said)}", hint="Is a majority of them running?")
+        raise Unreachable(f"No etcd member answers {path}: {'; '.join(said)}", hint="Is a majority of them running?")
 
     def members(self) -> list[dict[str, t.Any]]:
         """Who belongs to the cluster, as it says itself."""
         # Not linearizable: without a majority it is still told.
-        rows = self.any("/v3/cluster/member/list", {"linearizable": False}).get("members", [])
+        rows = self.first_answer("/v3/cluster/member/list", {"linearizable": False}).get("members", [])
         return [
             {
                 "id": f"{int(row['ID']):x}",
@@ -95,24 +95,28 @@ class Clients:
         ]
 
 
-def look(clients: Clients, *, timeout: float = _TIMEOUT) -> tuple[list[MemberView], list[str]]:
+def observe(clients: Clients, *, timeout: float = _TIMEOUT) -> tuple[list[MemberView], list[str]]:
     """What every member says, asked side by side, and what is wrong with it."""
-    views = together(
-        do_all(lambda endpoint: clients.view(endpoint, timeout=timeout), clients.endpoints, parallel=PARALLEL)
+    views = with_mutual_connections(
+        run_all_or_raise(lambda endpoint: clients.view(endpoint, timeout=timeout), clients.endpoints, parallel=PARALLEL)
     )
     return views, problems(len(clients.endpoints), views)
 
 
-def wait(clients: Clients, timeout: float, progress: OnProgress, clock: Clock = SYSTEM_CLOCK) -> list[MemberView]:
-    """Until every member is healthy, connected to every other one, and one of them leads."""
+def wait(
+    clients: Clients, timeout: float, progress: OnProgress, clock: Clock = SYSTEM_CLOCK, *, connected: bool = True
+) -> list[MemberView]:
+    """Until every member is healthy, and where they are to be CONNECTED, each one to every other one with one that leads."""
     deadline = Deadline(timeout, clock)
 
     def ask() -> tuple[list[MemberView], str | None]:
         # A member has two questions to answer.
-        views, wrong = look(clients, timeout=min(_TIMEOUT, deadline.for_an_answer / 2))
+        views, wrong = observe(clients, timeout=min(_TIMEOUT, deadline.answer_timeout / 2))
+        if not connected:
+            wrong = [f"{view.pod}: {view.trouble}" for view in views if view.trouble]
         return views, "; ".join(wrong[:4]) or None
 
     return wait_for(
-        ask, goal="etcd is not healthy", deadline=deadline, pause=every(_PAUSE, clock), progress=Progress(progress, clock),
+        ask, goal="etcd is not healthy", deadline=deadline, pause=fixed_interval(_PAUSE, clock), progress=Progress(progress, clock),
         hint="Its unit's log on that host says why: journalctl -u etcd.",
     )  # fmt: skip

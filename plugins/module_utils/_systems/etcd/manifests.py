@@ -102,7 +102,7 @@ def check(cluster: EtcdCluster) -> None:
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-client-tls"), service=True)
     if cluster.size not in (1, 3, 5):
         raise InvalidInput(
-            f"size: {cluster.size} members make no good cluster.",
+            f"size: {cluster.size} members are not possible.",
             "Choose 1, 3 or 5: a majority must be left after a loss.",
         )
     if cluster.storage_size is None and cluster.size > 1:
@@ -335,6 +335,11 @@ class MemberView:
     peers: int = 0
     error: str = ""
 
+    @property
+    def trouble(self) -> str:
+        """Why it is not healthy; empty where it is."""
+        return self.error or ("" if self.healthy else "says that it is not healthy")
+
 
 def member_view(pod: str, healthy: bool, metrics: str) -> MemberView:
     """Read a member's metrics."""
@@ -358,7 +363,7 @@ def member_view(pod: str, healthy: bool, metrics: str) -> MemberView:
     )
 
 
-def together(views: Sequence[MemberView]) -> list[MemberView]:
+def with_mutual_connections(views: Sequence[MemberView]) -> list[MemberView]:
     """Count a connection that either end knows.
 
     One end alone may be wrong, and stay so: 3.5.35 was seen to call a peer that had been lost and was back inactive for 300 s. In etcd's
@@ -377,8 +382,8 @@ def problems(size: int, views: list[MemberView]) -> list[str]:
     if len(views) != size:
         found.append(f"{len(views)} of {size} members have a pod")
     for view in views:
-        if view.error or not view.healthy:
-            found.append(f"{view.pod}: {view.error or 'says that it is not healthy'}")
+        if view.trouble:
+            found.append(f"{view.pod}: {view.trouble}")
         elif not view.has_leader:
             found.append(f"{view.pod}: has no leader")
         elif view.peers != size - 1:

@@ -14,14 +14,14 @@ import typing as t
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import PARALLEL, run_all
 from ..._kube import reasons, storage, watching
-from ..._kube.deletion import Mark
-from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, made_for, ref_of
+from ..._kube.deletion import Ownership
+from ..._kube.objects import LABEL_OWNER, Manifest, Ref, is_made_for, labels_of, ref_of
 from ..._kube.ready import stateful_set
 from ..._kube.removal import delete_objects
 from ..._kube.report import Report
 from ..._training.status import rank_of
 from .certificates import Leaf, secrets
-from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, together
+from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, with_mutual_connections
 
 if t.TYPE_CHECKING:
     from ..._edge.run import Context
@@ -91,7 +91,7 @@ def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
     if rank.restarts and not rank.ready:
         _refuse_lost(cluster, etcd, name)
     if rank.phase == "Pending":
-        unbound = storage.unbound(cluster, _claim(etcd, name)) if etcd.storage_size else ""
+        unbound = storage.why_unbound(cluster, _claim(etcd, name)) if etcd.storage_size else ""
         return MemberView(name, error=unbound or rank.reason or rank.phase)
     if rank.phase != "Running" or rank.reason:
         return MemberView(name, error=rank.reason or rank.phase)
@@ -109,28 +109,29 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
     """Until every member is healthy, connected to every other one, and one of them leads."""
     labels = selector(etcd.labels)
 
-    def look(cluster: Cluster) -> tuple[list[MemberView], str | None]:
+    def observe_once(cluster: Cluster) -> tuple[list[MemberView], str | None]:
         pods = [
             p for p in cluster.list("v1", "Pod", etcd.namespace, labels) if not p["metadata"].get("deletionTimestamp")
         ]
         seen, failures = run_all(lambda pod: _view(cluster, etcd, pod), pods, parallel=PARALLEL)
         if failures:
             raise failures[0]
-        views = together(seen)
-        return views, "; ".join(_complaints(cluster, etcd, views)) or None
+        views = with_mutual_connections(seen)
+        return views, "; ".join(_pending_reasons(cluster, etcd, views)) or None
 
     goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
-    return watching.follow(ctx.cluster, etcd.namespace, labels, look, goal=goal, timeout=timeout, progress=ctx.progress)
+    changes = watching.Changes.of_pods(etcd.namespace, labels)
+    return watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
 
 
-def _complaints(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
+def _pending_reasons(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
     """What is not as it should be. Healthy members of the set as it was are not enough: those with a change have to have come."""
     told = problems(etcd.size, views)[:4]
     members = cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
     if not told:
         told.append(stateful_set(members).reason)
     elif members and len(views) < etcd.size:
-        told.append(reasons.refused(cluster, members))
+        told.append(reasons.why_no_pods(cluster, members))
     return list(filter(None, told))
 
 
@@ -141,7 +142,7 @@ def mark_claims(ctx: Context, etcd: EtcdCluster, owner: str) -> list[Ref]:
     """
     kind, mark = "PersistentVolumeClaim", {LABEL_CLAIM: etcd.name}
     live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
-    if live and labels_of(live).get(LABEL_OWNER) == owner and made_for(live, owner):
+    if live and labels_of(live).get(LABEL_OWNER) == owner and is_made_for(live, owner):
         found = ctx.cluster.list("v1", kind, etcd.namespace, selector(etcd.labels))
         refs = [ref_of(claim) for claim in found if claim["metadata"]["name"].startswith(f"data-{etcd.name}-")]
         for ref in refs:
@@ -150,7 +151,7 @@ def mark_claims(ctx: Context, etcd: EtcdCluster, owner: str) -> list[Ref]:
     return [ref_of(claim) for claim in ctx.cluster.list("v1", kind, etcd.namespace, selector(mark))]
 
 
-def drop_claims(ctx: Context, etcd: EtcdCluster, refs: list[Ref], *, delete_data: bool) -> Report:
+def delete_claims(ctx: Context, etcd: EtcdCluster, refs: list[Ref], *, delete_data: bool) -> Report:
     """Delete the members' claims that were marked (in check mode, that would have been), or name them as kept."""
-    mark = Mark(etcd.name, LABEL_CLAIM, applied=False, nobodys=ctx.check)
-    return delete_objects(ctx.cluster, refs, mark, check=ctx.check, delete_data=delete_data)
+    ownership = Ownership(etcd.name, LABEL_CLAIM, applied=False, unowned=ctx.check)
+    return delete_objects(ctx.cluster, refs, ownership, check=ctx.check, delete_data=delete_data)

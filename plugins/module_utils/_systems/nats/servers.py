@@ -14,7 +14,7 @@ import typing as t
 
 from ..._core.clock import Deadline
 from ..._core.errors import MusterError
-from ..._core.pool import PARALLEL, do_all
+from ..._core.pool import PARALLEL, run_all_or_raise
 from ..._kube import watching
 from ..._kube.objects import Manifest, Ref
 from ..._training.status import rank_of
@@ -40,7 +40,7 @@ def pods(cluster: Cluster, nats: NatsCluster) -> list[Manifest]:
 
 def views(cluster: Cluster, servers: list[Manifest]) -> list[ServerView]:
     """What each server says about itself, asked side by side."""
-    return do_all(lambda pod: _view(cluster, pod), servers, parallel=PARALLEL)
+    return run_all_or_raise(lambda pod: _view(cluster, pod), servers, parallel=PARALLEL)
 
 
 def _view(cluster: Cluster, pod: Manifest) -> ServerView:
@@ -66,15 +66,14 @@ def _view(cluster: Cluster, pod: Manifest) -> ServerView:
 def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
     """Until every server has a route to every other one and max_payload is in force."""
 
-    def look(cluster: Cluster) -> tuple[list[ServerView], str | None]:
+    def observe_once(cluster: Cluster) -> tuple[list[ServerView], str | None]:
         found = views(cluster, pods(cluster, nats))
         return found, "; ".join(problems(nats, found)[:4]) or None
 
-    return watching.follow(
+    return watching.watch_until(
         ctx.cluster,
-        nats.namespace,
-        selector(nats),
-        look,
+        watching.Changes.of_pods(nats.namespace, selector(nats)),
+        observe_once,
         goal=f"NATS cluster {nats.namespace}/{nats.name} is not as wanted",
         timeout=timeout,
         progress=ctx.progress,
@@ -82,7 +81,7 @@ def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]
     )
 
 
-def renew(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
+def replace_outdated(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
     """Replace, one by one, the servers that nats-operator leaves running with an older configuration; then wait.
 
     The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never gives
@@ -95,16 +94,16 @@ def renew(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView
         ctx.progress(f"replaces server {name}, which runs with an older configuration")
         ctx.cluster.delete(Ref("v1", "Pod", name, nats.namespace), dry_run=False, uid=uid)
         replaced.add(uid)
-        _whole(ctx, nats, replaced, timeout=deadline.for_an_answer)
+        _wait_for_successor(ctx, nats, replaced, timeout=deadline.answer_timeout)
         outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)
-    return wait(ctx, nats, timeout=deadline.for_an_answer) if problems(nats, said) else said
+    return wait(ctx, nats, timeout=deadline.answer_timeout) if problems(nats, said) else said
 
 
 def _outdated(
     cluster: Cluster, nats: NatsCluster, replaced: t.Container[str], deadline: Deadline
 ) -> tuple[Manifest | None, list[ServerView]]:
     """The metadata of the first server with an older configuration that was not replaced already, and what all servers say."""
-    asked = cluster.within(deadline.for_an_answer)
+    asked = cluster.within(deadline.answer_timeout)
     found = pods(asked, nats)
     said = views(asked, found)
     for pod, view in zip(found, said, strict=True):
@@ -113,14 +112,13 @@ def _outdated(
     return None, said
 
 
-def _whole(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: float) -> None:
+def _wait_for_successor(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: float) -> None:
     """Until the replaced server has a successor that all others know; their max_payload does not matter yet."""
 
-    def look(cluster: Cluster) -> tuple[None, str | None]:
+    def observe_once(cluster: Cluster) -> tuple[None, str | None]:
         found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]
         return None, "; ".join(problems(nats, views(cluster, found), payload=False)[:4]) or None
 
-    said = f"NATS cluster {nats.namespace}/{nats.name} did not get its server back"
-    watching.follow(
-        ctx.cluster, nats.namespace, selector(nats), look, goal=said, timeout=timeout, progress=ctx.progress
-    )
+    goal = f"NATS cluster {nats.namespace}/{nats.name} did not get its server back"
+    changes = watching.Changes.of_pods(nats.namespace, selector(nats))
+    watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)

@@ -30,8 +30,8 @@ from .spec import (
     Group,
     PersiaJob,
     Role,
-    around,
     config_paths,
+    shared_objects,
     shared_volumes,
 )
 
@@ -51,14 +51,14 @@ _PEERS: dict[Role, tuple[Role, ...]] = {
 }
 
 
-def ends(job: PersiaJob, role: Role) -> bool:
+def runs_to_completion(job: PersiaJob, role: Role) -> bool:
     """Whether the group's pods end by themselves, so that it is a Job."""
     return job.completion and role in ("nn_worker", "dataloader")
 
 
 def manifests(job: PersiaJob) -> list[Manifest]:
     """All objects of JOB."""
-    objects = around(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch)})
+    objects = shared_objects(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch)})
     config_hash = spec_hash([item["data"] for item in objects if item["kind"] == "ConfigMap"])
     if job.metrics.enabled:
         objects += metrics_gateway(job)
@@ -69,7 +69,7 @@ def manifests(job: PersiaJob) -> list[Manifest]:
     return objects
 
 
-def at_rest(objects: Sequence[Manifest]) -> list[Manifest]:
+def scaled_to_zero(objects: Sequence[Manifest]) -> list[Manifest]:
     """The objects of a training that is over, without its Jobs: its servers have no pods."""
     others = [copy.deepcopy(item) for item in objects if item["kind"] != "Job"]
     for item in others:
@@ -80,7 +80,7 @@ def at_rest(objects: Sequence[Manifest]) -> list[Manifest]:
 
 def _group_objects(job: PersiaJob, group: Group, config_hash: str) -> list[Manifest]:
     ranked = _ranked(job, group, config_hash)
-    if not ends(job, group.role):
+    if not runs_to_completion(job, group.role):
         return statefulset_manifests(ranked)
     return [headless_service(ranked), apply_overrides(indexed_job(job, group, ranked), group.overrides)]
 
@@ -143,7 +143,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
     if group.role == "dataloader":
         values["PERSIA_DATALOADER_ENTRY"] = group.entry
     env: list[Manifest] = [{"name": name, "value": value} for name, value in values.items() if value is not None]
-    if ends(job, group.role):
+    if runs_to_completion(job, group.role):
         # Overrides the StatefulSet's way of knowing the index.
         env.append(field_env("REPLICA_INDEX", JOB_INDEX_FIELD))
     return env

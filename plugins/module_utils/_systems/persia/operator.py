@@ -19,8 +19,8 @@ from .spec import (
     Group,
     PersiaJob,
     Role,
-    around,
     config_paths,
+    shared_objects,
     shared_volumes,
 )
 
@@ -61,8 +61,8 @@ _UNSAYABLE_IN_POD = (
 
 def manifests(job: PersiaJob) -> list[Manifest]:
     """What we apply; pods and the gateway are the operator's to make."""
-    refuse_unsayable(job)
-    return [*around(job, {JOB_LABEL: job.name}, {}), persia_job_resource(job)]
+    refuse_unsupported(job)
+    return [*shared_objects(job, {JOB_LABEL: job.name}, {}), persia_job_resource(job)]
 
 
 def groups(resource: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
@@ -79,7 +79,7 @@ def groups(resource: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
     return found
 
 
-def refuse_unsayable(job: PersiaJob) -> None:
+def refuse_unsupported(job: PersiaJob) -> None:
     """Name every option that the PersiaJob resource has no field for, rather than dropping it."""
     found = []
     for role, group in job.groups.items():

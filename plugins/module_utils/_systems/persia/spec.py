@@ -277,7 +277,7 @@ def _global_config(job: PersiaJob) -> Manifest:
     return {**config, "common_config": common}
 
 
-def around(job: PersiaJob, selector: Mapping[str, str], programs: Mapping[str, str]) -> list[Manifest]:
+def shared_objects(job: PersiaJob, selector: Mapping[str, str], programs: Mapping[str, str]) -> list[Manifest]:
     """What the pods of either backend need: configuration with PROGRAMS, the user's files, storage, and who may connect to SELECTOR."""
     of, data = functools.partial(metadata, namespace=job.namespace, labels=job.labels), dict(programs)
     if job.global_config is not None:

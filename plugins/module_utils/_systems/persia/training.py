@@ -16,7 +16,7 @@ from ..._core.clock import Deadline
 from ..._core.errors import InvalidInput, WaitTimeout
 from ..._kube import watching
 from ..._kube.cluster import Cluster
-from ..._kube.deletion import Mark
+from ..._kube.deletion import Ownership
 from ..._kube.objects import LABEL_OWNER, Ref, labels_of, ref_of
 from ..._kube.ready import job as job_state
 from ..._kube.removal import delete_objects
@@ -99,7 +99,7 @@ def _delete_pods(request: Request, observed: Observed) -> Report:
     status = observed.status
     left = [r.pod for g in status.groups for r in g.ranks if r.phase in ("Running", "Pending")]
     refs = [Ref("v1", "Pod", name, status.namespace) for name in left]
-    made = Mark(status.name, JOB_LABEL, applied=False)
+    made = Ownership(status.name, JOB_LABEL, applied=False)
     return delete_objects(request.cluster, refs, made, check=request.check) if refs else Report()
 
 
@@ -124,7 +124,7 @@ def _stop(request: Request, mine: str, observed: Observed) -> Report:
             ) from exc
         report = _do_operators_work(request, ref)
     if not request.check:
-        _wait_for_pods(request, ref, deadline.for_an_answer)
+        _wait_for_pods(request, ref, deadline.answer_timeout)
     return report
 
 
@@ -132,12 +132,13 @@ def _wait_for_pods(request: Request, ref: Ref, timeout: float) -> None:
     """The operator does not wait for its pods; a new training of the same name would meet the old ones."""
     selector, namespace = f"{JOB_LABEL}={ref.name}", ref.namespace or ""
 
-    def look(cluster: Cluster) -> tuple[None, str | None]:
+    def observe_once(cluster: Cluster) -> tuple[None, str | None]:
         left = cluster.list("v1", "Pod", namespace, selector)
         return None, f"{len(left)} pods are still there" if left else None
 
     goal = f"The pods of training {namespace}/{ref.name} are not gone"
-    watching.follow(request.cluster, namespace, selector, look, goal=goal, timeout=timeout, progress=request.progress)
+    pods = watching.Changes.of_pods(namespace, selector)
+    watching.watch_until(request.cluster, pods, observe_once, goal=goal, timeout=timeout, progress=request.progress)
 
 
 def _do_operators_work(request: Request, ref: Ref) -> Report:
@@ -147,7 +148,7 @@ def _do_operators_work(request: Request, ref: Ref) -> Report:
         for kind in ("Service", "Pod")
         for item in request.cluster.list("v1", kind, ref.namespace, f"{JOB_LABEL}={ref.name}")
     ]
-    made = Mark(ref.name, JOB_LABEL, applied=False)
+    made = Ownership(ref.name, JOB_LABEL, applied=False)
     report = delete_objects(request.cluster, refs, made, check=request.check)
     live = request.cluster.get(ref)
     if live is not None:
@@ -178,8 +179,8 @@ KIND = Kind(
             name="native",
             label=LABEL_JOB,
             workloads=(STATEFUL_SET, JOB),
-            unchangeable="a Job's pods cannot be changed",
-            at_rest=native.at_rest,
+            immutable_because="a Job's pods cannot be changed",
+            scaled_down=native.scaled_to_zero,
             finish=_suspend_loaders,
         ),
         Backend(
@@ -188,7 +189,7 @@ KIND = Kind(
             workloads=(Workload(API_VERSION, operator.KIND),),
             named=True,
             installed_by="PERSIA's operator (role muster.ml.persia_operator)",
-            unchangeable="PERSIA's operator ignores edits",
+            immutable_because="PERSIA's operator ignores edits",
             judge=operator.groups,
             warnings=_warnings,
             stop=_stop,

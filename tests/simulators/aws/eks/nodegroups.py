@@ -40,8 +40,8 @@ def create(account: Account, params: Body) -> Body:
         raise Refused(
             "InvalidParameterException", f"Requested Nodegroup version {params['version']} is not that of the cluster"
         )
-    complaint = "Following required service principals [ec2.amazonaws.com] were not found in the trust relationships of nodeRole {arn}"
-    needs_policies(role(params["nodeRole"], "ec2.amazonaws.com", "CreateNodegroup", complaint), NODE_POLICIES)
+    pending_reason = "Following required service principals [ec2.amazonaws.com] were not found in the trust relationships of nodeRole {arn}"
+    needs_policies(role(params["nodeRole"], "ec2.amazonaws.com", "CreateNodegroup", pending_reason), NODE_POLICIES)
     places = subnets(account.region, params["subnets"])
     if any(s.vpc_id != cluster.body["resourcesVpcConfig"]["vpcId"] for s in places):
         raise Refused("InvalidParameterException", "Subnets are not of the cluster's VPC")

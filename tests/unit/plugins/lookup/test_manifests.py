@@ -17,10 +17,19 @@ from ansible.errors import AnsibleError
 from ansible_collections.muster.ml.plugins.lookup import manifests as lookup
 
 ROOT = Path(__file__).resolve().parents[4]
-NAMES = ["gpu_drivers", "local_cluster", "nats_operator", "persia_operator", "training_operator"]
+NAMES = [
+    "efs_csi",
+    "gpu_drivers",
+    "local_cluster",
+    "namespace",
+    "nats_operator",
+    "persia_operator",
+    "s3_artifacts",
+    "training_operator",
+]
 OWN = {"_terms", "crds"}
-# Made by the role from its pinned versions.
-NO_VARIABLE = {"local_cluster": {"storage_image"}}
+# What a role makes itself: an image from its pinned versions, the ARN of the IAM role that it created.
+NO_VARIABLE = {"local_cluster": {"storage_image"}, "s3_artifacts": {"role_arn"}}
 OPERATOR = {"namespace": "ml", "image": "natsio/nats-operator:0.8.3"}
 
 Options = dict[str, dict[str, t.Any]]

@@ -101,7 +101,7 @@ def test_pods_of_one_job_share_what_they_fetched() -> None:
 @pytest.mark.parametrize(
     ("classes", "params", "told"),
     [
-        ([], {}, "PersistentVolumeClaim default/c does not exist. Correct claim_name; or give storage_size"),
+        ([], {}, "PersistentVolumeClaim default/c does not exist. Correct claim_name, or set storage_size"),
         ([], {"storage_size": "1Gi"}, "has no default StorageClass. Name one in storage_class_name. There are: none"),
         ([("a", "x.io", False)], {"storage_size": "1Gi"}, "no default StorageClass. .* There are: a"),
         ([("a", "x.io", True)], {"storage_size": "1Gi", "storage_class_name": "b"}, "no StorageClass b. There are: a"),
@@ -125,11 +125,11 @@ def test_a_disk_is_enough_for_one_node() -> None:
 def test_why_a_claim_is_not_bound() -> None:
     cluster = FakeCluster()
     claim = Ref("v1", "PersistentVolumeClaim", "c", "default")
-    assert storage.unbound(cluster, claim) == "PersistentVolumeClaim default/c does not exist"
+    assert storage.why_unbound(cluster, claim) == "PersistentVolumeClaim default/c does not exist"
     spec = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
     cluster.add({**spec, "status": {"phase": "Pending"}})
-    assert storage.unbound(cluster, claim).endswith("nobody says why")
+    assert storage.why_unbound(cluster, claim).endswith("nobody says why")
     cluster.say(claim, "ProvisioningFailed", "no access point", type="Warning")
-    assert storage.unbound(cluster, claim).endswith("is not bound: ProvisioningFailed: no access point")
+    assert storage.why_unbound(cluster, claim).endswith("is not bound: ProvisioningFailed: no access point")
     cluster.set_status(claim, {"phase": "Bound"})
-    assert storage.unbound(cluster, claim) == ""
+    assert storage.why_unbound(cluster, claim) == ""

@@ -156,8 +156,8 @@ def test_a_log_that_cannot_be_read_does_not_matter(cluster: FakeCluster) -> None
 
 def quick(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let waits use the cluster's clock."""
-    real = watching.follow
-    monkeypatch.setattr(watching, "follow", lambda *args, **more: real(*args, **{**more, "clock": cluster.clock}))
+    real = watching.watch_until
+    monkeypatch.setattr(watching, "watch_until", lambda *args, **more: real(*args, **{**more, "clock": cluster.clock}))
 
 
 def test_a_size_that_the_training_does_not_reach_is_taken_back(

@@ -27,7 +27,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests 
     MemberView,
     member_view,
     problems,
-    together,
+    with_mutual_connections,
 )
 from ansible_collections.muster.ml.plugins.modules import etcd_cluster
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -286,11 +286,11 @@ def test_a_connection_counts_that_one_end_knows() -> None:
 
     late = view("c", {"a": 0, "b": 1})
     assert late.peers == 1
-    views = together([view("a", {"b": 1, "c": 1}), view("b", {"a": 1, "c": 1}), late])
+    views = with_mutual_connections([view("a", {"b": 1, "c": 1}), view("b", {"a": 1, "c": 1}), late])
     assert [found.peers for found in views] == [2, 2, 2]
-    cut = together([view("a", {"b": 1, "c": 0}), view("b", {"a": 1, "c": 1}), late])
+    cut = with_mutual_connections([view("a", {"b": 1, "c": 0}), view("b", {"a": 1, "c": 1}), late])
     assert [found.peers for found in cut] == [1, 2, 1]
-    assert [found.peers for found in together([late, MemberView("d", error="no answer")])] == [1, 0]
+    assert [found.peers for found in with_mutual_connections([late, MemberView("d", error="no answer")])] == [1, 0]
 
 
 def test_members_judge_themselves() -> None:

@@ -279,8 +279,8 @@ def test_a_failed_training_says_why(cluster: FakeCluster) -> None:
 
 
 def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = watching.follow
-    monkeypatch.setattr(watching, "follow", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+    real = watching.watch_until
+    monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
     with pytest.raises(
         WaitTimeout, match=r"is not running after 30 s\. Last seen: Pending.*emb-server: 1 of 1 pods are missing"
     ):
@@ -467,7 +467,7 @@ def test_servers_that_are_as_wanted_are_asked_once(cluster: FakeCluster) -> None
     options = {**NATS, "backend": "operator"}
     checked = ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(options).validated_parameters
     ctx = t.cast("Context", types.SimpleNamespace(cluster=cluster, progress=print))
-    found = nats_edge.renew(ctx, nats_cluster.wanted(checked, "default"), timeout=1)
+    found = nats_edge.replace_outdated(ctx, nats_cluster.wanted(checked, "default"), timeout=1)
     assert [view.pod for view in found] == ["n-0", "n-1"]
     assert [request.verb for request in cluster.requests].count("list") == 1
 

@@ -15,14 +15,14 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.converge import (
     ConvergeOptions,
     Outcome,
-    Patience,
+    WaitOptions,
     converge,
 )
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint, EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
-from ansible_collections.muster.ml.plugins.module_utils._aws.plan import with_mark
+from ansible_collections.muster.ml.plugins.module_utils._aws.plan import with_owner_tags
 from ansible_collections.muster.ml.plugins.module_utils._aws.resource import Resource
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MusterError
@@ -41,7 +41,7 @@ def run(
     account: Account, resource: Resource, *, absent: bool = False, adopt: bool = False, check: bool = False
 ) -> Outcome:
     options = ConvergeOptions(absent=absent, check=check, only_tagged=OURS, adopt=adopt)
-    return converge(resource, Api(account.client, FakeClock()), options, Patience(wait=True, seconds=600))
+    return converge(resource, Api(account.client, FakeClock()), options, WaitOptions(wait=True, seconds=600))
 
 
 def account_with(resource: Resource) -> Account:
@@ -174,7 +174,7 @@ def test_a_cluster_that_somebody_made_anew_while_ours_was_being_deleted_stays() 
 def test_a_cluster_that_somebody_took_over_while_it_was_being_deleted_stays() -> None:
     account = account_with(CLUSTER)
     account.before["describe_update"] = replaced(account, tags={"muster.ml/owner": "other"})
-    with pytest.raises(InvalidInput, match="EKS cluster x was kept: it is not ours"):
+    with pytest.raises(InvalidInput, match="EKS cluster x was kept: it does not have the mark"):
         run(account, UNLOCKED, absent=True)
     assert [operation for operation, _request in account.writes] == ["update_cluster_config"]
 
@@ -191,7 +191,7 @@ def test_a_cluster_that_is_taken_over_while_it_is_waited_for_stays() -> None:
             account.before["describe_cluster"] = somebody
 
     account.before["describe_cluster"] = somebody
-    assert "is not ours" in run(account, UNLOCKED, absent=True).kept
+    assert "does not have the mark" in run(account, UNLOCKED, absent=True).kept
     assert account.writes == []
 
 
@@ -220,14 +220,14 @@ def test_what_an_add_on_owns_goes_only_with_the_add_on() -> None:
 def test_our_tag_in_another_account_is_a_copy() -> None:
     account = account_with(NODEGROUP)
     account.things["nodegroup", "c", "x"]["nodegroupArn"] = "arn:aws:eks:eu-west-1:999999999999:nodegroup/c/x/1"
-    assert "nothing says that we made it (a copy?)" in kept(account, NODEGROUP)
+    assert "no record says that Muster created it (a copy?)" in kept(account, NODEGROUP)
 
 
 def test_taking_over_what_failed_does_not_delete_it() -> None:
     """A node group that never came up is made anew, which deletes it: only ours."""
     account = account_with(NODEGROUP)
     account.things["nodegroup", "c", "x"].update(status="CREATE_FAILED", tags={})
-    with pytest.raises(InvalidInput, match="EKS node group x of cluster c was kept: it is not ours"):
+    with pytest.raises(InvalidInput, match="EKS node group x of cluster c was kept: it does not have the mark"):
         run(account, NODEGROUP, adopt=True)
     assert account.writes == []
     account.things["nodegroup", "c", "x"]["tags"] = OURS
@@ -237,7 +237,7 @@ def test_taking_over_what_failed_does_not_delete_it() -> None:
 def test_a_mark_that_a_user_took_away_makes_it_somebody_elses() -> None:
     account = account_with(NODEGROUP)
     account.things["nodegroup", "c", "x"]["tags"] = {"team": "ml"}
-    assert "is not ours" in kept(account, NODEGROUP)
+    assert "does not have the mark" in kept(account, NODEGROUP)
     with pytest.raises(InvalidInput, match="somebody else made it"):
         run(account, NODEGROUP)
 
@@ -252,11 +252,11 @@ def test_the_policy_of_a_bucket_is_of_the_callers_partition(partition: str) -> N
 
 
 def test_the_mark_is_among_the_tags_and_is_never_purged() -> None:
-    assert with_mark({"team": "ml"}, OURS, purge=True) == ({"team": "ml", **OURS}, True)
-    assert with_mark(None, OURS, purge=True) == (OURS, False), "tags that nobody spoke of stay"
-    assert with_mark(None, {}, purge=True) == (None, True)
+    assert with_owner_tags({"team": "ml"}, OURS, purge=True) == ({"team": "ml", **OURS}, True)
+    assert with_owner_tags(None, OURS, purge=True) == (OURS, False), "tags that nobody spoke of stay"
+    assert with_owner_tags(None, {}, purge=True) == (None, True)
     with pytest.raises(InvalidInput, match=r"tags has muster\.ml/owner=n where only_tagged has muster\.ml/owner=m"):
-        with_mark({"muster.ml/owner": "n"}, OURS, purge=True)
+        with_owner_tags({"muster.ml/owner": "n"}, OURS, purge=True)
 
 
 def test_an_access_point_is_found_again_whatever_tags_it_has() -> None:

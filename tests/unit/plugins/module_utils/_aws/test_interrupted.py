@@ -14,7 +14,7 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.converge import (
     ConvergeOptions,
     Outcome,
-    Patience,
+    WaitOptions,
     converge,
 )
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint, EfsFileSystem
@@ -83,7 +83,7 @@ def run(
     check: bool = False,
 ) -> Outcome:
     options = ConvergeOptions(absent=absent, check=check, only_tagged=OURS if mark is None else mark, adopt=adopt)
-    return converge(resource, Api(account.client, FakeClock()), options, Patience(wait=True, seconds=600))
+    return converge(resource, Api(account.client, FakeClock()), options, WaitOptions(wait=True, seconds=600))
 
 
 def account_with_a_neighbour(kind: str) -> Account:
@@ -186,7 +186,7 @@ def test_what_has_no_owner_is_refused_and_kept_and_taken_over_only_when_asked_fo
         run(account, resource)
     for adopt in (False, True):
         kept = run(account, resource, absent=True, adopt=adopt)
-        assert kept.kept.endswith("was kept: it is not ours: it does not carry our mark (muster.ml/owner=m)")
+        assert kept.kept.endswith("was kept: it does not have the mark of this owner (muster.ml/owner=m)")
         assert resource.label in kept.kept
         assert not kept.plan.changed
     assert account.snapshot() == before
@@ -201,5 +201,5 @@ def test_what_another_owner_marked_is_never_taken_over(kind: str) -> None:
     before = account.snapshot()
     with pytest.raises(InvalidInput, match=r"it has muster\.ml/owner=other, and it is left as it is"):
         run(account, wanted(kind, "theirs"), adopt=True)
-    assert "not ours" in run(account, wanted(kind, "theirs"), absent=True, adopt=True).kept
+    assert "does not have the mark" in run(account, wanted(kind, "theirs"), absent=True, adopt=True).kept
     assert account.snapshot() == before

@@ -10,7 +10,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api, too_early
-from ansible_collections.muster.ml.plugins.module_utils._aws.converge import ConvergeOptions, Patience, converge
+from ansible_collections.muster.ml.plugins.module_utils._aws.converge import ConvergeOptions, WaitOptions, converge
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, as_value, check_version
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
@@ -197,7 +197,7 @@ WANTED = EksNodegroup("c", "gpu", node_role="r", subnets=["a"])
 
 def go(fake: FakeEks, *, check: bool = False, seconds: float = 60) -> t.Any:
     api = Api(lambda _service: fake, FakeClock())
-    return converge(WANTED, api, ConvergeOptions(absent=False, check=check), Patience(wait=True, seconds=seconds))
+    return converge(WANTED, api, ConvergeOptions(absent=False, check=check), WaitOptions(wait=True, seconds=seconds))
 
 
 def test_it_waits_until_it_is_there() -> None:

@@ -18,7 +18,7 @@ OURS = Candidate("ConfigMap ml/a", marked=True, recorded=True)
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"marked": False}, "not ours"),
+        ({"marked": False}, "not have the mark"),
         ({"recorded": False}, "copy"),
         ({"needed": "is Namespace ml under another name"}, "under another name"),
         ({"unknown": "example.com/v1 does not answer"}, "cannot be judged"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import ApplyFailed, MusterError, NotFound
-from ansible_collections.muster.ml.plugins.module_utils._core.pace import Patience, TokenBucket
+from ansible_collections.muster.ml.plugins.module_utils._core.pace import Backoff, TokenBucket
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress, raise_all, run_all
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
@@ -35,17 +35,17 @@ def test_a_burst_waits_for_nothing() -> None:
 
 def test_patience_ends() -> None:
     clock = FakeClock()
-    patience = Patience(clock)
-    while patience.again(limit=60):
+    backoff = Backoff(clock)
+    while backoff.wait_for_retry(limit=60):
         pass
     assert 50 < clock.now - 1000 <= 60
 
 
 def test_retry_after_is_honoured() -> None:
     clock = FakeClock()
-    assert Patience(clock).again(limit=60, retry_after=7)
+    assert Backoff(clock).wait_for_retry(limit=60, retry_after=7)
     assert clock.now == 1007
-    assert not Patience(clock).again(limit=60, retry_after=61)
+    assert not Backoff(clock).wait_for_retry(limit=60, retry_after=61)
     assert clock.now == 1007
 
 
@@ -75,7 +75,7 @@ def test_progress_keeps_quiet_for_five_seconds_and_repeats_nothing() -> None:
     clock, told = FakeClock(), list[str]()
     progress = Progress(told.append, clock)
     for message in ("a", "b", "b", "c"):
-        progress.tell(message)
+        progress.report(message)
         clock.sleep(5)
-    progress.tell("c")
+    progress.report("c")
     assert told == ["b", "c"]

@@ -19,7 +19,12 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress
-from ansible_collections.muster.ml.plugins.module_utils._core.waiting import ever_longer, every, last_answer, wait_for
+from ansible_collections.muster.ml.plugins.module_utils._core.waiting import (
+    fixed_interval,
+    growing_interval,
+    last_answer,
+    wait_for,
+)
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 Answer: t.TypeAlias = "str | Exception | None"
@@ -40,7 +45,12 @@ def looks(*answers: Answer) -> t.Callable[[], tuple[str, str | None]]:
 
 
 def wait(clock: FakeClock, *answers: Answer, seconds: float = 60, **options: t.Any) -> str:
-    given = {"goal": "x is not ready", "deadline": Deadline(seconds, clock), "pause": every(2, clock), **options}
+    given = {
+        "goal": "x is not ready",
+        "deadline": Deadline(seconds, clock),
+        "pause": fixed_interval(2, clock),
+        **options,
+    }
     return wait_for(looks(*answers), **given)
 
 
@@ -97,7 +107,7 @@ def test_the_deadline_says_what_was_seen(clock: FakeClock, answers: list[Answer]
 
 def test_no_pause_is_longer_than_what_is_left(clock: FakeClock) -> None:
     with pytest.raises(WaitTimeout):
-        wait(clock, "not yet", seconds=5, pause=every(4, clock))
+        wait(clock, "not yet", seconds=5, pause=fixed_interval(4, clock))
     assert clock.now == pytest.approx(BEGAN + 5, abs=0.1)
 
 
@@ -108,7 +118,7 @@ def test_progress_is_told(clock: FakeClock) -> None:
 
 
 def test_pauses_grow(clock: FakeClock) -> None:
-    pause, times = ever_longer(1, 3, clock), []
+    pause, times = growing_interval(1, 3, clock), []
     for _turn in range(5):
         pause(100)
         times.append(clock.now - BEGAN)
@@ -117,7 +127,7 @@ def test_pauses_grow(clock: FakeClock) -> None:
 
 def test_an_answer_that_may_be_missing(clock: FakeClock) -> None:
     def ask(*answers: Answer) -> str:
-        return last_answer(looks(*answers), deadline=Deadline(2, clock), pause=every(0.5, clock))
+        return last_answer(looks(*answers), deadline=Deadline(2, clock), pause=fixed_interval(0.5, clock))
 
     assert ask("strange", None) == "answer to None"
     assert ask("a", "b") == "answer to b"

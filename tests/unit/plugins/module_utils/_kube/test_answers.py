@@ -109,4 +109,4 @@ def test_long_and_secret_values_are_left_out() -> None:
     ],
 )  # fmt: skip
 def test_what_is_worth_another_try(status: int, payload: dict[str, t.Any], again: bool) -> None:
-    assert answers.worth_again(status, payload) is again
+    assert answers.is_retryable(status, payload) is again

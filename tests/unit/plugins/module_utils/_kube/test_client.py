@@ -30,7 +30,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
-from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof, bearer
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import RequestAuth, bearer
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
@@ -57,6 +57,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two packets; the second would wait 40 ms
     server: Server
 
     def log_message(self, format: str, *args: t.Any) -> None:  # noqa: A002
@@ -89,10 +90,10 @@ class Renewable:
     def __init__(self) -> None:
         self.number = 1
 
-    def proof(self) -> Proof:
-        return Proof(bearer(str(self.number), "a test"))
+    def auth(self) -> RequestAuth:
+        return RequestAuth(bearer(str(self.number), "a test"))
 
-    def renew(self, refused: Proof) -> bool:
+    def refresh(self, refused: RequestAuth) -> bool:
         self.number += 1
         return True
 
@@ -556,8 +557,8 @@ def test_warnings_of_a_watch_are_kept_too(server: Server, kube: HttpCluster) -> 
 class Expiring(Renewable):
     """Another certificate after each renewal, too."""
 
-    def proof(self) -> Proof:
-        return Proof(bearer(str(self.number), "a test"), f"certificate {self.number}", Sensitive("key"))
+    def auth(self) -> RequestAuth:
+        return RequestAuth(bearer(str(self.number), "a test"), f"certificate {self.number}", Sensitive("key"))
 
 
 def test_a_connection_goes_with_its_client_certificate(server: Server, clock: FakeClock) -> None:

@@ -22,7 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
-from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import RequestAuth
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 
@@ -178,10 +178,10 @@ def test_an_option_gives_nothing_away(options: dict[str, str]) -> None:
 class Careless:
     """Credentials that do not look at what they hand out."""
 
-    def proof(self) -> Proof:
-        return Proof(Sensitive(f"Bearer {CANARY}\n"))
+    def auth(self) -> RequestAuth:
+        return RequestAuth(Sensitive(f"Bearer {CANARY}\n"))
 
-    def renew(self, _refused: Proof, /) -> bool:
+    def refresh(self, _refused: RequestAuth, /) -> bool:
         return False
 
 
@@ -196,10 +196,10 @@ def test_the_wire_itself_refuses_what_http_would_print() -> None:
 def test_a_connection_is_printed_copied_and_stored_without_its_secrets(tmp_path: pathlib.Path) -> None:
     user = {"token": CANARY, "client-certificate-data": "eA==", "client-key-data": ENCODED}
     connection = kubeconfig.load({"kubeconfig": config(user), "proxy": f"http://x:{CANARY}@p"}, {})
-    proof = connection.credentials.proof()
-    for thing in (connection, proof, connection.proxy):
+    auth = connection.credentials.auth()
+    for thing in (connection, auth, connection.proxy):
         assert clean(f"{thing} {thing!r} {copy.copy(thing)!r} {vars(thing)!r}")
-    for secret in (proof.authorization, connection.client_key, connection.proxy.login if connection.proxy else None):
+    for secret in (auth.authorization, connection.client_key, connection.proxy.login if connection.proxy else None):
         with pytest.raises(TypeError):
             pickle.dumps(secret)
         with pytest.raises(TypeError):

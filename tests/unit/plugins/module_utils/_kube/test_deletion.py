@@ -21,9 +21,9 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     ServerError,
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube import answers
-from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds, discovered, stale
+from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds, discovered_kinds, unavailable_groups
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     Listing,
     Manifest,
@@ -60,7 +60,7 @@ def apply(
 
 
 def delete(
-    cluster: FakeCluster, what: list[Manifest] | None = None, mark: Mark | str = OWNER, **options: t.Any
+    cluster: FakeCluster, what: list[Manifest] | None = None, mark: Ownership | str = OWNER, **options: t.Any
 ) -> Report:
     return delete_objects(cluster, what, mark, check=False, clock=cluster.clock, parallel=1, **options)
 
@@ -175,8 +175,8 @@ def test_prune_does_not_remember_what_a_stale_group_may_have(cluster: FakeCluste
 def test_discovery_tells_which_groups_are_stale() -> None:
     versions = [{"version": "v1", "freshness": "Stale", "resources": []}, {"version": "v2", "freshness": "Current"}]
     document = {"items": [{"metadata": {"name": "a.example.com"}, "versions": versions}]}
-    assert stale(document) == ["a.example.com/v1"]
-    assert list(discovered(document)) == []
+    assert unavailable_groups(document) == ["a.example.com/v1"]
+    assert list(discovered_kinds(document)) == []
 
 
 def test_a_kind_whose_server_does_not_answer_fails_no_prune_and_is_told(
@@ -217,13 +217,13 @@ def test_what_another_owner_has_is_not_deleted_by_its_name(cluster: FakeCluster)
     report = delete(cluster, [config()])
     assert (actions(report), report.changed) == ({"ConfigMap a": "kept"}, False)
     assert "ConfigMap default/a" in report.warnings[0]
-    assert actions(delete(cluster, [config()], Mark(OWNER, others=True))) == {"ConfigMap a": "deleted"}
+    assert actions(delete(cluster, [config()], Ownership(OWNER, others=True))) == {"ConfigMap a": "deleted"}
 
 
 def test_what_nobody_marked_is_not_deleted_by_its_name(cluster: FakeCluster) -> None:
     cluster.add(config(), manager="kubectl")
-    assert actions(delete(cluster, [config()], Mark(OWNER, others=True))) == {"ConfigMap a": "kept"}
-    assert actions(delete(cluster, [config()], Mark(OWNER, nobodys=True))) == {"ConfigMap a": "deleted"}
+    assert actions(delete(cluster, [config()], Ownership(OWNER, others=True))) == {"ConfigMap a": "kept"}
+    assert actions(delete(cluster, [config()], Ownership(OWNER, unowned=True))) == {"ConfigMap a": "deleted"}
 
 
 def test_a_namespace_that_was_there_is_used_and_never_deleted_with_what_is_in_it(cluster: FakeCluster) -> None:
@@ -233,10 +233,10 @@ def test_a_namespace_that_was_there_is_used_and_never_deleted_with_what_is_in_it
     assert cluster.stored("Namespace", "prod")
 
 
-@pytest.mark.parametrize("whose", ["nobodys", "another-owners", "a-kept-one-of-ours"])
+@pytest.mark.parametrize("whose", ["unowned", "another-owners", "a-kept-one-of-ours"])
 def test_a_namespace_of_ours_stays_while_something_else_is_in_it(cluster: FakeCluster, whose: str) -> None:
     apply(cluster, SPACE, config(namespace="ml"))
-    if whose == "nobodys":
+    if whose == "unowned":
         cluster.add(config("theirs", "ml"), manager="kubectl")
     else:
         apply(cluster, config("theirs", "ml"), owner=OTHER if whose == "another-owners" else OWNER)
@@ -304,7 +304,7 @@ def test_a_copy_of_our_object_in_another_namespace_is_not_ours(cluster: FakeClus
     report = apply(cluster, config(), prune=True)
     kept = [change for change in report.changes if change.ref.namespace == "kube-system"]
     assert [(change.action, change.reason) for change in kept] == [
-        ("kept", "carries our mark, but nothing says that we made it (a copy?)")
+        ("kept", "has the mark of this owner, but no record says that Muster created it (a copy?)")
     ]
 
 
@@ -330,7 +330,7 @@ def test_what_a_controller_made_for_an_object_of_ours_goes_by_its_label_alone(cl
     claim["metadata"]["labels"] = {label: "g"}
     other = {**claim, "metadata": {**claim["metadata"], "name": "other", "labels": {label: "h"}}}
     cluster.add(claim, other, manager="kube-controller-manager")
-    report = delete(cluster, [claim, other], Mark("g", label, applied=False), delete_data=True)
+    report = delete(cluster, [claim, other], Ownership("g", label, applied=False), delete_data=True)
     assert actions(report) == {"PersistentVolumeClaim claim": "deleted", "PersistentVolumeClaim other": "kept"}
 
 

@@ -30,7 +30,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube import plan
-from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import record_ref
@@ -39,7 +39,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.report import Repo
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 OWNER = "apply.test"
-ANYBODYS = Mark(OWNER, nobodys=True)
+ANYBODYS = Ownership(OWNER, unowned=True)
 
 
 def config(name: str = "a", namespace: str | None = "default", **data: t.Any) -> Manifest:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._kube import fields
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import FIELD_MANAGER, Manifest, manager_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import prepared
+from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import prepare
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 RECORDED = pathlib.Path(__file__).parent / "recorded"
@@ -30,7 +30,7 @@ US = manager_of("apply.t2")
 
 
 def wanted(pair: dict[str, Manifest]) -> Manifest:
-    return prepared(pair["sent"], owner="apply.t2", namespaced=True, namespace="default")
+    return prepare(pair["sent"], owner="apply.t2", namespaced=True, namespace="default")
 
 
 def of(kind: str) -> dict[str, Manifest]:
@@ -40,7 +40,7 @@ def of(kind: str) -> dict[str, Manifest]:
 @pytest.mark.parametrize("pair", APPLIED, ids=KINDS)
 def test_we_own_all_that_we_sent(pair: dict[str, Manifest]) -> None:
     """Whatever the server defaulted, normalised or dropped."""
-    assert fields.unowned(wanted(pair), pair["stored"], US) == []
+    assert fields.unowned_paths(wanted(pair), pair["stored"], US) == []
 
 
 @pytest.mark.parametrize("pair", APPLIED, ids=KINDS)
@@ -53,9 +53,9 @@ def test_the_digest_is_that_of_the_wish(pair: dict[str, Manifest]) -> None:
 
 
 def test_a_field_that_somebody_else_changed_is_no_longer_ours() -> None:
-    lost = fields.unowned(wanted(of("Deployment")), SCALED, US)
+    lost = fields.unowned_paths(wanted(of("Deployment")), SCALED, US)
     assert lost == ["spec.replicas"]
-    assert fields.holder(SCALED, "spec.replicas", US) == "kubectl"
+    assert fields.other_manager(SCALED, "spec.replicas", US) == "kubectl"
 
 
 def test_a_port_without_its_default_protocol_is_found() -> None:
@@ -63,7 +63,7 @@ def test_a_port_without_its_default_protocol_is_found() -> None:
     ports = manifest["spec"]["template"]["spec"]["containers"][0]["ports"]
     assert {"containerPort": 80} in ports
     ports.append({"containerPort": 81})
-    assert fields.unowned(manifest, of("Deployment")["stored"], US) == [
+    assert fields.unowned_paths(manifest, of("Deployment")["stored"], US) == [
         "spec.template.spec.containers[name=c].ports[3]"
     ]
 
@@ -72,7 +72,7 @@ def test_a_new_variable_in_a_list_map_is_named_by_its_key() -> None:
     manifest = wanted(of("StatefulSet"))
     container = manifest["spec"]["template"]["spec"]["containers"][0]
     container["env"][0] = {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}
-    assert fields.unowned(manifest, of("StatefulSet")["stored"], US) == [
+    assert fields.unowned_paths(manifest, of("StatefulSet")["stored"], US) == [
         "spec.template.spec.containers[name=c].env[name=A].valueFrom"
     ]
 
@@ -80,7 +80,7 @@ def test_a_new_variable_in_a_list_map_is_named_by_its_key() -> None:
 def test_without_managed_fields_nothing_is_ours() -> None:
     stored = copy.deepcopy(of("Secret")["stored"])
     stored["metadata"]["managedFields"] = [{}]
-    assert "data" in fields.unowned(wanted(of("Secret")), stored, US)
+    assert "data" in fields.unowned_paths(wanted(of("Secret")), stored, US)
 
 
 def test_set_elements_and_indexes() -> None:
@@ -96,7 +96,7 @@ def test_set_elements_and_indexes() -> None:
         }
     }
     wish = {"metadata": {}, "spec": {"set": ["a", "b"], "list": [{"x": 1, "y": 2}]}}
-    assert fields.unowned(wish, live, US) == ["spec.set[1]", "spec.list[0].y"]
+    assert fields.unowned_paths(wish, live, US) == ["spec.set[1]", "spec.list[0].y"]
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,14 @@ def test_what_is_taken_over_is_added_to_what_is_owned_already() -> None:
         entry("us", "d", operation="Update"),
         status,
     ]
-    taken = fields.taken_over({"metadata": {"managedFields": entries}}, ("one", "two"), "us")
+    taken = fields.transferred_fields({"metadata": {"managedFields": entries}}, ("one", "two"), "us")
     assert taken == [entries[3], status, {**entry("us", "a", "b", "c")}]
 
 
 def test_only_what_was_applied_is_owned() -> None:
     """A patch under the same name claims nothing that the next apply would take back."""
     live = {"metadata": {"managedFields": [entry("us", "a", operation="Update"), entry("us", "b")]}}
-    assert fields.unowned({"metadata": {}, "data": {"a": "1", "b": "2"}}, live, "us") == ["data.a"]
+    assert fields.unowned_paths({"metadata": {}, "data": {"a": "1", "b": "2"}}, live, "us") == ["data.a"]
 
 
 def test_who_only_sets_the_status_has_no_part_in_the_object() -> None:
@@ -145,7 +145,7 @@ def test_who_only_sets_the_status_has_no_part_in_the_object() -> None:
 
 def test_nothing_is_taken_from_who_has_nothing() -> None:
     entries = [entry("one", "a"), entry("us", "c")]
-    assert fields.taken_over({"metadata": {"managedFields": entries}}, ("nobody",), "us") == entries
+    assert fields.transferred_fields({"metadata": {"managedFields": entries}}, ("nobody",), "us") == entries
 
 
 NAMES = st.text("abcdef", min_size=1, max_size=3)
@@ -169,7 +169,7 @@ def config(spec: t.Any) -> Manifest:
 @given(SPECS)
 def test_after_an_apply_everything_is_owned(spec: t.Any) -> None:
     stored = FakeCluster().apply(config(spec), dry_run=False)
-    assert fields.unowned(config(spec), stored, FIELD_MANAGER) == []
+    assert fields.unowned_paths(config(spec), stored, FIELD_MANAGER) == []
 
 
 @given(SPECS, SPECS)
@@ -177,4 +177,4 @@ def test_what_was_not_applied_is_not_owned(first: t.Any, second: t.Any) -> None:
     stored = FakeCluster().apply(config(first), dry_run=False)
     for key in second:
         if key not in first:
-            assert f"spec.{key}" in fields.unowned(config(second), stored, FIELD_MANAGER)
+            assert f"spec.{key}" in fields.unowned_paths(config(second), stored, FIELD_MANAGER)

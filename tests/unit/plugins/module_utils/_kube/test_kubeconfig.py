@@ -22,7 +22,7 @@ import yaml
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError, Unauthorized
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import kubeconfig
-from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Exec, Proof, TokenFile, bearer
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Exec, RequestAuth, TokenFile, bearer
 from ansible_collections.muster.ml.plugins.module_utils._kube.settings import Settings
 
 PEM = "-----BEGIN CERTIFICATE-----\nxyz\n-----END CERTIFICATE-----\n"
@@ -42,8 +42,8 @@ def write(path: pathlib.Path, content: t.Any) -> str:
     return str(path)
 
 
-def sent(token: str) -> Proof:
-    return Proof(bearer(token, "a test"))
+def sent(token: str) -> RequestAuth:
+    return RequestAuth(bearer(token, "a test"))
 
 
 def load(env: dict[str, str] | None = None, **params: t.Any) -> kubeconfig.Connection:
@@ -59,7 +59,7 @@ def _no_kubeconfig_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: pa
 def test_current_context_and_namespace(tmp_path: pathlib.Path) -> None:
     found = load(kubeconfig=write(tmp_path / "kc", config(token="t")))
     assert (found.server, found.namespace) == ("https://a:6443", "ns-a")
-    assert found.credentials.proof() == sent("t")
+    assert found.credentials.auth() == sent("t")
     assert found.verify is True
 
 
@@ -98,13 +98,13 @@ def test_options_win(tmp_path: pathlib.Path) -> None:
                  impersonate_user="u", impersonate_groups=["g", "h"], ca_cert=write(tmp_path / "ca", PEM))  # fmt: skip
     assert (found.server, found.verify, found.ca) == ("https://other", False, PEM)
     assert str(found.proxy) == "http://p:1 (option proxy)"
-    assert found.credentials.proof() == sent("k")
+    assert found.credentials.auth() == sent("k")
     assert found.headers == (("Impersonate-User", "u"), ("Impersonate-Group", "g"), ("Impersonate-Group", "h"))
 
 
 def test_a_host_alone_needs_no_kubeconfig() -> None:
-    found = load(host="https://x", username="u", password="p").credentials.proof()
-    assert found == Proof(Sensitive("Basic " + base64.b64encode(b"u:p").decode()))
+    found = load(host="https://x", username="u", password="p").credentials.auth()
+    assert found == RequestAuth(Sensitive("Basic " + base64.b64encode(b"u:p").decode()))
 
 
 def test_in_a_pod(tmp_path: pathlib.Path) -> None:
@@ -114,7 +114,7 @@ def test_in_a_pod(tmp_path: pathlib.Path) -> None:
         (account / name).write_text(text)
     found = load({"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"})
     assert (found.server, found.namespace) == ("https://[fd00::1]:443", "ml")
-    assert found.credentials.proof() == sent("t")
+    assert found.credentials.auth() == sent("t")
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_groups_of_the_options_need_a_user_of_the_options() -> None:
 def test_a_token_file_wins_over_a_token(tmp_path: pathlib.Path) -> None:
     (tmp_path / "token").write_text("from-file\n")
     path = write(tmp_path / "kc", config(token="old", tokenFile="token"))
-    assert load(kubeconfig=path).credentials.proof() == sent("from-file")
+    assert load(kubeconfig=path).credentials.auth() == sent("from-file")
 
 
 @pytest.mark.parametrize(
@@ -313,13 +313,13 @@ def test_a_token_file_that_has_none(tmp_path: pathlib.Path, content: str | None,
     if content is not None:
         path.write_text(content)
     with pytest.raises(InvalidInput, match=told):
-        TokenFile(path).proof()
+        TokenFile(path).auth()
 
 
 def test_credentials_without_tls_stay_on_this_machine() -> None:
     for host in ("http://127.0.0.1:8001", "http://localhost:8001", "http://[::1]:8001"):
-        assert load(host=host, api_key="k").credentials.proof() == sent("k")
-    assert load(host="http://far").credentials.proof() == Proof()
+        assert load(host=host, api_key="k").credentials.auth() == sent("k")
+    assert load(host="http://far").credentials.auth() == RequestAuth()
 
 
 def test_a_host_of_the_options_has_a_name_of_its_own_in_its_certificate() -> None:
@@ -361,13 +361,13 @@ def test_paths_of_each_file_are_relative_to_that_file(tmp_path: pathlib.Path) ->
     first, second = config("a", tokenFile="token"), config("b", tokenFile="token")
     files = [write(tmp_path / "one" / "kc", first), write(tmp_path / "two" / "kc", second)]
     env = {"KUBECONFIG": os.pathsep.join(files)}
-    assert load(env).credentials.proof() == sent("one")
-    assert load(env, context="b").credentials.proof() == sent("two")
+    assert load(env).credentials.auth() == sent("one")
+    assert load(env, context="b").credentials.auth() == sent("two")
 
 
 def test_an_entry_of_a_later_file_adds_nothing_to_one_of_the_same_name(tmp_path: pathlib.Path) -> None:
     files = [write(tmp_path / "one", config("a")), write(tmp_path / "two", config("a", token="t"))]
-    assert load({"KUBECONFIG": os.pathsep.join(files)}).credentials.proof() == Proof()
+    assert load({"KUBECONFIG": os.pathsep.join(files)}).credentials.auth() == RequestAuth()
 
 
 def test_no_kubeconfig_at_all(tmp_path: pathlib.Path) -> None:
@@ -400,20 +400,20 @@ CREDENTIAL = '''printf '{"status": {"token": "%s-%s"}}' "$A" "$1"; echo run >> "
 
 def test_a_credential_plugin_runs_once_until_it_is_renewed(tmp_path: pathlib.Path) -> None:
     found = run(tmp_path, CREDENTIAL)
-    assert [found.proof(), found.proof()] == [sent("tok-x")] * 2
-    refused = found.proof()
-    assert found.renew(refused)
-    found.proof()
+    assert [found.auth(), found.auth()] == [sent("tok-x")] * 2
+    refused = found.auth()
+    assert found.refresh(refused)
+    found.auth()
     assert (tmp_path / "runs").read_text().count("run") == 2
 
 
 def test_a_credential_plugin_runs_once_for_all_threads_that_were_refused(tmp_path: pathlib.Path) -> None:
     counting = "echo run >> runs; n=$(grep -c run runs)"
     found = run(tmp_path, f"""cd "$(dirname "$0")"; {counting}; printf '{{"status": {{"token": "%s"}}}}' $n""")
-    refused = found.proof()
+    refused = found.auth()
     for _thread in range(8):
-        assert found.renew(refused)
-        assert found.proof() != refused
+        assert found.refresh(refused)
+        assert found.auth() != refused
     assert (tmp_path / "runs").read_text().count("run") == 2
 
 
@@ -425,23 +425,23 @@ def expiring(tmp_path: pathlib.Path, until: str) -> str:
 def test_a_credential_plugin_runs_again_when_its_token_has_expired(tmp_path: pathlib.Path) -> None:
     now = [dt.datetime(2026, 1, 1, 11, 59, 59, tzinfo=dt.UTC)]
     found = made(plugin(tmp_path, expiring(tmp_path, "2026-01-01T12:00:00Z")), tmp_path, lambda: now[0])
-    assert [found.proof(), found.proof()] == [sent("1")] * 2
+    assert [found.auth(), found.auth()] == [sent("1")] * 2
     now[0] += dt.timedelta(seconds=1)
-    assert found.proof() == sent("2")
+    assert found.auth() == sent("2")
 
 
 @pytest.mark.parametrize("until", ["2026-01-01T13:00:00+01:00", "2026-01-01T12:00:00"])
 def test_when_a_token_expires_is_read_in_every_form(tmp_path: pathlib.Path, until: str) -> None:
     now = [dt.datetime(2026, 1, 1, 11, 59, 59, tzinfo=dt.UTC)]
     found = made(plugin(tmp_path, expiring(tmp_path, until)), tmp_path, lambda: now[0])
-    assert [found.proof(), found.proof()] == [sent("1")] * 2
+    assert [found.auth(), found.auth()] == [sent("1")] * 2
     now[0] += dt.timedelta(seconds=1)
-    assert found.proof() == sent("2")
+    assert found.auth() == sent("2")
 
 
 def test_a_time_that_is_none_is_told(tmp_path: pathlib.Path) -> None:
     with pytest.raises(Unauthorized, match="expirationTimestamp that is no time: 'soon'"):
-        run(tmp_path, expiring(tmp_path, "soon")).proof()
+        run(tmp_path, expiring(tmp_path, "soon")).auth()
 
 
 @pytest.mark.parametrize(
@@ -455,13 +455,13 @@ def test_a_time_that_is_none_is_told(tmp_path: pathlib.Path) -> None:
 )
 def test_a_credential_plugin_that_prints_something_else(tmp_path: pathlib.Path, output: str, told: str) -> None:
     with pytest.raises(MusterError, match=told):
-        run(tmp_path, f"printf '{output}'").proof()
+        run(tmp_path, f"printf '{output}'").auth()
 
 
 def test_a_credential_plugin_that_hangs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ansible_collections.muster.ml.plugins.module_utils._kube.credentials._EXEC_TIMEOUT", 0.2)
     with pytest.raises(Unauthorized, match=r"did not end within 0.2 s. It may wait for a login"):
-        run(tmp_path, "exec sleep 5").proof()
+        run(tmp_path, "exec sleep 5").auth()
 
 
 def test_a_credential_plugin_is_told_all_that_the_kubeconfig_says_of_the_cluster(tmp_path: pathlib.Path) -> None:
@@ -474,7 +474,7 @@ def test_a_credential_plugin_is_told_all_that_the_kubeconfig_says_of_the_cluster
         "extensions": [extension],
     }
     write(tmp_path / "ca", PEM)
-    load(kubeconfig=write(tmp_path / "kc", content)).credentials.proof()
+    load(kubeconfig=write(tmp_path / "kc", content)).credentials.auth()
     assert json.loads((tmp_path / "info").read_text())["spec"]["cluster"] == {
         "server": "https://a:6443", "tls-server-name": "k", "config": {"audience": "x"},
         "certificate-authority-data": base64.b64encode(PEM.encode()).decode(),
@@ -482,36 +482,36 @@ def test_a_credential_plugin_is_told_all_that_the_kubeconfig_says_of_the_cluster
 
 
 def test_a_credential_plugin_is_told_about_the_cluster(tmp_path: pathlib.Path) -> None:
-    run(tmp_path, f'printf %s "$KUBERNETES_EXEC_INFO" > "$(dirname "$0")/info"; {CREDENTIAL}').proof()
+    run(tmp_path, f'printf %s "$KUBERNETES_EXEC_INFO" > "$(dirname "$0")/info"; {CREDENTIAL}').auth()
     info = json.loads((tmp_path / "info").read_text())
     assert info["spec"] == {"interactive": False, "cluster": {"server": "https://a"}}
 
 
 def test_a_credential_plugin_that_fails_is_told_without_its_output(tmp_path: pathlib.Path) -> None:
     with pytest.raises(Unauthorized, match="ended with status 3: please log in") as caught:
-        run(tmp_path, "echo secret-token; echo please log in >&2; exit 3").proof()
+        run(tmp_path, "echo secret-token; echo please log in >&2; exit 3").auth()
     assert "secret-token" not in str(caught.value)
 
 
 @pytest.mark.parametrize("output", ["echo nonsense", "echo '{}'", """echo '{"status": {}}'"""])
 def test_a_credential_plugin_that_says_nothing(tmp_path: pathlib.Path, output: str) -> None:
     with pytest.raises(Unauthorized, match=r"did not print|neither a token"):
-        run(tmp_path, output).proof()
+        run(tmp_path, output).auth()
 
 
 def test_a_credential_plugin_that_is_missing(tmp_path: pathlib.Path) -> None:
     settings = plugin(tmp_path, "true") | {"command": "no-such-plugin-anywhere"}
     with pytest.raises(InvalidInput, match=r"not installed\. Install it\."):
-        made(settings, tmp_path).proof()
+        made(settings, tmp_path).auth()
 
 
 def test_a_token_file_is_read_again(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "token"
     path.write_text("one\n")
     found = TokenFile(path)
-    assert found.proof() == sent("one")
+    assert found.auth() == sent("one")
     path.write_text("two\n")
-    assert found.proof() == sent("one")
-    assert found.renew(sent("one"))
-    assert found.proof() == sent("two")
-    assert not found.renew(sent("two"))
+    assert found.auth() == sent("one")
+    assert found.refresh(sent("one"))
+    assert found.auth() == sent("two")
+    assert not found.refresh(sent("two"))

@@ -28,8 +28,8 @@ def cluster() -> FakeCluster:
     return FakeCluster()
 
 
-def lease(cluster: FakeCluster, owner: str = "o.x", patience: float = 60, **options: object) -> Lease:
-    return Lease(cluster, owner, "ml", patience=patience, clock=cluster.clock, **options)  # type: ignore[arg-type]
+def lease(cluster: FakeCluster, owner: str = "o.x", timeout: float = 60, **options: object) -> Lease:
+    return Lease(cluster, owner, "ml", timeout=timeout, clock=cluster.clock, **options)  # type: ignore[arg-type]
 
 
 def held(cluster: FakeCluster, owner: str = "o.x") -> Manifest | None:
@@ -64,7 +64,7 @@ def test_runs_in_two_namespaces_are_one_after_the_other(cluster: FakeCluster) ->
     for name in ("ml", "other"):
         cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     lease(cluster).__enter__()
-    with Lease(cluster, "o.x", "other", patience=60, clock=cluster.clock):  # which takes the first one for dead
+    with Lease(cluster, "o.x", "other", timeout=60, clock=cluster.clock):  # which takes the first one for dead
         assert cluster.clock.now - 1000 >= DURATION
 
 
@@ -182,9 +182,9 @@ def test_a_run_that_lost_its_lease_knows_and_does_not_take_the_others_away(clust
     first = lease(cluster)
     first.__enter__()
     with lease(cluster):
-        first._over.set()
-        first._over.clear()
-        first._over.wait = lambda _seconds: False  # type: ignore[method-assign]
+        first._released.set()
+        first._released.clear()
+        first._released.wait = lambda _seconds: False  # type: ignore[method-assign]
         assert first._ref
         first._keep(first._ref)
         assert not first.guarded

@@ -121,7 +121,7 @@ def test_what_cannot_be_seen_counts_as_something(cluster: t.Any, monkeypatch: py
 
     monkeypatch.setattr(cluster, "list_metadata", refuse)
     monkeypatch.setattr(managed, "_SERVED_WITHIN", 0)
-    assert managed.others(cluster, "ml") == [
+    assert managed.unmanaged_objects(cluster, "ml") == [
         "objects of kind Secret: secrets is forbidden",
         "objects of metrics.example/v1: the server behind that API does not answer",
     ]
@@ -139,7 +139,7 @@ def test_a_definition_that_somebody_makes_at_this_moment_is_waited_for(
         return Kinds(kind for kind in found if kind[1] != "Foo") if next(behind, False) else found
 
     monkeypatch.setattr(cluster, "kinds", late)
-    assert managed.inhabitants(cluster, "ml", clock) == ([], [])
+    assert managed.namespace_contents(cluster, "ml", clock) == ([], [])
 
 
 def test_a_kind_that_goes_while_it_is_listed_is_looked_at_again(
@@ -154,7 +154,7 @@ def test_a_kind_that_goes_while_it_is_listed_is_looked_at_again(
         return listed(api_version, kind, *args, **options)
 
     monkeypatch.setattr(cluster, "list_metadata", list_metadata)
-    assert managed.inhabitants(cluster, "ml", clock) == ([], [])
+    assert managed.namespace_contents(cluster, "ml", clock) == ([], [])
 
 
 def test_only_a_failed_job_is_not_ready(cluster: t.Any) -> None:

@@ -66,13 +66,13 @@ def test_any_selector_is_enough_and_lacking_nodes_are_named(cluster: t.Any) -> N
     cluster.add(node("a", "8", gke="x"), node("b", nfd="x"), node("c", "0", nfd="x"), node("plain"))
     found, _version = nodes.read(cluster, nodes.NodeQuery(selectors=["gke", "nfd=x"], resource=GPU))
     assert found.lacking == ["b", "c"]
-    assert found.complaint == "2 of 3 nodes report no allocatable nvidia.com/gpu: b, c."
+    assert found.pending_reason == "2 of 3 nodes report no allocatable nvidia.com/gpu: b, c."
 
 
 def test_too_few_nodes(cluster: t.Any) -> None:
     cluster.add(node("a", "8", gke="x"))
     found, _version = nodes.read(cluster, nodes.NodeQuery(selectors=["gke"], resource=GPU, minimum_nodes=2))
-    assert found.complaint == "1 nodes fit (gke), 2 are needed."
+    assert found.pending_reason == "1 nodes fit (gke), 2 are needed."
 
 
 def test_wait_ends_as_soon_as_the_node_reports(cluster: t.Any) -> None:
@@ -89,7 +89,7 @@ def test_wait_ends_as_soon_as_the_node_reports(cluster: t.Any) -> None:
     said: list[str] = []
     query = nodes.NodeQuery(selectors=["gke"], resource=GPU)
     found = nodes.wait(cluster, query, timeout=60, progress=said.append, clock=cluster.clock)
-    assert found.complaint is None
+    assert found.pending_reason is None
     assert watches == [10]
     assert cluster.clock.now < 1001
     assert said == []  # it was there before anybody would have read it
@@ -118,7 +118,7 @@ def test_wait_goes_on_after_trouble(cluster: t.Any, error: Exception, verb: str)
     cluster.watch = watched
     cluster.fail(verb, "", error, error)
     cluster.fail("watch", "", *[error] * 2)
-    assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock).complaint is None
+    assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock).pending_reason is None
 
 
 @pytest.mark.parametrize("error", [Gone("410"), ServerError("It fails.")])
@@ -143,7 +143,7 @@ def test_a_server_that_comes_back_may_forbid_for_a_moment_what_it_allowed(cluste
         return listed(*args)
 
     cluster.list = restarting
-    assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock).complaint is None
+    assert nodes.wait(cluster, query, timeout=60, progress=lambda _: None, clock=cluster.clock).pending_reason is None
 
 
 def test_a_right_that_is_missing_from_the_start_is_told_at_once(cluster: t.Any) -> None:

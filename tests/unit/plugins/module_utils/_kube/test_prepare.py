@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube import order
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, made_for
-from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import digest, flatten, prepared
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, is_made_for
+from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import digest, flatten, prepare
 
 
 def secret(**more: t.Any) -> Manifest:
@@ -26,7 +26,7 @@ def secret(**more: t.Any) -> Manifest:
 
 
 def ready(manifest: Manifest, namespaced: bool = True) -> Manifest:
-    return prepared(manifest, owner="o.x", namespaced=namespaced, namespace="ml")
+    return prepare(manifest, owner="o.x", namespaced=namespaced, namespace="ml")
 
 
 def test_labels_namespace_and_digest_are_added() -> None:
@@ -46,13 +46,13 @@ def test_the_record_says_for_whom_and_where_the_object_was_made() -> None:
     sent = ready({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     elsewhere = {**sent, "metadata": {**sent["metadata"], "namespace": "copy"}}
     mirrored = {**sent, "apiVersion": "example.com/v1"}
-    assert made_for(sent, "o.x")
-    assert not any((made_for(sent, "o.y"), made_for(elsewhere, "o.x"), made_for(mirrored, "o.x")))
+    assert is_made_for(sent, "o.x")
+    assert not any((is_made_for(sent, "o.y"), is_made_for(elsewhere, "o.x"), is_made_for(mirrored, "o.x")))
 
 
 def test_the_record_holds_for_every_version_of_an_api() -> None:
     sent = ready({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"}})
-    assert made_for({**sent, "apiVersion": "autoscaling/v1"}, "o.x")
+    assert is_made_for({**sent, "apiVersion": "autoscaling/v1"}, "o.x")
 
 
 def test_what_was_read_from_a_cluster_asks_for_the_same_as_what_was_sent() -> None:

@@ -19,7 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.engine import appl
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS, wave_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.plan import ApplyOptions, make_plan
-from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import prepared
+from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import prepare
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -105,17 +105,17 @@ def test_nothing_is_deleted_before_what_stands_on_it(objects: list[Manifest], sh
 
 @given(LISTS, LISTS, LISTS, LISTS)
 def test_prune_touches_only_what_is_ours_and_never_data(
-    ours: list[Manifest], theirs: list[Manifest], nobodys: list[Manifest], kept: list[Manifest]
+    ours: list[Manifest], theirs: list[Manifest], unowned: list[Manifest], kept: list[Manifest]
 ) -> None:
     """Whatever lies there: with another owner, without one, or with our label put on it by somebody else."""
     cluster = FakeCluster()
     mine = [renamed(item, "ours") for item in ours]
     apply(cluster, mine)
     apply(cluster, [renamed(item, "theirs") for item in theirs], owner=OTHER)
-    for item in nobodys:
+    for item in unowned:
         labels = {"muster.ml/owner": OWNER} if item["metadata"]["name"].startswith("a") else {}
         cluster.add(
-            renamed({**item, "metadata": {**item["metadata"], "labels": labels}}, "nobodys"), manager="somebody"
+            renamed({**item, "metadata": {**item["metadata"], "labels": labels}}, "unowned"), manager="somebody"
         )
     before = copy.deepcopy(cluster.objects)
     wanted = [renamed(item, "ours") for item in kept]
@@ -161,7 +161,9 @@ def test_what_somebody_changed_is_noticed_and_set_again(spec: Manifest, drift: M
     cluster.objects[next(iter(cluster.objects))] = stored
     told = ["spec"] if set(lost) == set(spec) else [f"spec.{key}" for key in spec if key in lost]
     assert (
-        fields.unowned(prepared(wish, owner=OWNER, namespaced=True, namespace="default"), stored, manager_of(OWNER))
+        fields.unowned_paths(
+            prepare(wish, owner=OWNER, namespaced=True, namespace="default"), stored, manager_of(OWNER)
+        )
         == told
     )
     assert apply(cluster, [wish]).changed == bool(lost)

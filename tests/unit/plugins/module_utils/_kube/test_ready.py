@@ -71,12 +71,13 @@ CASES: list[tuple[ready.Predicate, Manifest, bool, str]] = [
     (ready.by_conditions, thing({}, condition("Ready", "False", reason="Waits", message="for x")), False, "Waits: for x"),
     (ready.by_conditions, thing({}, condition("Available")), True, ""),
     (ready.by_conditions, thing({}, {"observedGeneration": 1}, generation=2), False, "has not seen"),
-    (ready.gone, thing(), False, "is not being deleted yet"),
-    (ready.gone, thing(deletionTimestamp="x"), False, "is being deleted"),
-    (ready.gone, thing(deletionTimestamp="2026-11-21T12:00:00Z"), False, "is being deleted since 2026-11-21T12:00:00Z"),
-    (ready.gone, thing(deletionTimestamp="2026-11-21T12:00:30Z", deletionGracePeriodSeconds=30), False, "since 2026-11-21T12:00:00Z"),
+    (ready.deletion_state, thing(), False, "is not being deleted yet"),
+    (ready.deletion_state, thing(deletionTimestamp="x"), False, "is being deleted"),
+    (ready.deletion_state, thing(deletionTimestamp="2026-11-21T12:00:00Z"), False, "is being deleted since 2026-11-21T12:00:00Z"),
+    (ready.deletion_state, thing(deletionTimestamp="2026-11-21T12:00:30Z", deletionGracePeriodSeconds=30), False,
+     "since 2026-11-21T12:00:00Z"),
     (ready.namespace, {**thing({}, TERMINATING), "kind": "Namespace"}, False, "is Terminating; NamespaceContentRemaining: pods"),
-    (ready.gone, {**thing({"finalizers": ["kubernetes", "x.io/n"]}, deletionTimestamp="x"), "kind": "Namespace"}, False,
+    (ready.deletion_state, {**thing({"finalizers": ["kubernetes", "x.io/n"]}, deletionTimestamp="x"), "kind": "Namespace"}, False,
      "waits for its finalizers x.io/n"),
     (ready.deployment, thing({"replicas": 2}, {**DEPLOYED, "availableReplicas": 1, **REFUSED}), False, "1 of 2 available; FailedCreate: q"),
     (ready.deployment, thing({"replicas": 3}, {**DEPLOYED, **REFUSED}, generation=2), False, "2 of 3 updated; FailedCreate: q"),
@@ -84,7 +85,7 @@ CASES: list[tuple[ready.Predicate, Manifest, bool, str]] = [
     (ready.replica_set, thing({"replicas": 2}, {"availableReplicas": 2, "replicas": 2}), True, ""),
     (ready.replica_set, thing({"replicas": 0}, {}), True, ""),
     (ready.replica_set, thing({"replicas": 1}, {"availableReplicas": 2, "replicas": 2}), False, "1 replicas too many"),
-    (ready.gone, thing(deletionTimestamp="x", finalizers=["a/b", "c/d"]), False, "finalizers a/b, c/d"),
+    (ready.deletion_state, thing(deletionTimestamp="x", finalizers=["a/b", "c/d"]), False, "finalizers a/b, c/d"),
 ]  # fmt: skip
 
 
@@ -115,7 +116,7 @@ def test_a_deployment_that_was_late_may_still_come() -> None:
 
 
 def test_gone_is_ready_for_deleting() -> None:
-    assert ready.gone(None).ready
+    assert ready.deletion_state(None).ready
 
 
 @pytest.mark.parametrize(

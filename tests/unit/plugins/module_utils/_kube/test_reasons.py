@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, MusterError, ServerError
 from ansible_collections.muster.ml.plugins.module_utils._kube import reasons
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.ready import gone, state_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.ready import deletion_state, state_of
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 JOB = Ref("batch/v1", "Job", "train", "ml")
@@ -36,15 +36,17 @@ def added(cluster: FakeCluster, ref: Ref, **more: t.Any) -> Manifest:
 
 def told(cluster: FakeCluster, ref: Ref, *, going: bool = False) -> str:
     found = cluster.objects[ref.identity]
-    return reasons.last_seen(cluster, ref, gone(found) if going else state_of(found, ref.kind, ref.api_version), found)
+    return reasons.last_seen(
+        cluster, ref, deletion_state(found) if going else state_of(found, ref.kind, ref.api_version), found
+    )
 
 
 def test_pods_that_a_quota_refuses_are_told_of_their_job(cluster: FakeCluster) -> None:
     manifest = added(cluster, JOB, spec={"parallelism": 1})
-    assert reasons.refused(cluster, manifest) == ""
+    assert reasons.why_no_pods(cluster, manifest) == ""
     cluster.say(JOB, "FailedCreate", QUOTA, type="Warning")
     assert told(cluster, JOB) == f"Job ml/train: 0 of 1 succeeded; FailedCreate: {QUOTA}"
-    assert reasons.refused(cluster, manifest) == f"FailedCreate: {QUOTA}"
+    assert reasons.why_no_pods(cluster, manifest) == f"FailedCreate: {QUOTA}"
 
 
 def test_a_refusal_that_a_condition_tells_is_told_once(cluster: FakeCluster) -> None:
@@ -63,14 +65,14 @@ def test_a_refusal_that_a_condition_tells_is_told_once(cluster: FakeCluster) -> 
 def test_that_events_were_combined_is_nothing_to_read(cluster: FakeCluster) -> None:
     manifest = added(cluster, JOB)
     cluster.say(JOB, "FailedCreate", f"(combined from similar events): {QUOTA}", type="Warning")
-    assert reasons.refused(cluster, manifest) == f"FailedCreate: {QUOTA}"
+    assert reasons.why_no_pods(cluster, manifest) == f"FailedCreate: {QUOTA}"
 
 
 def test_a_refusal_that_is_over_is_not_told(cluster: FakeCluster) -> None:
     manifest = added(cluster, JOB)
     cluster.say(JOB, "FailedCreate", QUOTA, type="Warning", at=1)
     cluster.say(JOB, "SuccessfulCreate", "Created pod: train-y", at=2)
-    assert reasons.refused(cluster, manifest) == ""
+    assert reasons.why_no_pods(cluster, manifest) == ""
     assert "quota" not in told(cluster, JOB)
 
 
@@ -79,14 +81,14 @@ def test_of_one_second_the_refusal_is_told(cluster: FakeCluster) -> None:
     cluster.say(JOB, "SuccessfulCreate", "Created pod: train-y", at=2)
     finer = {"lastTimestamp": None, "eventTime": "2026-11-21T12:00:02.100000Z"}
     cluster.say(JOB, "FailedCreate", QUOTA, type="Warning", **finer)
-    assert "quota" in reasons.refused(cluster, manifest)
+    assert "quota" in reasons.why_no_pods(cluster, manifest)
 
 
 def test_what_was_said_of_an_object_before_it_by_that_name_does_not_count(cluster: FakeCluster) -> None:
     added(cluster, JOB)
     cluster.say(JOB, "FailedCreate", QUOTA, type="Warning")
     cluster.remove(JOB)
-    assert reasons.refused(cluster, added(cluster, JOB, uid="another")) == ""
+    assert reasons.why_no_pods(cluster, added(cluster, JOB, uid="another")) == ""
 
 
 @pytest.mark.parametrize("error", [Forbidden("may not list events"), ServerError("broken")])
@@ -223,7 +225,7 @@ REFUSED = 'failed calling webhook "w.example.com": failed to call webhook: Post 
 
 def webhook(cluster: FakeCluster, host: str = "hook.cert.svc:443", why: str = "EOF") -> str:
     failure = ServerError(f"The API server failed to apply ConfigMap ml/c (status 500): {REFUSED.format(host, why)}.")
-    (found,) = reasons.explained(cluster, [failure])
+    (found,) = reasons.with_webhook_hints(cluster, [failure])
     return found.hint or ""
 
 
@@ -278,7 +280,7 @@ def test_one_webhook_is_looked_at_once_for_all_it_refused(cluster: FakeCluster) 
     endpoints(cluster, True)
     message = REFUSED.format("hook.cert.svc:443", "EOF")
     failures = [ServerError(f"{number}: {message}") for number in range(50)] + [ServerError("something else")]
-    found = reasons.explained(cluster, failures)
+    found = reasons.with_webhook_hints(cluster, failures)
     assert len(cluster.requests) <= 4
     assert found[-1].hint is None
     assert len({failure.hint for failure in found[:-1]}) == 1

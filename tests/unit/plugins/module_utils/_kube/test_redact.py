@@ -20,7 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import answers, re
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import digest
-from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check
+from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_objects
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 HIDDEN = "hunter2-hunter2"
@@ -39,7 +39,7 @@ def test_equal_values_look_equal_and_keys_stay() -> None:
     last = {"kubectl.kubernetes.io/last-applied-configuration": HIDDEN}
     metadata = {"name": "s", "annotations": last}
     secret = {"kind": "Secret", "metadata": metadata, "data": {"a": HIDDEN, "b": HIDDEN, "c": "x"}}
-    shown = printable(redact.seal(secret))
+    shown = printable(redact.seal_secrets(secret))
     assert HIDDEN not in json.dumps(shown)
     assert shown["data"]["a"] == shown["data"]["b"] != shown["data"]["c"]
 
@@ -60,10 +60,10 @@ def test_equal_values_look_equal_and_keys_stay() -> None:
 )
 def test_a_marked_value_is_in_no_text_digest_or_diff(paths: str, content: dict[str, t.Any]) -> None:
     manifest = marked(paths, **content)
-    check([manifest])
+    check_objects([manifest])
     other = json.loads(json.dumps(manifest).replace(HIDDEN, "another-value"))
-    sealed = redact.seal(copy.deepcopy(manifest))
-    assert digest(sealed) == digest(redact.seal(copy.deepcopy(other)))
+    sealed = redact.seal_secrets(copy.deepcopy(manifest))
+    assert digest(sealed) == digest(redact.seal_secrets(copy.deepcopy(other)))
     assert HIDDEN not in str(sealed)
     cluster = FakeCluster()
     assert HIDDEN not in json.dumps(apply(cluster, manifest).result(diff=True))
@@ -94,7 +94,7 @@ def test_a_value_is_hidden_where_the_object_that_is_there_does_not_carry_the_mar
 
 
 def test_a_mark_that_somebody_else_wrote_and_that_cannot_be_read_hides_everything() -> None:
-    assert HIDDEN not in str(redact.seal(marked("spec[", spec={"password": HIDDEN}, data={"x": HIDDEN})))
+    assert HIDDEN not in str(redact.seal_secrets(marked("spec[", spec={"password": HIDDEN}, data={"x": HIDDEN})))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_mark_that_somebody_else_wrote_and_that_cannot_be_read_hides_everythin
     ],
 )
 def test_what_the_server_refuses_is_told_without_the_value(told: str) -> None:
-    sent = redact.seal(marked("spec", spec={"password": HIDDEN, "pin": "ab"}))
+    sent = redact.seal_secrets(marked("spec", spec={"password": HIDDEN, "pin": "ab"}))
     details = {"causes": [{"reason": "FieldValueInvalid", "field": "spec.password", "message": told}]}
     for payload in (
         {"reason": "Invalid", "message": told, "details": details},
@@ -133,18 +133,20 @@ def test_what_the_server_refuses_is_told_without_the_value(told: str) -> None:
 def test_a_value_is_found_in_what_a_server_says_however_it_is_spelt(
     values: dict[str, str], said: str, told: str
 ) -> None:
-    assert redact.without_secrets(said, redact.seal({"kind": "Secret", "metadata": {}, "data": values})) == told
+    assert redact.without_secrets(said, redact.seal_secrets({"kind": "Secret", "metadata": {}, "data": values})) == told
 
 
 def test_an_object_with_a_mark_of_its_own_is_sealed_by_both() -> None:
-    sealed = redact.seal(marked("data.theirs", data={"theirs": HIDDEN, "ours": HIDDEN}), like=marked("data.ours"))
+    sealed = redact.seal_secrets(
+        marked("data.theirs", data={"theirs": HIDDEN, "ours": HIDDEN}), like=marked("data.ours")
+    )
     assert HIDDEN not in str(sealed)
 
 
 def test_what_kubectl_noted_on_an_object_without_secrets_is_shown() -> None:
     noted = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
     manifest = {"kind": "ConfigMap", "metadata": {"name": "a", "annotations": noted}}
-    assert redact.seal(copy.deepcopy(manifest)) == manifest
+    assert redact.seal_secrets(copy.deepcopy(manifest)) == manifest
 
 
 @pytest.mark.parametrize(
@@ -164,6 +166,8 @@ def test_secret_values_of_a_list_are_compared_by_the_names_of_its_items(live: Ma
 @given(st.dictionaries(st.text("ab", min_size=1), st.text("XYZ", min_size=4), min_size=1))
 def test_no_value_survives(data: dict[str, str]) -> None:
     shown = json.dumps(
-        printable(redact.seal({"kind": "Secret", "metadata": {"name": "s"}, "data": dict(data), "stringData": data}))
+        printable(
+            redact.seal_secrets({"kind": "Secret", "metadata": {"name": "s"}, "data": dict(data), "stringData": data})
+        )
     )
     assert not any(f'"{value}"' in shown for value in data.values())

@@ -11,7 +11,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Mark
+from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import holder
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, manager_of, ref_of
@@ -75,7 +75,7 @@ def test_what_somebody_else_deleted_first_is_deleted(cluster: FakeCluster, monke
 def test_what_is_wanted_under_another_name_stays_whatever_its_record_says(cluster: FakeCluster) -> None:
     apply(cluster, config())
     live = cluster.stored("ConfigMap", "a", "default") or {}
-    deletion = Deletion(cluster, Mark(OWNER), check=False, option="delete_data", data=True)
+    deletion = Deletion(cluster, Ownership(OWNER), check=False, option="delete_data", data=True)
     report = deletion.remove({ref_of(live): live}, wanted={live["metadata"]["uid"]})
     assert [(change.action, change.reason) for change in report.changes] == [("kept", "is wanted under another name")]
 

@@ -16,7 +16,7 @@ import yaml
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import plain
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
 
 TWO = "kind: A\n---\nkind: B\n"
 
@@ -95,7 +95,7 @@ class Tagged(str):
 
 
 def test_plain_values() -> None:
-    value = plain({Tagged("a"): (Tagged("b"), 1, True, None, 1.5, dt.date(2026, 1, 2))})
+    value = to_plain_values({Tagged("a"): (Tagged("b"), 1, True, None, 1.5, dt.date(2026, 1, 2))})
     assert value == {"a": ["b", 1, True, None, 1.5, "2026-01-02"]}
     assert [type(item) for item in value] == [str]
     assert [type(item) for item in value["a"]] == [str, int, bool, type(None), float, str]
@@ -103,13 +103,13 @@ def test_plain_values() -> None:
 
 def test_keys_become_the_text_that_kubectl_makes_of_them() -> None:
     """Ansible has read a mapping with its own reader; numbers among its keys cannot be sorted beside text."""
-    value = plain({8080: 1, True: 2, 1.10: 3, Tagged("a"): 4, dt.date(2026, 1, 2): 5})
+    value = to_plain_values({8080: 1, True: 2, 1.10: 3, Tagged("a"): 4, dt.date(2026, 1, 2): 5})
     assert value == {"8080": 1, "true": 2, "1.1": 3, "a": 4, "2026-01-02": 5}
     assert {type(key) for key in value} == {str}
 
 
 def test_no_key_pushes_out_another_one() -> None:
-    assert plain({8080: 1, "8080": 2, None: 3}) == {8080: 1, "8080": 2, None: 3}
+    assert to_plain_values({8080: 1, "8080": 2, None: 3}) == {8080: 1, "8080": 2, None: 3}
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ class UnsafeBytes(bytes):
 
 def test_text_of_a_lookup_is_read_with_the_oldest_ansible_too() -> None:
     """PyYAML takes str and none of its subclasses."""
-    assert plain(Unsafe("kind: ConfigMap")).__class__ is str
+    assert to_plain_values(Unsafe("kind: ConfigMap")).__class__ is str

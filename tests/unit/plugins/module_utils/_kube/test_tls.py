@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import proxy, tls
-from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import Proof
+from ansible_collections.muster.ml.plugins.module_utils._kube.credentials import RequestAuth
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
 
 NOW = dt.datetime.now(dt.UTC)
@@ -79,7 +79,7 @@ def handshake(connection: Connection, server: Signed, folder: pathlib.Path, *, m
     theirs.load_cert_chain(path)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     name = connection.tls_server_name or HOST
-    client = tls.context_for(connection, Proof()).wrap_bio(to_client, to_server, server_hostname=name)
+    client = tls.context_for(connection, RequestAuth()).wrap_bio(to_client, to_server, server_hostname=name)
     other = theirs.wrap_bio(to_server, to_client, server_side=True)
     for end in (client, other, client, other):
         try:
@@ -170,7 +170,7 @@ def test_where_nothing_is_verified_nothing_is_refused(tmp_path: pathlib.Path) ->
 @pytest.mark.parametrize("ca", ["", "nonsense", "-----BEGIN CERTIFICATE-----\nxyz\n-----END CERTIFICATE-----\n"])
 def test_an_authority_that_is_none_is_not_the_system_s(ca: str) -> None:
     with pytest.raises(InvalidInput, match=r"in /x/kubeconfig is not a PEM certificate"):
-        tls.context_for(connection(ca), Proof())
+        tls.context_for(connection(ca), RequestAuth())
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_an_authority_that_is_none_is_not_the_system_s(ca: str) -> None:
 def test_a_client_certificate_that_cannot_be_used(cert: str, key: str | None, told: str) -> None:
     given = connection(client_cert=cert, client_key=Sensitive(key) if key else None)
     with pytest.raises(InvalidInput, match=told) as caught:
-        tls.context_for(given, Proof())
+        tls.context_for(given, RequestAuth())
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
@@ -194,5 +194,5 @@ def test_a_client_certificate_and_its_key_leave_no_file(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    tls.context_for(connection(), Proof(None, SERVER.pem, Sensitive(SERVER.key_pem())))
+    tls.context_for(connection(), RequestAuth(None, SERVER.pem, Sensitive(SERVER.key_pem())))
     assert list(tmp_path.iterdir()) == []

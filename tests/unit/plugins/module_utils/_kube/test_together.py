@@ -101,7 +101,7 @@ def test_a_prune_that_lives_on_and_may_overlook_what_was_made_is_told(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = cluster.watch
-    with Lease(cluster, OWNER, "default", patience=60, clock=cluster.clock):
+    with Lease(cluster, OWNER, "default", timeout=60, clock=cluster.clock):
         ref = holder(cluster, OWNER, "default")
         assert ref
 
@@ -161,7 +161,7 @@ def test_a_wanted_object_under_another_name_is_told_by_its_uid_alone(
     monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Even where the record of what was made fits the other name, too."""
-    monkeypatch.setattr(deletion, "made_for", lambda _item, _owner: True)
+    monkeypatch.setattr(deletion, "is_made_for", lambda _item, _owner: True)
     cluster, options = Mirror(), {"prune": True, "prune_data": True}
     if when == "just-made":
         report = apply(cluster, space(), config(), **options)

@@ -12,9 +12,9 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import (
-    check,
+    check_deletion,
+    check_objects,
     check_owner,
-    check_to_delete,
     problems_of,
 )
 
@@ -103,7 +103,7 @@ def test_what_is_well_has_no_problem(manifest: t.Any) -> None:
 
 def test_all_problems_are_in_one_error() -> None:
     with pytest.raises(InvalidInput) as caught:
-        check([config(), config(), pod(resources={"limits": {"cpu": "1 core"}}), {"kind": "Pod"}, None])
+        check_objects([config(), config(), pod(resources={"limits": {"cpu": "1 core"}}), {"kind": "Pod"}, None])
     message = str(caught.value)
     assert "ConfigMap ml/a: is there 2 times" in message
     assert "'1 core' is not a quantity" in message
@@ -116,13 +116,13 @@ def test_all_problems_are_in_one_error() -> None:
 def test_the_same_object_in_two_versions_is_a_duplicate() -> None:
     twice = [config(apiVersion="apps/v1", kind="X"), config(apiVersion="apps/v1beta1", kind="X")]
     with pytest.raises(InvalidInput, match="2 times"):
-        check(twice)
+        check_objects(twice)
 
 
 def test_to_delete_only_the_name_matters() -> None:
-    check_to_delete([config(data={"x": 1})])
+    check_deletion([config(data={"x": 1})])
     with pytest.raises(InvalidInput, match="objects to delete"):
-        check_to_delete([{"kind": "Pod", "metadata": {}}])
+        check_deletion([{"kind": "Pod", "metadata": {}}])
 
 
 @pytest.mark.parametrize("owner", ["", "a b", "x" * 64, "-a"])

@@ -188,7 +188,7 @@ def test_what_becomes_ours_by_a_word_may_be_recreated(
 def test_a_shared_namespace_is_not_ours_to_recreate(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     apply(cluster, space(theirs="1"), owner=OTHER)
     refusing(cluster, monkeypatch)
-    with pytest.raises(InvalidInput, match=r"is never recreated \(is not ours"):
+    with pytest.raises(InvalidInput, match=r"is never recreated \(does not have the mark"):
         apply(cluster, space(ours="2"), recreate=True)
 
 

@@ -59,7 +59,7 @@ FACTS = preflight.HostFacts(
 
 
 def whats(facts: preflight.HostFacts, others: dict[str, dict[str, t.Any]] | None = None) -> str:
-    return " | ".join(problem.what for problem in preflight.judge(CLUSTER, facts, others or {}))
+    return " | ".join(problem.what for problem in preflight.find_problems(CLUSTER, facts, others or {}))
 
 
 def test_a_good_host_has_no_problem() -> None:
@@ -86,16 +86,16 @@ def test_everything_is_said_at_once() -> None:
         "10.2.5.0/24 (docker0)",
     ):
         assert part in said
-    assert all(problem.fix for problem in preflight.judge(CLUSTER, bad, {}))
+    assert all(problem.fix for problem in preflight.find_problems(CLUSTER, bad, {}))
 
 
 def test_only_root_looks_into_a_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(preflight.os, "geteuid", lambda: 1000)
     monkeypatch.setattr("ansible_collections.muster.ml.plugins.module_utils._local.spec.STATE_ROOT", str(tmp_path))
-    preflight.refuse_strangers(CLUSTER)
+    preflight.require_root(CLUSTER)
     (tmp_path / "dev").mkdir()
     with pytest.raises(Forbidden, match=r"dev belongs to root\. .*muster_become"):
-        preflight.refuse_strangers(CLUSTER)
+        preflight.require_root(CLUSTER)
 
 
 def test_neighbours_are_left_alone() -> None:
@@ -107,10 +107,10 @@ def test_neighbours_are_left_alone() -> None:
 
 
 def test_what_cannot_change_is_refused() -> None:
-    made = {**CLUSTER.fixed(), "etcd_version": "3.5.0", "something_older": 1}
-    (problem,) = preflight.changed_fixed(CLUSTER, made)
+    made = {**CLUSTER.immutable(), "etcd_version": "3.5.0", "something_older": 1}
+    (problem,) = preflight.changed_immutable(CLUSTER, made)
     assert "made with etcd_version '3.5.0', not '3.6.8'" in problem.what
-    assert preflight.changed_fixed(CLUSTER, CLUSTER.fixed()) == []
+    assert preflight.changed_immutable(CLUSTER, CLUSTER.immutable()) == []
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def ready(name: str, status: str = "True") -> dict[str, t.Any]:
     ],
 )
 def test_what_a_cluster_lacks(nodes: list[dict[str, t.Any]], pods: list[dict[str, t.Any]], gap: str | None) -> None:
-    assert health.cluster_gap(["dev-1"], nodes, pods) == gap
+    assert health.why_not_ready(["dev-1"], nodes, pods) == gap
 
 
 def test_an_image_is_the_same_every_time_and_has_its_files(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_removal_finds_everything_and_nothing_of_others(folder: Path) -> None:
     host.links[""]["mu-dev-b"] = {"ifname": "mu-dev-b"}
     host.links[""]["mu-dev-b-1"] = {"ifname": "mu-dev-b-1"}
     host.tables = ["muster_dev", "muster_dev_b", "filter"]
-    assert sorted(step.why for step in network.left(SPEC, host, folder)) == [
+    assert sorted(step.why for step in network.removal_steps(SPEC, host, folder)) == [
         "interface mu-dev",
         "interface mu-dev-1",
         "interface mu-dev-2",

@@ -123,9 +123,9 @@ def test_a_file_of_the_host_is_no_release(tmp_path: Path) -> None:
 
 
 def test_a_probe_says_whether_a_file_can_be_had(site: str) -> None:
-    assert programs.probe(f"{site}/etcd")
-    assert not programs.probe(f"{site}/nothing")
-    assert not programs.probe("http://127.0.0.1:1/etcd", timeout=1)
+    assert programs.is_reachable(f"{site}/etcd")
+    assert not programs.is_reachable(f"{site}/nothing")
+    assert not programs.is_reachable("http://127.0.0.1:1/etcd", timeout=1)
 
 
 @pytest.fixture
@@ -144,36 +144,38 @@ def table(module: Path, **more: t.Any) -> list[dict[str, t.Any]]:
 def test_released_files_come_first_where_they_can_be_reached(site: str, module: Path, tmp_path: Path) -> None:
     digest = hashlib.sha256(FILES["/etcd"]).hexdigest()
     rows = table(module, release={"url": f"{site}/etcd", "checksum": f"sha256:{digest}"})
-    assert [row["way"] for row in survey.resolve(rows, tmp_path, "auto")] == ["release"]
+    assert [row["way"] for row in survey.resolve_sources(rows, tmp_path, "auto")] == ["release"]
     unreachable = table(module, release={"url": f"{site}/nothing", "checksum": f"sha256:{digest}"})
-    assert [row["way"] for row in survey.resolve(unreachable, tmp_path, "auto")] == ["go"]
+    assert [row["way"] for row in survey.resolve_sources(unreachable, tmp_path, "auto")] == ["go"]
 
 
 def test_without_a_checksum_modules_are_built_or_the_release_is_refused(module: Path, tmp_path: Path) -> None:
-    assert [row["way"] for row in survey.resolve(table(module), tmp_path, "auto")] == ["go"]
+    assert [row["way"] for row in survey.resolve_sources(table(module), tmp_path, "auto")] == ["go"]
     with pytest.raises(InvalidInput, match="No released file with a checksum is pinned for etcd"):
-        survey.resolve(table(module), tmp_path, "release")
+        survey.resolve_sources(table(module), tmp_path, "release")
 
 
 def test_what_was_built_before_decides(site: str, module: Path, tmp_path: Path) -> None:
     digest = hashlib.sha256(FILES["/etcd"]).hexdigest()
     rows = table(module, release={"url": f"{site}/etcd", "checksum": f"sha256:{digest}"})
-    built = Path(survey.resolve(rows, tmp_path, "go")[0]["path"])
+    built = Path(survey.resolve_sources(rows, tmp_path, "go")[0]["path"])
     built.parent.mkdir(parents=True)
     built.touch()
-    assert [row["way"] for row in survey.resolve(rows, tmp_path, "auto")] == ["go"]
+    assert [row["way"] for row in survey.resolve_sources(rows, tmp_path, "auto")] == ["go"]
 
 
 def test_missing_programs_come_with_the_options_that_make_them(module: Path) -> None:
     go = {"way": "go", "path": "/cache/x", **table(module, needed_for="storage")[0]}
     released = {**go, "way": "release", "release": {"url": "https://x/etcd", "checksum": "sha256:1", "member": None}}
-    ahead = survey.programs_ahead([{**go, "missing": True}, {**released, "missing": True}, {**go, "missing": False}])
+    ahead = survey.programs_to_provide(
+        [{**go, "missing": True}, {**released, "missing": True}, {**go, "missing": False}]
+    )
     assert ahead["to_build"] == [
         {"name": "etcd", "module_dir": str(module), "package": "./etcd", "ldflags": "", "tags": []}
     ]
     assert ahead["to_fetch"] == [{"name": "etcd", "url": "https://x/etcd", "checksum": "sha256:1", "member": ""}]
     assert ahead["programs_ahead"].startswith("Programs to fetch: 1. Programs to build from Go modules: 1,")
-    assert survey.programs_ahead([{**go, "missing": False}])["programs_ahead"] == ""
+    assert survey.programs_to_provide([{**go, "missing": False}])["programs_ahead"] == ""
 
 
 def build_of(module: Path, cache: Path, **more: t.Any) -> gobuild.GoBuild:

@@ -189,7 +189,7 @@ def on(machine: Machine, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "DEFAULT_LOG_FOLDER", machine.logs)
     for module in (network, node):
         patch.setattr(module, "NETNS_DIR", machine.netns)
-    patch.setattr(network.left, "__defaults__", (host.run, machine.netns))
+    patch.setattr(network.removal_steps, "__defaults__", (host.run, machine.netns))
     patch.setattr(network.shutil, "which", lambda name, **_options: f"/sbin/{name}")
     patch.setattr(network, "FORWARDING_NOTE", machine.state / "forwarding-was-off")
     patch.setattr(node, "MOUNT_POINTS", machine.state / "mount-points.json")
@@ -319,7 +319,9 @@ def test_a_record_that_cannot_be_read_keeps_everything(machine: Machine, text: s
     machine.make()
     spec.record_file("dev").write_text(text)
     before = machine.everything()
-    with pytest.raises(Failed, match=r"made with cannot be read from .*cluster.json: .*Nothing was changed"):
+    with pytest.raises(
+        Failed, match=r"record of local cluster dev, .*cluster.json, cannot be read: .*Nothing was changed"
+    ):
         remove(machine.options())
     assert machine.everything() == before
 
@@ -338,7 +340,8 @@ def test_without_a_record_nothing_says_that_it_is_ours(machine: Machine, what: s
         folder.mkdir(parents=True)
     before = machine.everything()
     with pytest.raises(
-        InvalidInput, match=r"stays as it is: it carries our mark, but nothing says.*cluster.json is missing"
+        InvalidInput,
+        match=r"stays as it is: it has the mark of this owner, but no record says.*cluster.json is missing",
     ):
         remove(machine.options(), delete_data=True)
     assert machine.everything() == before
@@ -350,7 +353,7 @@ def test_a_node_and_the_network_are_judged_alike(machine: Machine) -> None:
     spec.record_file("dev").unlink()
     before = machine.everything()
     for module, params in ((local_node, {"index": 2, "programs": {}}), (local_network, {})):
-        with pytest.raises(InvalidInput, match="nothing says that we made it"):
+        with pytest.raises(InvalidInput, match="no record says that Muster created it"):
             module.execute(HostContext({"cluster": machine.options(), "state": "absent", **params}, check=False))
     assert machine.everything() == before
     record.write(cluster)
@@ -375,7 +378,7 @@ def test_what_somebody_put_into_the_folders_stays(machine: Machine) -> None:
     for _turn in range(2):
         found = remove(machine.options())
         assert found["kept"] == [
-            f"{machine.state}/dev/{name}: it is not ours: it does not carry our mark"
+            f"{machine.state}/dev/{name}: it does not have the mark of this owner"
             for name in ("etcd-backup.tar", "nodes/notes")
         ]
         assert {str(path.relative_to(machine.state)) for path in machine.state.rglob("*")} == {
@@ -461,7 +464,7 @@ def test_before_there_is_a_control_plane_no_kubeconfig_is_ours(machine: Machine,
     path = machine.home / "kube/dev"
     path.parent.mkdir()
     path.write_text(text)
-    assert remove(machine.options())["kept"] == [f"kubeconfig {path}: it is not ours: it does not carry our mark"]
+    assert remove(machine.options())["kept"] == [f"kubeconfig {path}: it does not have the mark of this owner"]
     assert path.read_text() == text
 
 
@@ -474,14 +477,14 @@ def test_every_kubeconfig_that_was_ever_written_goes_and_none_that_was_not(machi
     found = remove(machine.options(kubeconfigs=[str(copy)]))
     assert [path.name for path in machine.home.iterdir()] == ["copy"]
     assert found["kept"] == [
-        f"kubeconfig {copy}: it carries our mark, but nothing says that we made it (a copy?)",
+        f"kubeconfig {copy}: it has the mark of this owner, but no record says that Muster created it (a copy?)",
     ]
 
 
 def test_the_record_of_an_older_muster(machine: Machine) -> None:
     """It has only what cannot be changed, and says nothing of kubeconfigs."""
     cluster = machine.make()
-    spec.record_file("dev").write_text(json.dumps(cluster.fixed()))
+    spec.record_file("dev").write_text(json.dumps(cluster.immutable()))
     found = remove(machine.options())
     assert (found["left"], found["kept"]) == ([], [])
     assert not (machine.home / "kube/dev").exists()
@@ -507,11 +510,11 @@ def test_a_kubeconfig_of_another_cluster_is_never_written_over(machine: Machine)
 def test_the_record_keeps_what_cannot_be_changed(machine: Machine) -> None:
     machine.make()
     again = LocalCluster.of(machine.options(pod_subnet="10.7.0.0/16", nodes=3))
-    assert record.stale(again)
+    assert record.is_stale(again)
     record.write(again)
     made = record.read("dev") or {}
     assert (made["pod_subnet"], made["nodes"]) == ("10.2.0.0/16", 3)
-    assert not record.stale(again)
+    assert not record.is_stale(again)
 
 
 def no_power(_argv: t.Sequence[str]) -> t.NoReturn:
@@ -520,7 +523,7 @@ def no_power(_argv: t.Sequence[str]) -> t.NoReturn:
 
 def test_the_network_is_made_after_the_record(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     step = network.Step("bridge", ("false",))
-    monkeypatch.setattr(network, "missing", lambda *_args, **_options: [step])
+    monkeypatch.setattr(network, "missing_steps", lambda *_args, **_options: [step])
     monkeypatch.setattr(local_network, "run", no_power)
     options = {"cluster": machine.options(), "state": "present"}
     assert local_network.execute(HostContext(options, check=True))["steps"][0].startswith("note of what")
@@ -560,8 +563,8 @@ def test_a_process_is_judged_when_it_is_held(monkeypatch: pytest.MonkeyPatch) ->
         def candidate(marked: bool, recorded: bool = True) -> t.Callable[[], Candidate]:
             return lambda: Candidate(name="process", marked=marked, recorded=recorded)
 
-        assert "not ours" in host.kill(child.pid, candidate(marked=False))
-        assert "nothing says" in host.kill(child.pid, candidate(marked=True, recorded=False))
+        assert "does not have the mark" in host.kill(child.pid, candidate(marked=False))
+        assert "no record says" in host.kill(child.pid, candidate(marked=True, recorded=False))
         assert child.poll() is None
         assert host.kill(child.pid, candidate(marked=True)) == ""
         assert child.wait(timeout=10) == -signal.SIGKILL

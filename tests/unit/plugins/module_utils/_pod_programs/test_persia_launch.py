@@ -47,6 +47,15 @@ class Popen(subprocess.Popen):
 
 subprocess.Popen = Popen
 """
+SLOW_END = """
+import time
+
+class Last:
+    def __del__(self, sleep=time.sleep):
+        sleep(1.2)
+
+last = Last()
+"""
 
 
 class Pod:
@@ -86,7 +95,7 @@ class Pod:
             "PERSIA_GLOBAL_CONFIG": str(self.here / "global.yml"),
             "PERSIA_EMBEDDING_CONFIG": str(self.here / "embedding.yml"),
             "MUSTER_SUCCESS_FILE": str(self.here / "success"),
-            "MUSTER_WATCH_INTERVAL": "0.2",
+            "MUSTER_WATCH_INTERVAL": "0.05",
             **env,
         }
         command = [sys.executable, "-u", str(self.here / "launch.py"), role]
@@ -177,9 +186,9 @@ def test_what_starting_again_cannot_cure(pod: Pod, role: str, env: dict[str, str
 
 def test_it_waits_for_every_pod_it_will_meet(pod: Pod) -> None:
     pod.dns("ps", "10.0.0.1")
-    status, _said = pod.run("nn-worker", MUSTER_PEERS="ps:2", MUSTER_PEER_TIMEOUT="1")
+    status, _said = pod.run("nn-worker", MUSTER_PEERS="ps:2", MUSTER_PEER_TIMEOUT="0.2")
     assert status == 1
-    assert "gave up after 1 s: not every pod of ps has an address" in pod.last_words
+    assert "gave up after 0.2 s: not every pod of ps has an address" in pod.last_words
     assert pod.calls == []
 
 
@@ -193,11 +202,13 @@ def test_a_replaced_server_ends_the_trainer_so_that_it_begins_again(pod: Pod) ->
 
 def test_a_missing_server_alone_ends_nothing(pod: Pod) -> None:
     pod.dns("ps", "10.0.0.1", "10.0.0.2")
-    plan = 'printf "10.0.0.1\\n" >"$HERE/dns/ps"; sleep 1; exit 0'
+    plan = 'printf "10.0.0.1\\n" >"$HERE/dns/ps"; sleep 0.5; exit 0'
     assert pod.run("nn-worker", plan, MUSTER_PEERS="ps:2")[0] == 0
 
 
 def test_a_worker_begins_again_in_place(pod: Pod) -> None:
+    """And keeps its status, though Python still ends when the time of the first process is over."""
+    (pod.here / "sitecustomize.py").write_text(NAME_SERVICE + SLOW_END)
     pod.dns("ps", "10.0.0.1")
     plan = 'printf "10.0.0.9\\n" >"$HERE/dns/ps"; sleep 60\nexit 5'
     assert pod.run("embedding-worker", plan, MUSTER_PEERS="ps:1")[0] == 5
@@ -206,9 +217,9 @@ def test_a_worker_begins_again_in_place(pod: Pod) -> None:
 
 def test_a_loader_sends_again_when_the_trainers_begin_again(pod: Pod) -> None:
     pod.dns("trainer", "10.0.0.1")
-    change = '(sleep 0.5; printf "10.0.0.2\\n" >"$HERE/dns/trainer") & true'
-    gone = '(sleep 0.5; rm "$HERE/dns/trainer") & true'
-    status, said = pod.run("data-loader", f"{change}\n{gone}", MUSTER_PEERS="trainer:1", MUSTER_LINGER_SECONDS="1")
+    change = '(sleep 0.2; printf "10.0.0.2\\n" >"$HERE/dns/trainer") & true'
+    gone = '(sleep 0.2; rm "$HERE/dns/trainer") & true'
+    status, said = pod.run("data-loader", f"{change}\n{gone}", MUSTER_PEERS="trainer:1", MUSTER_LINGER_SECONDS="0.2")
     assert status == 0
     assert len(pod.calls) == 2
     assert "waiting for the trainers to end" in said

@@ -17,7 +17,7 @@ from ansible_collections.muster.ml.plugins.module_utils._training.status import 
     JobStatus,
     group_status,
     job_status,
-    last_words,
+    last_lines,
     rank_of,
     ranks_of,
 )
@@ -169,6 +169,6 @@ Traceback (most recent call last):
   File "launcher.py", line 8, in <module>
 subprocess.CalledProcessError: Command 'launch' returned non-zero exit status 1.
 """
-    assert last_words(text) == "MUSTER error: no batch for 60 s"
-    assert last_words("ValueError: x\n") == "ValueError: x"
-    assert last_words("") == ""
+    assert last_lines(text) == "MUSTER error: no batch for 60 s"
+    assert last_lines("ValueError: x\n") == "ValueError: x"
+    assert last_lines("") == ""

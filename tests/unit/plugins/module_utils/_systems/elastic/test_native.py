@@ -97,17 +97,17 @@ def line(event: str, when: float, **fields: t.Any) -> str:
 def test_the_newest_rendezvous_and_the_steps_after_it_count() -> None:
     first = [line("rendezvous", 1, round=0, nodes=2), line("step", 2, world_size=2, step=5, epoch=0)]
     met = world(["\n".join(first), LOG_PREFIX + "{broken"])
-    assert (met.nodes, met.step, met.moves) == (2, 5, True)
+    assert (met.nodes, met.step, met.makes_progress) == (2, 5, True)
     again = [*first, line("rendezvous", 3, round=1, nodes=3)]
-    assert not world(again).moves
+    assert not world(again).makes_progress
     # A pod that says it later does not form the round again.
     going = world([*again, line("step", 3.5, world_size=3, step=6), line("rendezvous", 3.6, round=1, nodes=3)])
-    assert (going.nodes, going.formed, going.moves) == (3, 3, True)
+    assert (going.nodes, going.formed, going.makes_progress) == (3, 3, True)
 
 
 def test_the_first_rank_repeats_the_round() -> None:
     told = [line("rendezvous", 90, round=4, nodes=3, formed=7.5), line("step", 91, world_size=3, step=99)]
-    assert (world(told).nodes, world(told).formed, world(told).moves) == (3, 7.5, True)
+    assert (world(told).nodes, world(told).formed, world(told).makes_progress) == (3, 7.5, True)
     old = [line("rendezvous", 8, round=5, nodes=2), line("rendezvous", 9, round=4, nodes=3, formed=7.5)]
     assert world(old).nodes == 2
 
@@ -115,7 +115,7 @@ def test_the_first_rank_repeats_the_round() -> None:
 def test_a_lost_rendezvous_counts_its_rounds_from_the_start() -> None:
     first = [line("rendezvous", 1, round=0, nodes=2), line("step", 2, world_size=2, step=5)]
     again = [*first, line("rendezvous_lost", 3, index=1), line("rendezvous", 9, round=0, nodes=2)]
-    assert (world(again).formed, world(again).moves) == (9, False)
+    assert (world(again).formed, world(again).makes_progress) == (9, False)
 
 
 def test_a_persia_job_may_have_the_same_name() -> None:

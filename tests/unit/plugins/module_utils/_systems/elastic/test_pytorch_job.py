@@ -51,7 +51,7 @@ def test_what_the_pods_need_is_the_same_with_either_backend() -> None:
 def test_only_the_size_changes_when_it_is_scaled() -> None:
     two, three = pytorch_job(), pytorch_job(replicas=3)
     (form,) = KIND.backend("pytorchjob").workloads
-    assert (form.wanted(two), form.wanted(three)) == (2, 3)
+    assert (form.desired_replicas(two), form.desired_replicas(three)) == (2, 3)
     assert form.sized(two, 3) == three
     del (
         two["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"],

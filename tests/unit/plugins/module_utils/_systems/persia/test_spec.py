@@ -107,7 +107,7 @@ def test_every_group_has_a_headless_service_that_exists() -> None:
 
 def test_a_finished_training_gives_back_all_but_its_jobs() -> None:
     running = by_name(native.manifests(job()))
-    finished = by_name(native.at_rest(list(running.values())))
+    finished = by_name(native.scaled_to_zero(list(running.values())))
     assert running.keys() - finished.keys() == {("Job", "adult-trainer"), ("Job", "adult-data-compose")}
     for name in ("adult-emb-server", "adult-middleware"):
         assert finished["StatefulSet", name]["spec"]["replicas"] == 0

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Parts of a network that EC2 deletes only when nothing uses them any more.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .._core.errors import InvalidInput
+from .api import Api
+from .plan import Body, Plan, Step, deletion_plan
+from .resource import Immediate
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """How EC2 calls one: in words, in operations, in lists, and the key of its id."""
+
+    label: str
+    word: str
+    listed: str
+    key: str
+
+
+KINDS = {
+    "igw": Kind("Internet gateway", "internet_gateway", "InternetGateways", "InternetGatewayId"),
+    "sg": Kind("Security group", "security_group", "SecurityGroups", "GroupId"),
+    "subnet": Kind("Subnet", "subnet", "Subnets", "SubnetId"),
+    "vpc": Kind("VPC", "vpc", "Vpcs", "VpcId"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkPart(Immediate):
+    """One part, by its id. amazon.aws makes them; only deleting them has to wait."""
+
+    id: str
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def _kind(self) -> Kind:
+        prefix = self.id.partition("-")[0]
+        if prefix not in KINDS:
+            known = ", ".join(f"{name}-..." for name in KINDS)
+            raise InvalidInput(f"id: '{self.id}' is not the id of a part of a network.", hint=f"It begins as {known}.")
+        return KINDS[prefix]
+
+    @property
+    def label(self) -> str:
+        return f"{self._kind.label} {self.id}"
+
+    def read(self, api: Api) -> Body | None:
+        kind = self._kind
+        found = api.read(self.label, "ec2", f"describe_{kind.word}s", **{f"{kind.key}s": [self.id]})
+        return next(iter((found or {}).get(kind.listed, [])), None)
+
+    def identity(self, live: Body) -> tuple[str, ...]:
+        return (live[self._kind.key],)
+
+    def account_of(self, live: Body) -> str:
+        return str(live.get("OwnerId", ""))
+
+    def plan(self, live: Body | None) -> Plan:
+        raise AssertionError(f"{self.label} is only ever deleted, {live} is not to be changed")
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None:
+            return Plan()
+        named = {self._kind.key: self.id}
+        detach = [
+            Step("detach_internet_gateway", {**named, "VpcId": one["VpcId"]}, f"detach from {one['VpcId']}", "ec2")
+            for one in live.get("Attachments", [])
+        ]
+        return deletion_plan(live, *detach, Step(f"delete_{self._kind.word}", named, "delete", "ec2"))

@@ -1,0 +1,163 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What role efs_csi puts into the cluster: a claim on EFS with its class or volume, and the two Jobs that verify it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .._core.errors import InvalidInput
+from .meta import Manifest, quantity
+from .pods import RESTRICTED_CONTAINER
+from .storage import claim
+
+DRIVER = "efs.csi.aws.com"
+LABEL_VERIFIES = "muster.ml/verifies"
+SHARED = ["ReadWriteMany"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EfsCsi:
+    """The claim, and where its volume comes from. Without a file system the cluster has the class already."""
+
+    namespace: str
+    claim_name: str
+    claim_size: str = "5Gi"
+    file_system_id: str = ""
+    provisioning: str = "dynamic"
+    storage_class_name: str = "efs-sc"
+    directory_perms: str = "700"
+    base_path: str = ""
+    path: str = ""
+    access_point_id: str = ""
+    iam: bool = False
+    verify: bool = False
+    verify_image: str = ""
+    verify_user: int = 1000
+    wait_timeout: int = 600
+
+    @property
+    def static(self) -> bool:
+        """Whether one volume is made, instead of an access point for each claim."""
+        return self.provisioning == "static"
+
+    @property
+    def volume_name(self) -> str:
+        """Volumes belong to no namespace, so the name has it."""
+        return f"{self.namespace}-{self.claim_name}"
+
+
+def manifests(efs: EfsCsi) -> list[Manifest]:
+    """The storage; with ``verify`` the Jobs that verify it instead."""
+    quantity(efs.claim_size, "claim_size")
+    if efs.verify:
+        return [_job(efs, role, script) for role, script in _scripts(efs).items()]
+    if efs.static:
+        return [_volume(efs), _claim(efs)]
+    return [*([_class(efs)] if efs.file_system_id else []), _claim(efs)]
+
+
+def _class(efs: EfsCsi) -> Manifest:
+    parameters = {
+        "provisioningMode": "efs-ap",
+        "fileSystemId": efs.file_system_id,
+        "directoryPerms": efs.directory_perms,
+    }
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": efs.storage_class_name},
+        "provisioner": DRIVER,
+        "parameters": {**parameters, **({"basePath": efs.base_path} if efs.base_path else {})},
+    }
+
+
+def _handle(efs: EfsCsi) -> str:
+    """fs-id[:path][:access-point]; an access point without a path leaves the middle empty."""
+    parts = [efs.file_system_id, efs.path, efs.access_point_id]
+    while not parts[-1]:
+        parts.pop()
+    return ":".join(parts)
+
+
+def _volume(efs: EfsCsi) -> Manifest:
+    if not efs.file_system_id:
+        raise InvalidInput("file_system_id is missing.", "A static volume is one of a file system; name it.")
+    spec = {
+        "capacity": {"storage": efs.claim_size},
+        "volumeMode": "Filesystem",
+        "accessModes": SHARED,
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": "",
+        # tls is the driver's default, and iam needs it.
+        "mountOptions": ["tls", "iam"] if efs.iam else ["tls"],
+        "claimRef": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": efs.namespace,
+            "name": efs.claim_name,
+        },
+        "csi": {"driver": DRIVER, "volumeHandle": _handle(efs)},
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": efs.volume_name}, "spec": spec}
+
+
+def _claim(efs: EfsCsi) -> Manifest:
+    made = claim(
+        {"name": efs.claim_name, "namespace": efs.namespace},
+        size=efs.claim_size,
+        storage_class_name="" if efs.static else efs.storage_class_name,
+        access_modes=SHARED,
+    )
+    if efs.static:
+        made["spec"]["volumeName"] = efs.volume_name
+    return made
+
+
+def _scripts(efs: EfsCsi) -> dict[str, str]:
+    """The reader waits for what the writer wrote; they run on two nodes where there are two."""
+    mark = f"/shared/.muster-verify-{efs.claim_name}"
+    return {
+        "writer": f"echo written by another pod > {mark}.new && mv {mark}.new {mark} && sync",
+        "reader": f"until grep -q 'written by another pod' {mark}; do sleep 1; done; echo read it",
+    }
+
+
+def _job(efs: EfsCsi, role: str, script: str) -> Manifest:
+    labels = {LABEL_VERIFIES: efs.claim_name}
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
+    container = {
+        "name": role,
+        "image": efs.verify_image,
+        "command": ["sh", "-c", script],
+        "securityContext": RESTRICTED_CONTAINER,
+        "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": efs.verify_user,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "affinity": {
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]
+            }
+        },
+        "containers": [container],
+        "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": efs.claim_name}}],
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"{efs.claim_name}-{role}", "namespace": efs.namespace},
+        "spec": {
+            "backoffLimit": 3,
+            "activeDeadlineSeconds": efs.wait_timeout,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }

@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: ec2_removal
+short_description: Remove parts of an EC2 network that may still be in use
+version_added: 0.2.0
+description:
+  - Deletes a VPC, subnet, internet gateway or security group. An internet gateway is detached first.
+  - As long as something uses it, EC2 refuses the deletion with C(DependencyViolation), for minutes after the user was deleted itself. The
+    module waits for that. The modules of C(amazon.aws) fail.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - amazon.aws.common.modules
+  - amazon.aws.region.modules
+  - amazon.aws.boto3
+  - muster.ml.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Only reads. RV(ignore:actions) lists all requests that would be sent.
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+  action:
+    support: none
+  action_group:
+    description: Use C(group/muster.ml.aws) in C(module_defaults) to set defaults for this module.
+    support: full
+    membership:
+      - muster.ml.aws
+options:
+  id:
+    description: Id of the VPC, subnet, internet gateway or security group. One that does not exist is no error.
+    type: str
+    required: true
+  only_tagged:
+    description: Tags that identify resources of this owner. A resource without all of these tags is kept, and a warning names it.
+    type: dict
+  wait_timeout:
+    description: Seconds to wait until nothing uses it.
+    type: int
+    default: 600
+notes:
+  - Tested against a simulated account, see C(docs/platforms/eks.md). Not run against AWS itself.
+"""
+
+EXAMPLES = r"""
+- name: Delete a subnet as soon as the last network interface in it is gone
+  muster.ml.ec2_removal:
+    region: us-west-2
+    id: subnet-0123456789abcdef0
+    only_tagged:
+      muster.ml/owner: training
+"""
+
+RETURN = r"""
+kept:
+  description: Reason why the resource was kept. A warning says the same.
+  returned: when it was kept
+  type: str
+actions:
+  description: Requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+resource:
+  description: Resource as EC2 describes it after the task, in snake_case. Empty if it does not exist.
+  returned: success
+  type: dict
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._aws.ec2 import NetworkPart
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "id": {"type": "str", "required": True},
+    "only_tagged": {"type": "dict"},
+    "wait_timeout": {"type": "int", "default": 600},
+}
+
+
+def resource(params: dict[str, t.Any]) -> NetworkPart:
+    """The part of a network that the option names."""
+    return NetworkPart(params["id"])
+
+
+def main() -> None:
+    """Run as a module."""
+    aws_main(ARGUMENT_SPEC, resource, "resource")
+
+
+if __name__ == "__main__":
+    main()
