@@ -53,7 +53,7 @@ def imports(shell: Shell) -> None:
 
 def unit(shell: Shell) -> None:
     """The unit tests; tests/unit/conftest.py watches the time they take."""
-    shell.run(BIN / "pytest", "-n", "2", "--durations=10", cwd=ROOT)
+    shell.run(BIN / "pytest", "-n", "3", "--durations=10", cwd=ROOT)
 
 
 def histories(shell: Shell) -> None:
