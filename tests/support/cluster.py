@@ -308,8 +308,8 @@ def checks() -> list[Check]:
             for name in scenarios()
         ),
         Check("oldest-ansible", oldest_ansible, timeout_s=1500, needs=("cluster-up",)),
-        Check("differential", differential, timeout_s=900, needs=("cluster-up",)),
-        Check("faults", faults, timeout_s=300, needs=("cluster-up",)),
+        Check("differential", differential, needs=("cluster-up",)),
+        Check("faults", faults, needs=("cluster-up",)),
         Check("systems", systems, needs=("cluster-up",)),
         Check("cluster-down", down, timeout_s=300, always=True),
     ]
