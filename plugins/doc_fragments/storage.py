@@ -2,11 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Claims and the volume that all pods of a training share; twin of CLAIM and STORAGE in module_utils/_edge/groups.py."""
+"""Claims and the volume that all pods of a training share; twin of CLAIM and STORAGE in module_utils/_edge/groups.py.
+
+The options of a claim stand here twice: ansible-test reads fragments as they are written, and there is none for suboptions.
+"""
 
 from __future__ import annotations
-
-import textwrap
 
 
 class ModuleDocFragment:
@@ -39,4 +40,12 @@ options:
       size:
         description: Size of the claim to create. If omitted, the claim must exist.
         type: str
-""" + textwrap.indent(CLAIM.removeprefix("\noptions:\n"), "    ")
+      storage_class_name:
+        description: StorageClass of the claim to create. Defaults to the cluster's default StorageClass.
+        type: str
+      access_modes:
+        description: Access modes of the claim to create.
+        type: list
+        elements: str
+        default: [ReadWriteMany]
+"""

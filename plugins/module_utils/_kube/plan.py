@@ -91,7 +91,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     scopes = _scopes(cluster, flat, options)
     wanted = [
         prepare(manifest, owner=options.owner, namespace=options.namespace,
-                 namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
+                namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
         for manifest in flat
     ]  # fmt: skip
     validate.check_duplicates(wanted)  # again: a default namespace can make two objects one
