@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from .._core.errors import InvalidInput
-from .meta import Manifest, quantity
+from .meta import Manifest, metadata, quantity
 from .pods import RESTRICTED_CONTAINER
 from .storage import claim
 
@@ -68,7 +68,7 @@ def _class(efs: EfsCsi) -> Manifest:
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
-        "metadata": {"name": efs.storage_class_name},
+        "metadata": metadata(efs.storage_class_name),
         "provisioner": DRIVER,
         "parameters": {**parameters, **({"basePath": efs.base_path} if efs.base_path else {})},
     }
@@ -101,12 +101,12 @@ def _volume(efs: EfsCsi) -> Manifest:
         },
         "csi": {"driver": DRIVER, "volumeHandle": _handle(efs)},
     }
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": efs.volume_name}, "spec": spec}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata(efs.volume_name), "spec": spec}
 
 
 def _claim(efs: EfsCsi) -> Manifest:
     made = claim(
-        {"name": efs.claim_name, "namespace": efs.namespace},
+        metadata(efs.claim_name, efs.namespace),
         size=efs.claim_size,
         storage_class_name="" if efs.static else efs.storage_class_name,
         access_modes=SHARED,
@@ -154,7 +154,7 @@ def _job(efs: EfsCsi, role: str, script: str) -> Manifest:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": f"{efs.claim_name}-{role}", "namespace": efs.namespace},
+        "metadata": metadata(f"{efs.claim_name}-{role}", efs.namespace),
         "spec": {
             "backoffLimit": 3,
             "activeDeadlineSeconds": efs.wait_timeout,
