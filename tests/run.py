@@ -25,12 +25,12 @@ def main() -> int:
     names = [check.name for lane in lanes for check in lane]
     parser = argparse.ArgumentParser(description="Run Muster's checks.")
     parser.add_argument("names", nargs="*", metavar="CHECK", help=f"one of: {', '.join(names)} (default: all)")
-    wanted = set(parser.parse_args().names) or set(names)
-    if unknown := wanted - set(names):
+    desired = set(parser.parse_args().names) or set(names)
+    if unknown := desired - set(names):
         parser.error(f"no check is named {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
-    wanted |= cluster.with_what_they_need(wanted)
+    desired |= cluster.with_what_they_need(desired)
     static.prepare()
-    return run_lanes([[c for c in lane if c.name in wanted] for lane in lanes], BUILD / "logs")
+    return run_lanes([[c for c in lane if c.name in desired] for lane in lanes], BUILD / "logs")
 
 
 if __name__ == "__main__":

@@ -31,14 +31,14 @@ def stable_id(column: str, value: str) -> int:
 
 def load(settings: Settings) -> Dataset:
     header, rows = _read(settings.data)
-    wanted = [settings.label_column, *settings.id_columns, *settings.dense_columns]
-    missing = [column for column in wanted if column not in header]
+    desired = [settings.label_column, *settings.id_columns, *settings.dense_columns]
+    missing = [column for column in desired if column not in header]
     if missing:
         raise SettingsError(
             f"{settings.data} has no column {', '.join(missing)}; it has {', '.join(header)}. Set "
             "MUSTER_LABEL_COLUMN, MUSTER_ID_COLUMNS and MUSTER_DENSE_COLUMNS to columns of the file"
         )
-    place = {column: header.index(column) for column in wanted}
+    place = {column: header.index(column) for column in desired}
     train, held_out = split(len(rows), settings.holdout, settings.seed)
     dense = [_floats(settings, place[column], column, rows) for column in settings.dense_columns]
     labels = [float(_matches(settings, row[place[settings.label_column]], number)) for number, row in rows]

@@ -93,11 +93,11 @@ class Trainer:
 
     def batches(self, stream: DataLoader, request: Request) -> Any:
         """This rank's batches of a request, each once, in the order in which they come."""
-        wanted = request.count // request.world_size
+        desired = request.count // request.world_size
         seen: set[str] = set()
         prefix = f"{request.attempt}/{request.number}/"
         last, repeats = time.monotonic(), 0
-        while len(seen) < wanted:
+        while len(seen) < desired:
             # A short wait each time (see train_all), because signals are handled only between two waits.
             batch = next(iter(stream), None)
             if batch is None:
@@ -107,7 +107,7 @@ class Trainer:
                     repeats += 1
                 if waited > self.settings.timeout:
                     raise TrainingError(
-                        f"no batch for {self.settings.timeout:g} s: {len(seen)} of {wanted} of request {request.number} "
+                        f"no batch for {self.settings.timeout:g} s: {len(seen)} of {desired} of request {request.number} "
                         "came; a data loader, an embedding worker or server, or NATS is gone or stuck (see their logs)"
                     )
                 continue

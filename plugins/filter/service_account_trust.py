@@ -71,11 +71,11 @@ def _pod_identity() -> Document:
 def _irsa(cluster: t.Mapping[str, t.Any], account: str) -> Document:
     # A plan for an empty account has no provider yet.
     provider = cluster["oidc_provider"] or "oidc.planned"
-    wanted = {f"{provider}:aud": "sts.amazonaws.com", f"{provider}:sub": f"system:serviceaccount:{account}"}
+    desired = {f"{provider}:aud": "sts.amazonaws.com", f"{provider}:sub": f"system:serviceaccount:{account}"}
     return {
         "Principal": {"Federated": f"arn:{cluster['partition']}:iam::{cluster['account']}:oidc-provider/{provider}"},
         "Action": "sts:AssumeRoleWithWebIdentity",
-        "Condition": {"StringEquals": wanted},
+        "Condition": {"StringEquals": desired},
     }
 
 

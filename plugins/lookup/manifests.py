@@ -256,12 +256,12 @@ def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     unknown = sorted(given.keys() - options.keys())
     if unknown:
         raise AnsibleError(f"{name} has no option {', '.join(unknown)}. Its options are {', '.join(options)}.")
-    wanted = {option: value for option, value in given.items() if value is not None}
-    missing = [option for option, field in options.items() if option not in wanted and required(field)]
+    desired = {option: value for option, value in given.items() if value is not None}
+    missing = [option for option, field in options.items() if option not in desired and required(field)]
     if missing:
         raise AnsibleError(f"{name} needs the option {', '.join(missing)}.")
     try:
-        return t.cast("list[dict[str, t.Any]]", to_plain_values(builder.manifests(options_of(builder)(**wanted))))
+        return t.cast("list[dict[str, t.Any]]", to_plain_values(builder.manifests(options_of(builder)(**desired))))
     except InvalidInput as error:
         raise AnsibleError(f"{name}: {error}") from error
 

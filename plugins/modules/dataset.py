@@ -219,7 +219,7 @@ _PLAIN = (
 )
 
 
-def wanted(params: dict[str, t.Any], namespace: str) -> Dataset:
+def desired(params: dict[str, t.Any], namespace: str) -> Dataset:
     """The data set that the options describe."""
     given = {key: params[key] for key in _PLAIN}
     return Dataset(namespace=namespace, pod=PodSettings.from_params(params), **given)
@@ -232,7 +232,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     owner = owner_of("dataset", namespace, params["name"])
     if params["state"] == "absent":
         return ctx.result(groups.delete_group(ctx, namespace, owner))
-    data = wanted(params, namespace)
+    data = desired(params, namespace)
     objects = manifests(data)
     fetching.check_neighbours(ctx, data)
     fetching.check_storage(ctx, data)

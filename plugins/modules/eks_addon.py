@@ -128,20 +128,20 @@ def resource(params: dict[str, t.Any]) -> EksAddon:
     given = {field.name: params[field.name] for field in dataclasses.fields(EksAddon)}
     rows = given["pod_identity_associations"]
     if rows is not None:
-        wanted = [{"serviceAccount": row["service_account"], "roleArn": row["role_arn"]} for row in rows]
-        given["pod_identity_associations"] = wanted
+        desired = [{"serviceAccount": row["service_account"], "roleArn": row["role_arn"]} for row in rows]
+        given["pod_identity_associations"] = desired
     return EksAddon(**given)
 
 
 def check(api: Api, params: dict[str, t.Any]) -> None:
     """Check that EKS supports the version for the cluster. Check mode accepts any version for a cluster that does not exist yet."""
-    wanted = resource(params)
-    found = api.read(wanted.label, "eks", "describe_cluster", name=wanted.cluster_name)
-    if found and wanted.version:
+    desired = resource(params)
+    found = api.read(desired.label, "eks", "describe_cluster", name=desired.cluster_name)
+    if found and desired.version:
         kubernetes = found["cluster"]["version"]
-        request = {"addonName": wanted.name, "kubernetesVersion": kubernetes}
-        offered = api.pages(wanted.label, "eks", "describe_addon_versions", "addons", **request)
-        check_version(wanted.label, offered, wanted.version, kubernetes)
+        request = {"addonName": desired.name, "kubernetesVersion": kubernetes}
+        offered = api.pages(desired.label, "eks", "describe_addon_versions", "addons", **request)
+        check_version(desired.label, offered, desired.version, kubernetes)
 
 
 def main() -> None:

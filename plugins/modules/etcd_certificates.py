@@ -87,11 +87,11 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 def leaves(name: str, members: dict[str, str]) -> list[Leaf]:
     """Return the desired certificates. Peers have a common name of their own, by which members are told from clients."""
-    wanted = [Leaf("client", f"{name}-client")]
+    desired = [Leaf("client", f"{name}-client")]
     for member, address in members.items():
         hosts = tuple(dict.fromkeys((address, member, "localhost", "127.0.0.1")))
-        wanted += [Leaf(f"{member}/peer", f"{name}-peers", hosts), Leaf(f"{member}/server", name, hosts)]
-    return wanted
+        desired += [Leaf(f"{member}/peer", f"{name}-peers", hosts), Leaf(f"{member}/server", name, hosts)]
+    return desired
 
 
 def fingerprint(folder: Path) -> str:
@@ -109,9 +109,9 @@ def trusted(found: dict[str, t.Any]) -> dict[str, str]:
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Create missing certificates and renew those that expire soon."""
     params, folder = ctx.params, Path(ctx.params["directory"])
-    wanted = leaves(params["name"], params["members"])
+    desired = leaves(params["name"], params["members"])
     known = trusted(params["trusted"])
-    fresh = files(folder, "ca", f"{params['name']}-ca", wanted, trusted=known, check=ctx.check)
+    fresh = files(folder, "ca", f"{params['name']}-ca", desired, trusted=known, check=ctx.check)
     prints = {member: fingerprint(folder / member) for member in params["members"]}
     return {"changed": bool(fresh), "fresh": fresh, "fingerprints": prints}
 

@@ -192,7 +192,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 _PLAIN = ("name", "size", "enable_v2", "overrides", *groups.NETWORK)
 
 
-def wanted(params: dict[str, t.Any], namespace: str, live: Manifest | None = None) -> EtcdCluster:
+def desired(params: dict[str, t.Any], namespace: str, live: Manifest | None = None) -> EtcdCluster:
     """The cluster that the options describe. Omitted options keep the value of LIVE."""
     tls = tls_of(live) if live else {}
     tls |= {key: params[key] for key in ("peer_tls", "client_tls") if params[key] is not None}
@@ -211,13 +211,13 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     if params["state"] == "present":
         # Invalid input fails before any request to the cluster.
-        manifests(wanted(params, params["namespace"] or "default"))
+        manifests(desired(params, params["namespace"] or "default"))
     namespace = groups.namespace_of(ctx)
     owner = owner_of("etcd_cluster", namespace, params["name"])
     if params["state"] == "absent":
-        return _absent(ctx, wanted(params, namespace), owner)
+        return _absent(ctx, desired(params, namespace), owner)
     live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", params["name"], namespace))
-    return _present(ctx, wanted(params, namespace, live), live, owner)
+    return _present(ctx, desired(params, namespace, live), live, owner)
 
 
 def _absent(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:

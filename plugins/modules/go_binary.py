@@ -91,7 +91,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 CONSTRAINTS: dict[str, t.Any] = {}
 
 
-def wanted(params: dict[str, t.Any]) -> GoBuild:
+def desired(params: dict[str, t.Any]) -> GoBuild:
     return GoBuild(
         name=params["name"],
         module_dir=Path(params["module_dir"]),
@@ -104,7 +104,7 @@ def wanted(params: dict[str, t.Any]) -> GoBuild:
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
-    program = wanted(ctx.params)
+    program = desired(ctx.params)
     missing = not program.path.is_file()
     started = SYSTEM_CLOCK.monotonic()
     if missing and not ctx.check:

@@ -120,7 +120,7 @@ groups:
       description: Kind of the group's workload.
       type: str
       returned: always
-    wanted:
+    desired:
       description: Desired number of ranks.
       type: int
       returned: always

@@ -295,7 +295,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 CONSTRAINTS: dict[str, t.Any] = {}
 
 
-def wanted(params: dict[str, t.Any]) -> OciImage:
+def desired(params: dict[str, t.Any]) -> OciImage:
     cache = Path(params["cache_dir"])
     return OciImage(name=params["name"], recipe=params["recipe"], cache_dir=cache, architecture=architecture())
 
@@ -333,7 +333,7 @@ def absent(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> tu
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     started = SYSTEM_CLOCK.monotonic()
-    image = wanted(ctx.params)
+    image = desired(ctx.params)
     cluster = ctx.params["cluster_name"]
     nodes = oci_nodes.nodes_of(cluster) if cluster else []
     changed, touched = (present if ctx.params["state"] == "present" else absent)(ctx, image, nodes)

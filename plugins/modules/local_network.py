@@ -59,19 +59,19 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
-    wanted = ctx.params["state"] == "present"
+    desired = ctx.params["state"] == "present"
     steps = (
         network.missing_steps(cluster.spec, egress=cluster.options["egress"])
-        if wanted
+        if desired
         else network.removal_steps(cluster.spec)
     )
     told = [step.why for step in steps]
-    if wanted and record.is_stale(cluster):
+    if desired and record.is_stale(cluster):
         told.insert(0, "note of what the cluster is made with")
-    if not wanted:
+    if not desired:
         removal.refuse_unrecorded(cluster.spec, told)
     if not ctx.check:
-        if wanted:
+        if desired:
             record.write(cluster)
         for step in steps:
             run(step.argv)

@@ -122,8 +122,8 @@ def absent(cluster: LocalCluster, one: NodeSpec, ctx: HostContext) -> str:
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     one = cluster.spec.node(ctx.params["index"])
-    wanted = ctx.params["state"] == "present"
-    action = present(cluster, one, ctx.params["programs"], ctx) if wanted else absent(cluster, one, ctx)
+    desired = ctx.params["state"] == "present"
+    action = present(cluster, one, ctx.params["programs"], ctx) if desired else absent(cluster, one, ctx)
     running = node.init_process(one)
     return {"changed": action != "unchanged", "action": action, "pid": running.pid if running else 0}
 

@@ -229,7 +229,7 @@ _PLAIN = (
 )
 
 
-def wanted(params: dict[str, t.Any], namespace: str) -> NatsCluster:
+def desired(params: dict[str, t.Any], namespace: str) -> NatsCluster:
     """The cluster that the options describe."""
     return NatsCluster(namespace=namespace, pod=PodSettings.from_params(params), **{key: params[key] for key in _PLAIN})
 
@@ -241,7 +241,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     owner = owner_of("nats_cluster", namespace, params["name"])
     if params["state"] == "absent":
         return ctx.result(groups.delete_group(ctx, namespace, owner))
-    cluster = wanted(params, namespace)
+    cluster = desired(params, namespace)
     objects = manifests(cluster)
     return _present(ctx, cluster, objects, owner)
 

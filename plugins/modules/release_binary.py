@@ -79,18 +79,18 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     params = ctx.params
-    wanted = Release(
+    desired = Release(
         name=params["name"],
         url=params["url"],
         checksum=params["checksum"],
         member=params["member"],
         cache_dir=Path(params["cache_dir"]),
     )
-    missing = not wanted.path.is_file()
+    missing = not desired.path.is_file()
     if missing and not ctx.check:
-        ctx.progress(f"fetching {wanted.name}" + (f" ({params['note']})" if params["note"] else ""))
-        fetch(wanted)
-    return {"changed": missing, "path": str(wanted.path)}
+        ctx.progress(f"fetching {desired.name}" + (f" ({params['note']})" if params["note"] else ""))
+        fetch(desired)
+    return {"changed": missing, "path": str(desired.path)}
 
 
 def main() -> None:

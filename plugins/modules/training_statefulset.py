@@ -254,7 +254,7 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("replicas
 _PLAIN = ("name", "replicas", "nproc_per_node", "master_port", "labels", "annotations", "overrides")
 
 
-def wanted(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
+def desired(params: dict[str, t.Any], namespace: str) -> TrainingStatefulSet:
     """The group that the options describe."""
     return TrainingStatefulSet(
         namespace=namespace,
@@ -274,7 +274,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         report = groups.delete_group(ctx, namespace, owner)
         report.merge(_delete_claims(ctx, namespace))
         return ctx.result(report)
-    group = wanted(params, namespace)
+    group = desired(params, namespace)
     report = groups.apply_group(ctx, manifests(group), owner, wait=params["wait"])
     budget = Ref("policy/v1", "PodDisruptionBudget", group.name, group.namespace)
     unwanted = [budget] if group.pod_disruption_budget is None else []

@@ -156,8 +156,8 @@ def normal(item: Manifest, mark: str) -> Manifest:
 
 def stored(cluster: HttpCluster, mark: str) -> dict[tuple[str, str, str], Manifest]:
     found = {}
-    for wanted in objects(mark):
-        api_version, kind, name = wanted["apiVersion"], wanted["kind"], wanted["metadata"]["name"]
+    for desired in objects(mark):
+        api_version, kind, name = desired["apiVersion"], desired["kind"], desired["metadata"]["name"]
         space = None if (api_version, kind) in CLUSTER_WIDE else namespace_of(mark)
         item = cluster.get(Ref(api_version, kind, name, space))
         assert item is not None, f"{kind} {name} of {mark} is not there"

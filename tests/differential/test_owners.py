@@ -128,10 +128,10 @@ def test_what_changed_since_it_was_read_is_not_deleted(cluster: HttpCluster) -> 
 
 
 def test_an_apply_to_an_object_that_is_gone_does_not_bring_it_back(cluster: HttpCluster) -> None:
-    wanted = config("gone", x="1")
-    wanted["metadata"]["uid"] = "0a0a0a0a-0000-0000-0000-000000000000"
+    desired = config("gone", x="1")
+    desired["metadata"]["uid"] = "0a0a0a0a-0000-0000-0000-000000000000"
     with pytest.raises(Conflict):
-        cluster.apply(wanted, dry_run=False)
+        cluster.apply(desired, dry_run=False)
     assert cluster.get(Ref("v1", "ConfigMap", "gone", SPACE)) is None
 
 

@@ -73,7 +73,7 @@ def texts(kubectl: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def wanted(texts: list[str]) -> dict[Ref, Manifest]:
+def desired(texts: list[str]) -> dict[Ref, Manifest]:
     objects = [item for text in texts for item in source.documents(text, "manifest")]
     return {ref_of(item): item for item in objects}
 
@@ -97,28 +97,28 @@ def outcome(
     cluster: HttpCluster,
     no_node_takes_pods: None,
     texts: list[str],
-    wanted: dict[Ref, Manifest],
+    desired: dict[Ref, Manifest],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, t.Any]]:
     """First kubectl, and away with it; then we, twice."""
     file = tmp_path_factory.mktemp("manifests") / "all.yaml"
     file.write_text("---\n".join(text.rstrip("\n") + "\n" for text in texts))
     remove = ("delete", "--ignore-not-found", "--wait=false", "-f", str(file))
-    await_none(cluster, wanted)
+    await_none(cluster, desired)
     try:
         ask(kubectl, "apply", "--server-side", "--field-manager=muster", "-f", str(file))
-        theirs = stored(cluster, wanted)
-        await_served(cluster, wanted.values())
+        theirs = stored(cluster, desired)
+        await_served(cluster, desired.values())
         ask(kubectl, *remove)
-        await_none(cluster, wanted)
+        await_none(cluster, desired)
         options: dict[str, t.Any] = {"owner": OWNER, "limits": Limits(), "namespace": "default"}
         first = run_apply(KUBECONFIG, texts, **options)  # type: ignore[arg-type]
         assert not first.get("failed"), first["msg"]
-        ours = stored(cluster, wanted)
+        ours = stored(cluster, desired)
         began = dt.datetime.now(dt.UTC)
         again = run_apply(KUBECONFIG, texts, **options)  # type: ignore[arg-type]
-        await_served(cluster, wanted.values())
-        names = {f"/{ref.name}" for ref in wanted}
+        await_served(cluster, desired.values())
+        names = {f"/{ref.name}" for ref in desired}
         writes = [
             str(found)
             for found in audit.written(AUDIT_LOG, began)
@@ -166,16 +166,16 @@ def comparable(item: Manifest, asked: Manifest) -> Manifest:
     return {**rest, "metadata": metadata}
 
 
-def test_all_were_made(outcome: dict[str, t.Any], wanted: dict[Ref, Manifest]) -> None:
+def test_all_were_made(outcome: dict[str, t.Any], desired: dict[Ref, Manifest]) -> None:
     assert {item["action"] for item in outcome["first"]["objects"]} == {"created"}
-    assert len(outcome["first"]["objects"]) == len(wanted) > 140
-    assert sum(ref.kind == "CustomResourceDefinition" for ref in wanted) > 35
+    assert len(outcome["first"]["objects"]) == len(desired) > 140
+    assert sum(ref.kind == "CustomResourceDefinition" for ref in desired) > 35
 
 
-def test_what_is_stored_is_what_kubectl_stores(outcome: dict[str, t.Any], wanted: dict[Ref, Manifest]) -> None:
+def test_what_is_stored_is_what_kubectl_stores(outcome: dict[str, t.Any], desired: dict[Ref, Manifest]) -> None:
     pairs = {
         str(ref): (comparable(outcome["ours"][ref], asked), comparable(outcome["theirs"][ref], asked))
-        for ref, asked in wanted.items()
+        for ref, asked in desired.items()
     }
     assert {name: pair for name, pair in pairs.items() if pair[0] != pair[1]} == {}
 

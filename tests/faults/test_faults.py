@@ -86,7 +86,7 @@ def note(results: Rows, row: Row, told: str, seconds: float) -> None:
 
 
 @contextlib.contextmanager
-def address_later(ground: Ground, wanted: bool) -> t.Iterator[None]:
+def address_later(ground: Ground, desired: bool) -> t.Iterator[None]:
     """Do what a load balancer's controller does, a moment later."""
 
     def give() -> None:
@@ -94,12 +94,12 @@ def address_later(ground: Ground, wanted: bool) -> t.Iterator[None]:
         ground.cluster.patch(Ref("v1", "Service", "s", ground.namespace), status, subresource="status", dry_run=False)
 
     timer = threading.Timer(SERVICE_READY_S, give)
-    if wanted:
+    if desired:
         timer.start()
     try:
         yield
     finally:
-        if wanted:
+        if desired:
             timer.join()
 
 
@@ -173,7 +173,7 @@ def test_plugin(row: Row, method: str, target: str, ground: Ground, results: Row
     ground.proxy.token = "first"
     ground.proxy.rules = [Rule(expiring(ground, lambda: token.write_text("second") and None), method, target)]
     began = time.monotonic()
-    with address_later(ground, wanted=True):
+    with address_later(ground, desired=True):
         result = run_apply(kubeconfig, objects, wait=True, wait_timeout=20)
     took = time.monotonic() - began
     assert ground.told(result) == row.message == ""

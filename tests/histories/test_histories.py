@@ -288,14 +288,14 @@ def test_nothing_is_lost_and_what_is_ours_and_unwanted_goes_in_the_end(
     before = {
         key for key, item in world.objects.items() if is_ours(world, item, who) and not key[3].startswith(BOOKKEEPING)
     }
-    finally_wanted = [item for item in last if item["metadata"]["namespace"] == "default" and item["kind"] != "Foo"]
-    finally_wanted.append(thing(KINDS[0], "own", "default", "1"))
-    end = Apply(who, finally_wanted, frozenset({"prune", "delete data", "adopt", "force"}), None)
+    finally_desired = [item for item in last if item["metadata"]["namespace"] == "default" and item["kind"] != "Foo"]
+    finally_desired.append(thing(KINDS[0], "own", "default", "1"))
+    end = Apply(who, finally_desired, frozenset({"prune", "delete data", "adopt", "force"}), None)
     world.actor, world.words = who, end.words
     end.do(world)
     world.actor = STRANGER
-    wanted = {ref_of(item).identity for item in finally_wanted}
-    left = {key for key in before & world.objects.keys() if key not in wanted and not others_stand_on(world, key, who)}
+    desired = {ref_of(item).identity for item in finally_desired}
+    left = {key for key in before & world.objects.keys() if key not in desired and not others_stand_on(world, key, who)}
     assert not left
     world.requests.clear()
     end.do(world)

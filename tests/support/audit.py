@@ -67,7 +67,7 @@ def is_list_of_muster(event: dict[str, Any]) -> bool:
 
 
 def requests(
-    lines: Iterable[str], since: datetime, until: datetime, wanted: Callable[[dict[str, Any]], bool]
+    lines: Iterable[str], since: datetime, until: datetime, desired: Callable[[dict[str, Any]], bool]
 ) -> Iterator[Request]:
     """The wanted requests between two times, dry runs among them and marked."""
     for line in lines:
@@ -75,7 +75,7 @@ def requests(
             continue
         event = json.loads(line)
         when = parse_time(event["requestReceivedTimestamp"])
-        if not (since <= when <= until and is_ours(event) and wanted(event)):
+        if not (since <= when <= until and is_ours(event) and desired(event)):
             continue
         yield Request(
             when=when,

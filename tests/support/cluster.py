@@ -242,8 +242,8 @@ def oldest_ansible(shell: Shell) -> None:
 def oldest_programs(shell: Shell) -> Path:
     """An environment with the oldest ansible-core, pinned beside the rest of what we pin; its programs' folder."""
     home = BUILD / "oldest-ansible"
-    wanted = ROOT / "tests" / "requirements-oldest.txt"
-    ours = {line.split("==")[0] for line in wanted.read_text(encoding="utf-8").splitlines() if "==" in line}
+    desired = ROOT / "tests" / "requirements-oldest.txt"
+    ours = {line.split("==")[0] for line in desired.read_text(encoding="utf-8").splitlines() if "==" in line}
     others = [
         line
         for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -252,7 +252,7 @@ def oldest_programs(shell: Shell) -> Path:
     shell.run(sys.executable, "-m", "venv", "--clear", home)
     constraints = home / "constraints.txt"
     constraints.write_text("\n".join(others), encoding="utf-8")
-    shell.run(home / "bin" / "pip", "install", "--quiet", "--requirement", wanted, "--constraint", constraints)
+    shell.run(home / "bin" / "pip", "install", "--quiet", "--requirement", desired, "--constraint", constraints)
     shell.run(home / "bin" / "ansible-playbook", "--version")
     return home / "bin"
 
@@ -315,7 +315,7 @@ def checks() -> list[Check]:
     ]
 
 
-def with_what_they_need(wanted: set[str]) -> set[str]:
+def with_what_they_need(desired: set[str]) -> set[str]:
     """A check asked for alone needs the cluster around it."""
     around = {"cluster-up", "cluster-down"}
-    return around if wanted & ({check.name for check in checks()} - around) else set()
+    return around if desired & ({check.name for check in checks()} - around) else set()

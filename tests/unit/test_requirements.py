@@ -102,8 +102,8 @@ def test_requirements_are_what_plugins_import_and_roles_use() -> None:
 
 
 def test_requirements_of_aws_are_what_its_modules_need_besides() -> None:
-    wanted = {name for path in plugins() if is_aws(path) for name in needs(path)}
-    assert listed("requirements-aws.txt") == wanted - listed("requirements.txt")
+    desired = {name for path in plugins() if is_aws(path) for name in needs(path)}
+    assert listed("requirements-aws.txt") == desired - listed("requirements.txt")
 
 
 def test_a_clone_runs_with_ansible_and_its_collections() -> None:

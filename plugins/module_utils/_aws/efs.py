@@ -180,13 +180,13 @@ class EfsFileSystem(Resource):
         )
 
     def _refuse_immutable(self, live: Body) -> None:
-        for option, current, wanted in (
+        for option, current, desired in (
             ("encrypted", live["Encrypted"], self.encrypted),
             ("performance_mode", live["PerformanceMode"], self.performance_mode),
         ):
-            if wanted is not None and wanted != current:
+            if desired is not None and desired != current:
                 raise InvalidInput(
-                    f"{self.label} has {option} {current}; EFS cannot change it to {wanted}",
+                    f"{self.label} has {option} {current}; EFS cannot change it to {desired}",
                     hint="Make another file system and copy the data (AWS DataSync)",
                 )
 
@@ -232,9 +232,9 @@ class EfsFileSystem(Resource):
         if self.mount_targets is None:
             return []
         current = {target["SubnetId"]: target for target in live["MountTargets"]}
-        wanted = {target["subnet_id"]: target.get("security_groups") for target in self.mount_targets}
-        steps = [self._remove(target) for subnet, target in current.items() if subnet not in wanted]
-        for subnet, groups in wanted.items():
+        desired = {target["subnet_id"]: target.get("security_groups") for target in self.mount_targets}
+        steps = [self._remove(target) for subnet, target in current.items() if subnet not in desired]
+        for subnet, groups in desired.items():
             if subnet not in current:
                 request = without_none({**named, "SubnetId": subnet, "SecurityGroups": groups})
                 steps.append(Step("create_mount_target", request, f"mount target in {subnet}", "efs", "stable"))
@@ -244,7 +244,7 @@ class EfsFileSystem(Resource):
                 steps.append(Step("modify_mount_target_security_groups", request, says, "efs"))
         if steps:
             before = {subnet: target["SecurityGroups"] for subnet, target in current.items()}
-            compare.differs("mount_targets", before, wanted)
+            compare.differs("mount_targets", before, desired)
         return steps
 
 
@@ -290,13 +290,13 @@ class EfsAccessPoint(Resource):
     def plan(self, live: Body | None) -> Plan:
         if live is None or live[STATE] == "deleting":
             return creation_plan(Step("create_access_point", self._create_request(), "create", "efs", "stable"))
-        for option, current, wanted in (
+        for option, current, desired in (
             ("posix_user", live.get("PosixUser"), self.posix_user),
             ("root_directory", live.get("RootDirectory"), self.root_directory),
         ):
-            if wanted is not None and wanted != current:
+            if desired is not None and desired != current:
                 raise InvalidInput(
-                    f"{self.label} has {option} {current}; EFS cannot change it to {wanted}",
+                    f"{self.label} has {option} {current}; EFS cannot change it to {desired}",
                     hint="Give the new access point another name, or delete this one first (its files stay)",
                 )
         compare = Comparison()

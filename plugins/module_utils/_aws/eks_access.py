@@ -110,17 +110,17 @@ class EksAccessEntry(Immediate):
         if self.policies is None:
             return []
         current = {policy["policyArn"]: policy for policy in live["policies"]}
-        wanted = {policy["policyArn"]: policy_view(policy) for policy in self.policies}
+        desired = {policy["policyArn"]: policy_view(policy) for policy in self.policies}
         # Associating one that is there already with another scope changes its scope.
-        steps = [self._associate(policy) for arn, policy in wanted.items() if current.get(arn) != policy]
+        steps = [self._associate(policy) for arn, policy in desired.items() if current.get(arn) != policy]
         if self.purge_policies:
-            for arn in sorted(current.keys() - wanted.keys()):
+            for arn in sorted(current.keys() - desired.keys()):
                 request = {**self._named, "policyArn": arn}
                 steps.append(Step("disassociate_access_policy", request, f"without policy {arn.rsplit('/', 1)[-1]}"))
         else:
-            wanted = {**current, **wanted}
+            desired = {**current, **desired}
         if steps:
-            compare.differs("policies", list(current.values()), list(wanted.values()))
+            compare.differs("policies", list(current.values()), list(desired.values()))
         return steps
 
 
@@ -175,10 +175,12 @@ class EksPodIdentityAssociation(Immediate):
                 hint="Set pod_identity_associations of that add-on (module eks_addon)",
             )
         compare = Comparison()
-        wanted = self._update_request(compare, live)
+        desired = self._update_request(compare, live)
         named = {"clusterName": self.cluster_name, "associationId": live["associationId"]}
         steps = (
-            [Step("update_pod_identity_association", {**named, **wanted}, ", ".join(sorted(wanted)))] if wanted else []
+            [Step("update_pod_identity_association", {**named, **desired}, ", ".join(sorted(desired)))]
+            if desired
+            else []
         )
         change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
         return compare.plan([*eks_tag_steps(compare, live["associationArn"], change), *steps])

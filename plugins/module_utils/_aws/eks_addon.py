@@ -57,7 +57,7 @@ class EksAddon(Resource):
         return {"clusterName": self.cluster_name, "addonName": self.name}
 
     @property
-    def _wanted_identities(self) -> list[Body] | None:
+    def _desired_identities(self) -> list[Body] | None:
         """One way to roles at a time: where the service account has one by IRSA, those by Pod Identity go."""
         return [] if self.service_account_role_arn else self.pod_identity_associations
 
@@ -70,7 +70,7 @@ class EksAddon(Resource):
         return None
 
     def _identities(self, api: Api, arns: list[str]) -> list[Body]:
-        if self._wanted_identities is None:
+        if self._desired_identities is None:
             return []
         rows = []
         for arn in arns:
@@ -131,9 +131,9 @@ class EksAddon(Resource):
         ):
             request["configurationValues"] = as_text(self.configuration_values or {})
         identities = by_account(live.get("_identities", []))
-        wanted = None if self._wanted_identities is None else by_account(self._wanted_identities)
-        if compare.differs("pod_identity_associations", identities, wanted):
-            request["podIdentityAssociations"] = self._wanted_identities
+        desired = None if self._desired_identities is None else by_account(self._desired_identities)
+        if compare.differs("pod_identity_associations", identities, desired):
+            request["podIdentityAssociations"] = self._desired_identities
         if not request and live["status"] != "UPDATE_FAILED":
             return []
         if self.resolve_conflicts:
@@ -158,15 +158,15 @@ def by_account(rows: t.Iterable[Body]) -> dict[str, str]:
     return {row["serviceAccount"]: row["roleArn"] for row in rows}
 
 
-def check_version(label: str, offered: list[Body], wanted: str | None, kubernetes: str) -> None:
+def check_version(label: str, offered: list[Body], desired: str | None, kubernetes: str) -> None:
     """Refuse a version that does not fit the cluster, naming those that do."""
     names = [row["addonVersion"] for addon in offered for row in addon["addonVersions"]]
     if not names:
         raise InvalidInput(
             f"{label}: EKS has no such add-on for Kubernetes {kubernetes}", hint="Check the name of the add-on"
         )
-    if wanted and wanted not in names:
+    if desired and desired not in names:
         raise InvalidInput(
-            f"{label}: version {wanted} does not fit Kubernetes {kubernetes}",
+            f"{label}: version {desired} does not fit Kubernetes {kubernetes}",
             hint=f"There are {', '.join(names)}; leave out version for the usual one",
         )

@@ -44,16 +44,16 @@ def minor(version: str) -> int:
     return int(match[1])
 
 
-def upgrade(label: str, current: str, wanted: str) -> None:
+def upgrade(label: str, current: str, desired: str) -> None:
     """Refuse what EKS cannot do, before anything is done: go back, or skip a version."""
-    now, then = minor(current), minor(wanted)
+    now, then = minor(current), minor(desired)
     if then < now:
         raise InvalidInput(
-            f"{label} runs {current}; EKS cannot go back to {wanted}", hint=f"Set version to {current} or later"
+            f"{label} runs {current}; EKS cannot go back to {desired}", hint=f"Set version to {current} or later"
         )
     if then > now + 1:
         raise InvalidInput(
-            f"{label} runs {current}; EKS upgrades one version at a time, not to {wanted} at once",
+            f"{label} runs {current}; EKS upgrades one version at a time, not to {desired} at once",
             hint=f"Set version to 1.{now + 1}, run, upgrade the node groups, and go on from there",
         )
 
@@ -182,13 +182,13 @@ class EksCluster(Resource):
 
     def _refuse_immutable(self, live: Body) -> None:
         network = live.get("kubernetesNetworkConfig", {})
-        for option, current, wanted in (
+        for option, current, desired in (
             ("role_arn", live["roleArn"], self.role_arn),
             ("service_ipv4_cidr", network.get("serviceIpv4Cidr"), self.service_ipv4_cidr),
         ):
-            if wanted is not None and wanted != current:
+            if desired is not None and desired != current:
                 raise InvalidInput(
-                    f"{self.label} has {option} {current}; EKS cannot change it to {wanted}",
+                    f"{self.label} has {option} {current}; EKS cannot change it to {desired}",
                     hint=f"Set {option} to {current}, or make another cluster",
                 )
 
@@ -243,9 +243,9 @@ class EksCluster(Resource):
         current = sorted(kind for row in rows if row["enabled"] for kind in row["types"])
         if not compare.differs("logging", current, None if self.logging is None else sorted(self.logging)):
             return []
-        wanted = self.logging or []
-        on = [kind for kind in LOG_TYPES if kind in wanted]
-        off = [kind for kind in LOG_TYPES if kind not in wanted]
+        desired = self.logging or []
+        on = [kind for kind in LOG_TYPES if kind in desired]
+        off = [kind for kind in LOG_TYPES if kind not in desired]
         config = [{"types": kinds, "enabled": state} for kinds, state in ((on, True), (off, False)) if kinds]
         return [self._config("logging", logging={"clusterLogging": config})]
 
@@ -253,14 +253,14 @@ class EksCluster(Resource):
         current = live.get("accessConfig", {}).get("authenticationMode", MODES[0])
         if not compare.differs("authentication_mode", current, self.authentication_mode):
             return []
-        wanted = t.cast(str, self.authentication_mode)
-        if MODES.index(wanted) < MODES.index(current):
+        desired = t.cast(str, self.authentication_mode)
+        if MODES.index(desired) < MODES.index(current):
             raise InvalidInput(
-                f"{self.label} has authentication_mode {current}; EKS cannot go back to {wanted}",
+                f"{self.label} has authentication_mode {current}; EKS cannot go back to {desired}",
                 hint=f"Set authentication_mode to {current}",
             )
         # Only one step at a time is possible: from the config map to both, from both to the API.
-        path = MODES[MODES.index(current) + 1 : MODES.index(wanted) + 1]
+        path = MODES[MODES.index(current) + 1 : MODES.index(desired) + 1]
         return [self._config(f"authentication mode {mode}", accessConfig={"authenticationMode": mode}) for mode in path]
 
     def _encryption(self, compare: Comparison, live: Body) -> list[Step]:
@@ -279,7 +279,7 @@ class EksCluster(Resource):
     def _upgrade(self, compare: Comparison, live: Body) -> list[Step]:
         if not compare.differs("version", live["version"], self.version):
             return []
-        wanted = t.cast(str, self.version)
-        upgrade(self.label, live["version"], wanted)
-        request = {"name": self.name, "version": wanted}
-        return [Step("update_cluster_version", request, f"version {live['version']} to {wanted}", wait="update")]
+        desired = t.cast(str, self.version)
+        upgrade(self.label, live["version"], desired)
+        request = {"name": self.name, "version": desired}
+        return [Step("update_cluster_version", request, f"version {live['version']} to {desired}", wait="update")]

@@ -159,10 +159,10 @@ class EksNodegroup(Resource):
             ("capacity_type", live.get("capacityType"), self.capacity_type),
             ("disk_size", live.get("diskSize"), self.disk_size),
         ]
-        for option, current, wanted in fixed:
-            if wanted is not None and wanted != current:
+        for option, current, desired in fixed:
+            if desired is not None and desired != current:
                 raise InvalidInput(
-                    f"{self.label} has {option} {current}; EKS cannot change it to {wanted} in a node group that exists",
+                    f"{self.label} has {option} {current}; EKS cannot change it to {desired} in a node group that exists",
                     hint="Make a second node group with the new value, drain this one, and delete it",
                 )
 
@@ -209,19 +209,19 @@ class EksNodegroup(Resource):
         current = live.get("labels") or {}
         if not compare.differs("labels", current, self.labels):
             return None
-        wanted = self.labels or {}
-        put = {key: value for key, value in wanted.items() if current.get(key) != value}
-        gone = sorted(current.keys() - wanted.keys())
+        desired = self.labels or {}
+        put = {key: value for key, value in desired.items() if current.get(key) != value}
+        gone = sorted(current.keys() - desired.keys())
         return {**({"addOrUpdateLabels": put} if put else {}), **({"removeLabels": gone} if gone else {})}
 
     def _taints(self, compare: Comparison, live: Body) -> Body | None:
         current = taints_by_identity(live.get("taints"))
-        wanted = None if self.taints is None else taints_by_identity(self.taints)
-        if wanted is None or current == wanted:
+        desired = None if self.taints is None else taints_by_identity(self.taints)
+        if desired is None or current == desired:
             return None
-        compare.differs("taints", list(current.values()), list(wanted.values()))
-        put = [taint for identity, taint in wanted.items() if current.get(identity) != taint]
-        gone = [taint for identity, taint in current.items() if identity not in wanted]
+        compare.differs("taints", list(current.values()), list(desired.values()))
+        put = [taint for identity, taint in desired.items() if current.get(identity) != taint]
+        gone = [taint for identity, taint in current.items() if identity not in desired]
         return {**({"addOrUpdateTaints": put} if put else {}), **({"removeTaints": gone} if gone else {})}
 
     def _scaling(self, compare: Comparison, live: Body) -> Body | None:
@@ -229,10 +229,10 @@ class EksNodegroup(Resource):
         if self.scaling_config is None:
             return None
         current = live.get("scalingConfig") or {}
-        wanted = {**current, **self.scaling_config}
+        desired = {**current, **self.scaling_config}
         if "desiredSize" not in self.scaling_config:
-            wanted["desiredSize"] = max(wanted["minSize"], min(wanted["desiredSize"], wanted["maxSize"]))
-        return wanted if compare.differs("scaling_config", current, wanted) else None
+            desired["desiredSize"] = max(desired["minSize"], min(desired["desiredSize"], desired["maxSize"]))
+        return desired if compare.differs("scaling_config", current, desired) else None
 
     def _update_config(self, compare: Comparison, live: Body) -> Body | None:
         current = {

@@ -78,10 +78,10 @@ class Comparison:
         self.before: Body = {}
         self.after: Body = {}
 
-    def differs(self, field: str, current: t.Any, wanted: t.Any) -> bool:
-        if wanted is None or current == wanted:
+    def differs(self, field: str, current: t.Any, desired: t.Any) -> bool:
+        if desired is None or current == desired:
             return False
-        self.before[field], self.after[field] = current, wanted
+        self.before[field], self.after[field] = current, desired
         return True
 
     def plan(self, steps: t.Iterable[Step]) -> Plan:
@@ -107,11 +107,11 @@ def without_none(body: Body) -> Body:
     return {key: value for key, value in body.items() if value is not None}
 
 
-def same_members(current: t.Iterable[t.Any] | None, wanted: t.Sequence[t.Any] | None) -> t.Sequence[t.Any] | None:
-    """``wanted``, or None where it differs from ``current`` in nothing but order, which AWS does not keep."""
-    if wanted is None or sorted(wanted) == sorted(current or ()):
+def same_members(current: t.Iterable[t.Any] | None, desired: t.Sequence[t.Any] | None) -> t.Sequence[t.Any] | None:
+    """``desired``, or None where it differs from ``current`` in nothing but order, which AWS does not keep."""
+    if desired is None or sorted(desired) == sorted(current or ()):
         return None
-    return wanted
+    return desired
 
 
 def with_owner_tags(
@@ -141,16 +141,16 @@ class TagChange:
     after: dict[str, str]
 
 
-def tag_change(current: dict[str, str], wanted: dict[str, str] | None, *, purge: bool) -> TagChange | None:
+def tag_change(current: dict[str, str], desired: dict[str, str] | None, *, purge: bool) -> TagChange | None:
     """What is to be done about tags; None where nothing is. Keys that start with ``aws:`` are AWS's own."""
-    if wanted is None:
+    if desired is None:
         return None
     ours = {key: value for key, value in current.items() if not key.startswith("aws:")}
-    put = {key: value for key, value in wanted.items() if ours.get(key) != value}
-    remove = sorted(ours.keys() - wanted.keys()) if purge else []
+    put = {key: value for key, value in desired.items() if ours.get(key) != value}
+    remove = sorted(ours.keys() - desired.keys()) if purge else []
     if not put and not remove:
         return None
-    after = {key: value for key, value in {**ours, **wanted}.items() if key not in remove}
+    after = {key: value for key, value in {**ours, **desired}.items() if key not in remove}
     return TagChange(put, remove, ours, after)
 
 

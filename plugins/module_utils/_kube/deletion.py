@@ -75,13 +75,13 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
 
 
 class DeletionFacts:
-    """Reads what has to be known of each object before it is deleted. ``wanted``: uids of what stays in any case."""
+    """Reads what has to be known of each object before it is deleted. ``desired``: uids of what stays in any case."""
 
-    def __init__(self, cluster: Cluster, ownership: Ownership, *, wanted: t.Container[str], delete_data: bool,
+    def __init__(self, cluster: Cluster, ownership: Ownership, *, desired: t.Container[str], delete_data: bool,
                  clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
         self._cluster = cluster
         self._ownership = ownership
-        self._wanted = wanted
+        self._desired = desired
         self._delete_data = delete_data
         self._clock = clock
         self._going: set[str | None] = set()
@@ -100,7 +100,7 @@ class DeletionFacts:
             str(ref),
             marked=self._ownership.matches(item),
             recorded=self._ownership.has_record(item),
-            needed="is wanted under another name" if item["metadata"].get("uid") in self._wanted else "",
+            needed="is wanted under another name" if item["metadata"].get("uid") in self._desired else "",
             data="holds data" if holds_data(ref, item) else "",
         )
         stays_anyway = known.data and not self._delete_data

@@ -155,7 +155,7 @@ class _Run:
 
     def _leftovers(self, steps: list[Step]) -> tuple[dict[Ref, Manifest], list[str]]:
         """What carries our label and is not among the steps."""
-        wanted = {step.ref.identity for step in steps}
+        desired = {step.ref.identity for step in steps}
         namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.options.namespace}
         found, warnings = owned_objects(
             self.cluster, self.options.owner, namespaces=namespaces, parallel=self.options.parallel, clock=self.clock
@@ -163,7 +163,7 @@ class _Run:
         left = {
             ref: item
             for ref, item in by_ref(found).items()
-            if ref.identity not in wanted and LABEL_PRUNE_RECORD not in labels_of(item)
+            if ref.identity not in desired and LABEL_PRUNE_RECORD not in labels_of(item)
         }
         return left, warnings
 

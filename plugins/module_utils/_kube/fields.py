@@ -65,11 +65,11 @@ def _united(one: Trie, other: Trie) -> Trie:
     return {key: _united(one.get(key) or {}, other.get(key) or {}) for key in {**one, **other}}
 
 
-def unowned_paths(wanted: Manifest, live: Manifest, manager: str) -> list[str]:
+def unowned_paths(desired: Manifest, live: Manifest, manager: str) -> list[str]:
     """Paths that are wanted and that the manager does not own (any more)."""
     owned = owned_fields(live, manager)
-    spec = {key: value for key, value in wanted.items() if key not in (*_NEVER_OWNED, "metadata")}
-    metadata = {key: value for key, value in wanted["metadata"].items() if key in _METADATA_OWNED}
+    spec = {key: value for key, value in desired.items() if key not in (*_NEVER_OWNED, "metadata")}
+    metadata = {key: value for key, value in desired["metadata"].items() if key in _METADATA_OWNED}
     return [*_missing(metadata, owned.get("f:metadata") or {}, "metadata"), *_missing(spec, owned, "")]
 
 
@@ -89,25 +89,25 @@ def owned_keys(live: Manifest, manager: str, *path: str) -> set[str]:
     return {key[2:] for key in node if key.startswith("f:")}
 
 
-def differing_paths(live: t.Any, wanted: t.Any, path: str = "") -> t.Iterator[str]:
+def differing_paths(live: t.Any, desired: t.Any, path: str = "") -> t.Iterator[str]:
     """The paths at which a value that the server completed does not say what is wanted."""
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        for key, value in wanted.items():
+    if isinstance(desired, dict) and isinstance(live, dict):
+        for key, value in desired.items():
             yield from differing_paths(live.get(key), value, f"{path}.{key}" if path else key)
-    elif isinstance(wanted, list) and isinstance(live, list) and len(live) == len(wanted):
-        for index, value in enumerate(wanted):
+    elif isinstance(desired, list) and isinstance(live, list) and len(live) == len(desired):
+        for index, value in enumerate(desired):
             yield from differing_paths(live[index], value, f"{path}[{index}]")
-    elif canonical(live) != canonical(wanted):
+    elif canonical(live) != canonical(desired):
         yield path
 
 
-def covers(live: t.Any, wanted: t.Any) -> bool:
+def covers(live: t.Any, desired: t.Any) -> bool:
     """Whether a value that the server completed still says what was wanted."""
-    return not any(True for _path in differing_paths(live, wanted))
+    return not any(True for _path in differing_paths(live, desired))
 
 
-def _missing(wanted: dict[str, t.Any], node: Trie, path: str) -> t.Iterator[str]:
-    for key, value in wanted.items():
+def _missing(desired: dict[str, t.Any], node: Trie, path: str) -> t.Iterator[str]:
+    for key, value in desired.items():
         below = f"{path}.{key}" if path else key
         child = node.get(f"f:{key}")
         if child is None:

@@ -52,12 +52,12 @@ class Nodes:
     @property
     def pending_reason(self) -> str | None:
         """Why the query is not satisfied, None where it is satisfied."""
-        wanted, lacking = self.query, self.lacking
+        desired, lacking = self.query, self.lacking
         if lacking:
-            return f"{len(lacking)} of {len(self.found)} nodes report no allocatable {wanted.resource}: {', '.join(lacking)}."
-        if len(self.found) < wanted.minimum_nodes:
-            fits = " or ".join(wanted.selectors) or "any"
-            return f"{len(self.found)} nodes fit ({fits}), {wanted.minimum_nodes} are needed."
+            return f"{len(lacking)} of {len(self.found)} nodes report no allocatable {desired.resource}: {', '.join(lacking)}."
+        if len(self.found) < desired.minimum_nodes:
+            fits = " or ".join(desired.selectors) or "any"
+            return f"{len(self.found)} nodes fit ({fits}), {desired.minimum_nodes} are needed."
         return None
 
 

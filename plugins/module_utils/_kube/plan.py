@@ -55,7 +55,7 @@ class Step:
     """
 
     ref: Ref
-    wanted: Manifest
+    desired: Manifest
     live: Manifest | None
     verdict: Verdict
     reason: str = ""
@@ -89,27 +89,29 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     flat = flatten(objects)
     validate.check_objects(flat)
     scopes = _scopes(cluster, flat, options)
-    wanted = [
+    desired = [
         prepare(manifest, owner=options.owner, namespace=options.namespace,
                 namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
         for manifest in flat
     ]  # fmt: skip
-    validate.check_duplicates(wanted)  # again: a default namespace can make two objects one
-    known = {ref_of(manifest): None for manifest in wanted}
+    validate.check_duplicates(desired)  # again: a default namespace can make two objects one
+    known = {ref_of(manifest): None for manifest in desired}
     served = [ref for ref in known if cluster.resource(ref.api_version, ref.kind)]
     live = _read(cluster, served, options)
-    namespaces = _Namespaces(cluster, wanted, live, options)
+    namespaces = _Namespaces(cluster, desired, live, options)
     missing = [ref for ref in served if ref not in live and namespaces.exists(ref.namespace)]
     live.update(_read_of_others(cluster, missing, options))
     unserved = known.keys() - set(served)
-    steps, failures = run_all(lambda manifest: _step(manifest, live, namespaces, unserved, options), wanted, parallel=1)
+    steps, failures = run_all(
+        lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1
+    )
     raise_all(failures)
     return _with_changing_kinds(steps)
 
 
 def _with_changing_kinds(steps: list[Step]) -> list[Step]:
     """An object whose kind's definition is changed by this run can only be judged by the new definition."""
-    changing = kinds_of_definitions(step.wanted for step in steps if step.verdict != "unchanged")
+    changing = kinds_of_definitions(step.desired for step in steps if step.verdict != "unchanged")
     return [
         dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step
         for step in steps
@@ -183,22 +185,22 @@ def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref,
             return {what: cluster.get(what)}
         return {ref_of(item): item for item in cluster.list(*what, options.selector)}
 
-    wanted = set(refs)
+    desired = set(refs)
     asked: list[Group | Ref] = [*many, *few]
     answers = run_all_or_raise(ask, asked, parallel=options.parallel)
-    return {ref: item for answer in answers for ref, item in answer.items() if ref in wanted}
+    return {ref: item for answer in answers for ref, item in answer.items() if ref in desired}
 
 
 class _Namespaces:
     """Which namespaces exist. Asked only for those in which something was not found, so a rerun asks for none."""
 
     def __init__(
-        self, cluster: Cluster, wanted: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
+        self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
     ) -> None:
         self.promised = {
-            item["metadata"]["name"] for item in wanted if (item["apiVersion"], item["kind"]) == ("v1", "Namespace")
+            item["metadata"]["name"] for item in desired if (item["apiVersion"], item["kind"]) == ("v1", "Namespace")
         }
-        refs = [ref_of(manifest) for manifest in wanted]
+        refs = [ref_of(manifest) for manifest in desired]
         names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
         found, forbidden = run_all(lambda ref: (ref.name, cluster.get(ref)), asked, parallel=options.parallel)
@@ -216,13 +218,13 @@ class _Namespaces:
 
 
 def _step(
-    wanted: Manifest,
+    desired: Manifest,
     live: dict[Ref, Manifest | None],
     namespaces: _Namespaces,
     unserved: set[Ref],
     options: ApplyOptions,
 ) -> Step:
-    ref = ref_of(wanted)
+    ref = ref_of(desired)
     found = live.get(ref)
     if namespaces.terminating(ref.namespace):
         raise Terminating(f"Namespace {ref.namespace} is being deleted, so nothing can be made in it.",
@@ -232,11 +234,11 @@ def _step(
         if absent and not options.check and ref.namespace not in namespaces.promised:
             raise NotFound(f"Namespace {ref.namespace} does not exist.",
                            hint="Create it first, or put it into the same list of objects. Nothing was changed.")  # fmt: skip
-        return Step(ref, wanted, None, "create", deferred=absent or ref in unserved)
+        return Step(ref, desired, None, "create", deferred=absent or ref in unserved)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
-    return plan_update(wanted, found, options)
+    return plan_update(desired, found, options)
 
 
 def _held_by(live: Manifest) -> str:
@@ -244,39 +246,41 @@ def _held_by(live: Manifest) -> str:
     return f"It waits for its finalizers {', '.join(finalizers)}. " if finalizers else ""
 
 
-def plan_update(wanted: Manifest, live: Manifest, options: ApplyOptions) -> Step:
+def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     """Compare an object that exists with what is wanted. See fields.py for why this needs no values."""
-    ref = ref_of(wanted)
-    redact.seal_secrets(live, like=wanted)
+    ref = ref_of(desired)
+    redact.seal_secrets(live, like=desired)
     owner = labels_of(live).get(LABEL_OWNER)
     if owner and owner != options.owner:
         if ref.kind == "Namespace":
-            return _plan_shared_namespace(wanted, live, owner, options)
+            return _plan_shared_namespace(desired, live, owner, options)
         if not options.force_conflicts:
             raise Conflict(f"{ref} belongs to {owner}, not to {options.owner}.", ref=ref, managers=[owner],
                            hint="Give the object another name, or take it over with force_conflicts.")  # fmt: skip
         return Step(
             ref,
-            wanted,
+            desired,
             live,
             "update",
             f"taken over from {owner}",
             takes=_former_managers(live, options, manager_of(owner)),
         )
     if not owner and not is_made_for(live, options.owner):
-        return _adopted(wanted, live, options)
+        return _adopted(desired, live, options)
     takes = _former_managers(live, options)
-    if takes or annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(wanted)[ANNOTATION_APPLIED]:
-        return Step(ref, wanted, live, "update", "the definition changed", takes=takes)
+    if takes or annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(desired)[ANNOTATION_APPLIED]:
+        return Step(ref, desired, live, "update", "the definition changed", takes=takes)
     not_kept = annotations_of(live).get(ANNOTATION_NOT_KEPT)
     lost = [
-        path for path in fields.unowned_paths(wanted, live, options.manager) if path not in (not_kept or "").split("\n")
+        path
+        for path in fields.unowned_paths(desired, live, options.manager)
+        if path not in (not_kept or "").split("\n")
     ]
     if lost:
-        return Step(ref, _with_not_kept_record(wanted, not_kept), live, "update", _drift(live, lost, options))
-    if not redact.same_secrets(wanted, live):
-        return Step(ref, wanted, live, "update", "secret values changed")
-    return Step(ref, wanted, live, "unchanged")
+        return Step(ref, _with_not_kept_record(desired, not_kept), live, "update", _drift(live, lost, options))
+    if not redact.same_secrets(desired, live):
+        return Step(ref, desired, live, "update", "secret values changed")
+    return Step(ref, desired, live, "unchanged")
 
 
 def _former_managers(live: Manifest, options: ApplyOptions, *more: str) -> tuple[str, ...]:
@@ -285,22 +289,22 @@ def _former_managers(live: Manifest, options: ApplyOptions, *more: str) -> tuple
     return tuple(manager for manager in (FIELD_MANAGER, *more) if manager in there and manager != options.manager)
 
 
-def _adopted(wanted: Manifest, live: Manifest, options: ApplyOptions) -> Step:
+def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     """What somebody else made is used as it is where it says all that is wanted, and becomes ours only by its own word."""
-    ref = ref_of(wanted)
+    ref = ref_of(desired)
     if options.adopt:
         return Step(
             ref,
-            wanted,
+            desired,
             live,
             "update",
             "existed already; adopted",
             takes=_former_managers(live, options, KUBECTL_APPLY),
         )
-    differ = list(fields.differing_paths(live, _asked_for(wanted)))
+    differ = list(fields.differing_paths(live, _asked_for(desired)))
     if not differ:
         return Step(
-            ref, wanted, live, "unchanged", "existed already, as it is wanted; it stays somebody else's", ours=False
+            ref, desired, live, "unchanged", "existed already, as it is wanted; it stays somebody else's", ours=False
         )
     more = f" and {len(differ) - _NAMED} more fields" if len(differ) > _NAMED else ""
     raise Conflict(
@@ -311,27 +315,27 @@ def _adopted(wanted: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     )  # fmt: skip
 
 
-def _asked_for(wanted: Manifest) -> Manifest:
+def _asked_for(desired: Manifest) -> Manifest:
     """What the user asked for: without our bookkeeping, which somebody else's object cannot have."""
-    metadata = {key: value for key, value in wanted["metadata"].items() if key not in ("labels", "annotations")}
+    metadata = {key: value for key, value in desired["metadata"].items() if key not in ("labels", "annotations")}
     for part in ("labels", "annotations"):
-        asked = {key: value for key, value in (wanted["metadata"].get(part) or {}).items() if not _ours(key, value)}
+        asked = {key: value for key, value in (desired["metadata"].get(part) or {}).items() if not _ours(key, value)}
         if asked:
             metadata[part] = asked
-    return {**wanted, "metadata": metadata}
+    return {**desired, "metadata": metadata}
 
 
 def _ours(key: str, value: t.Any) -> bool:
     return key in _BOOKKEEPING or (key, value) == (LABEL_MANAGED_BY, FIELD_MANAGER)
 
 
-def _with_not_kept_record(wanted: Manifest, not_kept: str | None) -> Manifest:
-    return with_annotation(wanted, ANNOTATION_NOT_KEPT, not_kept) if not_kept else wanted
+def _with_not_kept_record(desired: Manifest, not_kept: str | None) -> Manifest:
+    return with_annotation(desired, ANNOTATION_NOT_KEPT, not_kept) if not_kept else desired
 
 
-def _plan_shared_namespace(wanted: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> Step:
+def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> Step:
     """A namespace has one owner; another one has its own labels and annotations on it, under a field manager of its own."""
-    ref, asked = ref_of(wanted), _asked_for(wanted)
+    ref, asked = ref_of(desired), _asked_for(desired)
     lost = fields.unowned_paths(asked, live, options.manager)
     surplus = [
         f"metadata.{part}.{key}"

@@ -56,29 +56,29 @@ def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
 
 def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str) -> Manifest:
     """What is sent for an object: ours by label, in a namespace where its kind has one, with a digest of itself."""
-    wanted = {key: deep_copy(value) for key, value in manifest.items() if key != "status"}
-    metadata = {key: value for key, value in wanted["metadata"].items() if key not in _SERVER_METADATA}
-    wanted["metadata"] = metadata
+    desired = {key: deep_copy(value) for key, value in manifest.items() if key != "status"}
+    metadata = {key: value for key, value in desired["metadata"].items() if key not in _SERVER_METADATA}
+    desired["metadata"] = metadata
     if namespaced:
         metadata["namespace"] = metadata.get("namespace") or namespace
     else:
         metadata.pop("namespace", None)
     # Who manages an object is said by whoever wrote it; LABEL_OWNER is how we find what is ours.
     metadata["labels"] = {LABEL_MANAGED_BY: FIELD_MANAGER, **(metadata.get("labels") or {}), LABEL_OWNER: owner}
-    if wanted.get("kind") == "Secret":
-        _encode(wanted)
-    return with_apply_record(redact.seal_secrets(wanted))
+    if desired.get("kind") == "Secret":
+        _encode(desired)
+    return with_apply_record(redact.seal_secrets(desired))
 
 
-def with_apply_record(wanted: Manifest) -> Manifest:
+def with_apply_record(desired: Manifest) -> Manifest:
     """The object with the record of what it asks for, for whom and where, as an annotation."""
     annotations = {
         key: value
-        for key, value in annotations_of(wanted).items()
+        for key, value in annotations_of(desired).items()
         if key not in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
     }
-    bare = {**wanted, "metadata": {**wanted["metadata"], "annotations": annotations}}
-    place = location_digest(labels_of(wanted)[LABEL_OWNER], ref_of(wanted))
+    bare = {**desired, "metadata": {**desired["metadata"], "annotations": annotations}}
+    place = location_digest(labels_of(desired)[LABEL_OWNER], ref_of(desired))
     return with_annotation(bare, ANNOTATION_APPLIED, f"{digest(bare)}:{place}")
 
 
@@ -88,9 +88,9 @@ def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
     return {**manifest, "metadata": metadata}
 
 
-def digest(wanted: Manifest) -> str:
+def digest(desired: Manifest) -> str:
     """Tells two wishes apart. No secret value goes into it, because annotations are shown freely."""
-    public = with_canonical_quantities(wanted)
+    public = with_canonical_quantities(desired)
     text = json.dumps(public, sort_keys=True, separators=(",", ":"), default=_public)
     return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 

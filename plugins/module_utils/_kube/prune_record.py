@@ -34,13 +34,13 @@ def record_ref(owner: str, refs: t.Iterable[Ref], namespace: str) -> Ref:
     return Ref("v1", "ConfigMap", name_of("muster-settled", owner), home)
 
 
-def has_prune_record(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> bool:
+def has_prune_record(cluster: Cluster, owner: str, desired: t.Collection[Ref], namespace: str) -> bool:
     """Whether it is recorded that the owner has these objects and no others. False where the record may not be read."""
     try:
-        found = cluster.get(record_ref(owner, wanted, namespace))
+        found = cluster.get(record_ref(owner, desired, namespace))
     except Forbidden:
         return False
-    return found is not None and (found.get("data") or {}).get("objects") == _digest(wanted)
+    return found is not None and (found.get("data") or {}).get("objects") == _digest(desired)
 
 
 def delete_prune_record(cluster: Cluster, owner: str, refs: t.Iterable[Ref], namespace: str) -> None:
@@ -56,28 +56,28 @@ def delete_prune_record(cluster: Cluster, owner: str, refs: t.Iterable[Ref], nam
         return
 
 
-def write_prune_record(cluster: Cluster, owner: str, wanted: t.Collection[Ref], namespace: str) -> None:
+def write_prune_record(cluster: Cluster, owner: str, desired: t.Collection[Ref], namespace: str) -> None:
     """Record that the owner has these objects and no others: prune has searched all kinds. Without it the next run searches again."""
     try:
-        delete_prune_record(cluster, owner, wanted, namespace)
-        manifest = _manifest(owner, wanted, namespace)
+        delete_prune_record(cluster, owner, desired, namespace)
+        manifest = _manifest(owner, desired, namespace)
         cluster.apply(manifest, dry_run=False, force_conflicts=True, manager=manager_of(owner))
     except MusterError:  # no right, a quota, a policy, no such namespace: no reason to fail after all is done
         return
 
 
-def _manifest(owner: str, wanted: t.Collection[Ref], namespace: str) -> Manifest:
-    ref = record_ref(owner, wanted, namespace)
+def _manifest(owner: str, desired: t.Collection[Ref], namespace: str) -> Manifest:
+    ref = record_ref(owner, desired, namespace)
     labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner, LABEL_PRUNE_RECORD: "true"}
     why = f"Nothing of {owner} is left over: it has no objects but those of its last run. May be deleted at any time."
     return with_apply_record({
         "apiVersion": ref.api_version,
         "kind": ref.kind,
         "metadata": {"name": ref.name, "namespace": ref.namespace, "labels": labels},
-        "data": {"about": why, "objects": _digest(wanted)},
+        "data": {"about": why, "objects": _digest(desired)},
     })  # fmt: skip
 
 
-def _digest(wanted: t.Iterable[Ref]) -> str:
-    text = json.dumps([_VERSION, *sorted(ref.identity for ref in wanted)])
+def _digest(desired: t.Iterable[Ref]) -> str:
+    text = json.dumps([_VERSION, *sorted(ref.identity for ref in desired)])
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

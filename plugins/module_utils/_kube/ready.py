@@ -86,8 +86,8 @@ def recreated_by(manifest: Manifest) -> str:
     first: Manifest = min(entries, key=lambda entry: str(entry.get("time")), default={})
     owner = next((row for row in metadata.get("ownerReferences") or [] if row.get("controller")), None)
     by = f" by {first['manager']}" if first.get("manager") else ""
-    wanted = f" for {owner['kind']} {owner['name']}" if owner else ""
-    return f"was deleted and made again{by}{wanted}"
+    desired = f" for {owner['kind']} {owner['name']}" if owner else ""
+    return f"was deleted and made again{by}{desired}"
 
 
 def _status(manifest: Manifest) -> Manifest:
@@ -113,19 +113,19 @@ def deployment(manifest: Manifest | None) -> State:
     early = _unobserved(manifest)
     if early:
         return early
-    wanted, status = manifest["spec"].get("replicas", 1), _status(manifest)
+    desired, status = manifest["spec"].get("replicas", 1), _status(manifest)
     progressing = condition(manifest, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
         # No failure yet: what held it up may just have been repaired, and the condition only tells of the past.
         return State(False, f"{reason_of(progressing)}{_pod_creation_failure(manifest)}")
     updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
     refused = _pod_creation_failure(manifest)
-    if updated < wanted:
-        return State(False, f"{updated} of {wanted} updated{refused}")
+    if updated < desired:
+        return State(False, f"{updated} of {desired} updated{refused}")
     if status.get("replicas", 0) > updated:
         return State(False, f"{status['replicas'] - updated} old replicas are still there{refused}")
     # replicas: 0 is ready with nothing running
-    return READY if available >= wanted else State(False, f"{available} of {wanted} available{refused}")
+    return READY if available >= desired else State(False, f"{available} of {desired} available{refused}")
 
 
 def _pod_creation_failure(manifest: Manifest) -> str:
@@ -140,14 +140,14 @@ def replica_set(manifest: Manifest | None) -> State:
     early = _unobserved(manifest)
     if early:
         return early
-    wanted, status = manifest["spec"].get("replicas", 1), _status(manifest)
+    desired, status = manifest["spec"].get("replicas", 1), _status(manifest)
     available = status.get("availableReplicas", 0)
-    if status.get("replicas", 0) > wanted:
-        return State(False, f"{status['replicas'] - wanted} replicas too many are still there")
+    if status.get("replicas", 0) > desired:
+        return State(False, f"{status['replicas'] - desired} replicas too many are still there")
     return (
         READY
-        if available >= wanted
-        else State(False, f"{available} of {wanted} available{_pod_creation_failure(manifest)}")
+        if available >= desired
+        else State(False, f"{available} of {desired} available{_pod_creation_failure(manifest)}")
     )
 
 
@@ -158,18 +158,18 @@ def stateful_set(manifest: Manifest | None) -> State:
     if early:
         return early
     spec, status = manifest["spec"], _status(manifest)
-    wanted, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
-    if ready < wanted:
-        return State(False, f"{ready} of {wanted} ready")
-    if status.get("replicas", 0) > wanted:
-        return State(False, f"{status['replicas'] - wanted} replicas too many are still there")
+    desired, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
+    if ready < desired:
+        return State(False, f"{ready} of {desired} ready")
+    if status.get("replicas", 0) > desired:
+        return State(False, f"{status['replicas'] - desired} replicas too many are still there")
     strategy = spec.get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return READY
     partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
     updated = status.get("updatedReplicas", 0)
-    if status.get("updateRevision") != status.get("currentRevision") and updated < wanted - partition:
-        return State(False, f"{updated} of {wanted - partition} updated")
+    if status.get("updateRevision") != status.get("currentRevision") and updated < desired - partition:
+        return State(False, f"{updated} of {desired - partition} updated")
     return READY
 
 
@@ -180,12 +180,12 @@ def daemon_set(manifest: Manifest | None) -> State:
     if early:
         return early
     status = _status(manifest)
-    wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberReady", 0)
+    desired, ready = status.get("desiredNumberScheduled", 0), status.get("numberReady", 0)
     updated = status.get("updatedNumberScheduled", 0)
     on_delete = (manifest["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"
-    if updated < wanted and not on_delete:
-        return State(False, f"{updated} of {wanted} updated")
-    return READY if ready >= wanted else State(False, f"{ready} of {wanted} ready")
+    if updated < desired and not on_delete:
+        return State(False, f"{updated} of {desired} updated")
+    return READY if ready >= desired else State(False, f"{ready} of {desired} ready")
 
 
 def job(manifest: Manifest | None) -> State:
@@ -198,10 +198,10 @@ def job(manifest: Manifest | None) -> State:
     if is_true(manifest, "Complete"):
         return READY
     status = _status(manifest)
-    wanted = manifest["spec"].get("completions") or manifest["spec"].get("parallelism", 1)
+    desired = manifest["spec"].get("completions") or manifest["spec"].get("parallelism", 1)
     if manifest["spec"].get("suspend"):
         return State(False, "is suspended")
-    progress = f"{status.get('succeeded', 0)} of {wanted} succeeded"
+    progress = f"{status.get('succeeded', 0)} of {desired} succeeded"
     return State(False, f"{progress}, {status['failed']} failed" if status.get("failed") else progress)
 
 

@@ -126,11 +126,11 @@ def waits_for_consumer(cluster: Cluster, claim: Manifest) -> bool:
 
 def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:
     """The pods of a workload that are not ready, equal reasons once."""
-    wanted = _selector(manifest)
-    if not wanted or manifest["kind"] == "Service":
+    desired = _selector(manifest)
+    if not desired or manifest["kind"] == "Service":
         return []
     try:
-        pods = cluster.list("v1", "Pod", manifest["metadata"].get("namespace"), wanted)
+        pods = cluster.list("v1", "Pod", manifest["metadata"].get("namespace"), desired)
     except MusterError:
         return []
     by_reason: dict[str, list[Manifest]] = {}

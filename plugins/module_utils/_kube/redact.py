@@ -88,16 +88,18 @@ def seal_secrets(manifest: Manifest, like: Manifest | None = None) -> Manifest:
     return manifest
 
 
-def same_secrets(wanted: t.Any, live: t.Any) -> bool:
+def same_secrets(desired: t.Any, live: t.Any) -> bool:
     """Whether every secret value that is wanted is there. They are in no digest, so they are compared themselves."""
-    if isinstance(wanted, Sensitive):
-        return bool(wanted == (live if isinstance(live, Sensitive) else Sensitive(live)))
-    if isinstance(wanted, dict):
+    if isinstance(desired, Sensitive):
+        return bool(desired == (live if isinstance(live, Sensitive) else Sensitive(live)))
+    if isinstance(desired, dict):
         have = live if isinstance(live, dict) else {}
-        return all(same_secrets(item, have.get(key)) for key, item in wanted.items() if has_secret(item))
-    if isinstance(wanted, list):
+        return all(same_secrets(item, have.get(key)) for key, item in desired.items() if has_secret(item))
+    if isinstance(desired, list):
         return all(
-            same_secrets(item, _counterpart(item, index, live)) for index, item in enumerate(wanted) if has_secret(item)
+            same_secrets(item, _counterpart(item, index, live))
+            for index, item in enumerate(desired)
+            if has_secret(item)
         )
     return True
 

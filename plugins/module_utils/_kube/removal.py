@@ -46,10 +46,10 @@ class Deletion:
     wait_gone: t.Callable[[dict[Ref, Manifest | None]], None] | None = None
     clock: Clock = SYSTEM_CLOCK
 
-    def remove(self, live: t.Mapping[Ref, Manifest], wanted: t.Container[str] = frozenset()) -> Report:
-        """Delete these, last wave first, except what must stay; ``wanted`` are the uids of what stays in any case."""
+    def remove(self, live: t.Mapping[Ref, Manifest], desired: t.Container[str] = frozenset()) -> Report:
+        """Delete these, last wave first, except what must stay; ``desired`` are the uids of what stays in any case."""
         report = Report()
-        facts = DeletionFacts(self.cluster, self.ownership, wanted=wanted, delete_data=self.data, clock=self.clock)
+        facts = DeletionFacts(self.cluster, self.ownership, desired=desired, delete_data=self.data, clock=self.clock)
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(facts, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes

@@ -100,13 +100,13 @@ class Writer:
 
     def _dry_run(self, step: Step) -> Manifest:
         """What an apply would store. A dry run cannot take over fields before, so a conflict about those alone is none."""
-        wanted, manager = _for_existing_only(step), manager_of(self.owner)
+        desired, manager = _for_existing_only(step), manager_of(self.owner)
         try:
-            return self.cluster.apply(wanted, dry_run=True, force_conflicts=self.force_conflicts, manager=manager)
+            return self.cluster.apply(desired, dry_run=True, force_conflicts=self.force_conflicts, manager=manager)
         except Conflict as exc:
             if not set(exc.managers) <= set(step.takes):
                 raise
-        return self.cluster.apply(wanted, dry_run=True, force_conflicts=True, manager=manager)
+        return self.cluster.apply(desired, dry_run=True, force_conflicts=True, manager=manager)
 
     def _transfer_fields(self, step: Step) -> Step:
         """Let the owner have the fields of those whose object this was; the step is then about the version that this makes."""
@@ -118,49 +118,49 @@ class Writer:
         now = {**step.live["metadata"], "resourceVersion": patched["metadata"]["resourceVersion"]}
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
-    def _apply(self, wanted: Manifest) -> Manifest:
+    def _apply(self, desired: Manifest) -> Manifest:
         backoff = Backoff(self.clock, first=0.5, factor=1)
 
         def send() -> Manifest:
-            return self.cluster.apply(wanted, dry_run=self.check, force_conflicts=self.force_conflicts,
+            return self.cluster.apply(desired, dry_run=self.check, force_conflicts=self.force_conflicts,
                                       manager=manager_of(self.owner))  # fmt: skip
 
         return with_retries(send, lambda exc: _is_transient(exc) and backoff.wait_for_retry(limit=_WEBHOOK_PATIENCE))
 
     def _change(self, step: Step, stored: Manifest) -> Change:
         if step.live is None:
-            return Change(step.ref, "created", step.reason, after=displayed(step.wanted))
+            return Change(step.ref, "created", step.reason, after=displayed(step.desired))
         return Change(step.ref, "updated", step.reason, before=displayed(step.live), after=displayed(stored))
 
     def _predicted(self, step: Step, reason: str) -> Change:
         """Where the server cannot tell (a webhook without dry run, an object that is still to come), show what is wanted."""
         action: Action = "updated" if step.live else "created"
         return Change(
-            step.ref, action, reason, before=displayed(step.live) if step.live else None, after=displayed(step.wanted)
+            step.ref, action, reason, before=displayed(step.live) if step.live else None, after=displayed(step.desired)
         )
 
     def _record_not_kept(self, step: Step, stored: Manifest) -> Manifest:
         """Write down fields that this server did not keep, or every run would ask for them again."""
-        wanted = step.wanted
-        dropped = fields.unowned_paths(wanted, stored, manager_of(self.owner))
+        desired = step.desired
+        dropped = fields.unowned_paths(desired, stored, manager_of(self.owner))
         if self.check or not step.ours or not dropped or "managedFields" not in stored["metadata"]:
             return stored
         noted = {
-            **wanted["metadata"],
-            "annotations": {**annotations_of(wanted), ANNOTATION_NOT_KEPT: "\n".join(dropped)},
+            **desired["metadata"],
+            "annotations": {**annotations_of(desired), ANNOTATION_NOT_KEPT: "\n".join(dropped)},
         }
-        return self._apply({**wanted, "metadata": noted})
+        return self._apply({**desired, "metadata": noted})
 
     def _check_recreate(self, step: Step, refusal: Immutable) -> Manifest:
         if step.live is None:
             raise refusal
         if not self.recreate:
-            raise _naming_fields(refusal, step.wanted, step.live)
+            raise _naming_fields(refusal, step.desired, step.live)
         # No word deletes data here: "recreate" says nothing about what is in an object.
         facts = DeletionFacts(
             self.cluster,
             Ownership(self.owner, others=self.force_conflicts, unowned=True),
-            wanted=(),
+            desired=(),
             delete_data=False,
             clock=self.clock,
         )
@@ -173,7 +173,7 @@ class Writer:
     def _dry_run_recreate(self, step: Step, refusal: Immutable) -> None:
         """Ask whether the new object would be accepted, under a name that is free: what is deleted first could be missing for ever."""
         name = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
-        tried = {**step.wanted, "metadata": {**step.wanted["metadata"], "name": name}}
+        tried = {**step.desired, "metadata": {**step.desired["metadata"], "name": name}}
         try:
             self.cluster.apply(tried, dry_run=True, manager=manager_of(self.owner))
         except MusterError as exc:
@@ -186,8 +186,8 @@ class Writer:
 
     def _recreate(self, step: Step, refusal: Immutable) -> tuple[Change, Manifest | None]:
         live = self._check_recreate(step, refusal)
-        why = _naming_fields(refusal, step.wanted, live).message
-        change = Change(step.ref, "recreated", why, before=displayed(live), after=displayed(step.wanted))
+        why = _naming_fields(refusal, step.desired, live).message
+        change = Change(step.ref, "recreated", why, before=displayed(live), after=displayed(step.desired))
         if self.check:
             return change, None
         # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
@@ -206,13 +206,13 @@ class Writer:
             goal="gone",
             clock=self.clock,
         )
-        return change, self._record_not_kept(step, self._apply(step.wanted))
+        return change, self._record_not_kept(step, self._apply(step.desired))
 
 
 def _for_existing_only(step: Step) -> Manifest:
     """What is sent for an object that exists: the server refuses it where another one has taken its place meanwhile."""
     uid = (step.live or {}).get("metadata", {}).get("uid")
-    return {**step.wanted, "metadata": {**step.wanted["metadata"], "uid": uid}} if uid else step.wanted
+    return {**step.desired, "metadata": {**step.desired["metadata"], "uid": uid}} if uid else step.desired
 
 
 def displayed(manifest: Manifest) -> Manifest:
@@ -235,12 +235,12 @@ def _without_bookkeeping(manifest: Manifest) -> Manifest:
 _MUTABLE = re.compile(r"'(\w+)'")
 
 
-def _naming_fields(refusal: Immutable, wanted: Manifest, live: Manifest) -> Immutable:
+def _naming_fields(refusal: Immutable, desired: Manifest, live: Manifest) -> Immutable:
     """For a StatefulSet the server only lists the fields that could be changed; say which of the others was."""
     if "for fields other than" not in refusal.message:
         return refusal
     mutable = _MUTABLE.findall(refusal.message)
-    spec, held = wanted.get("spec") or {}, live.get("spec") or {}
+    spec, held = desired.get("spec") or {}, live.get("spec") or {}
     changed = [f"spec.{key}" for key in spec if key not in mutable and not fields.covers(held.get(key), spec[key])]
     if not changed:
         return refusal

@@ -72,17 +72,17 @@ def architecture(machine: str | None = None) -> str:
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
-def build(wanted: GoBuild, go: str = "go", runner: t.Callable[..., str] = run) -> Path:
+def build(desired: GoBuild, go: str = "go", runner: t.Callable[..., str] = run) -> Path:
     """Build into the cache. The program appears there whole or not at all."""
-    target = wanted.path
+    target = desired.path
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        runner(wanted.argv(go, draft), env=wanted.environment(), cwd=str(wanted.module_dir))
+        runner(desired.argv(go, draft), env=desired.environment(), cwd=str(desired.module_dir))
         draft.replace(target)
     except CommandFailed as exc:
         raise CommandFailed(
-            f"Building {wanted.name} from {wanted.package} failed: {exc.message}",
+            f"Building {desired.name} from {desired.package} failed: {exc.message}",
             hint="If modules could not be fetched, check GOPROXY (go env GOPROXY) and run again: what was built is kept.",
         ) from exc
     finally:

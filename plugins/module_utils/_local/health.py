@@ -16,10 +16,10 @@ from .._core.conditions import condition, is_true
 Object = t.Mapping[str, t.Any]
 
 
-def why_not_ready(wanted: t.Sequence[str], nodes: t.Iterable[Object], dns_pods: t.Iterable[Object]) -> str | None:
+def why_not_ready(desired: t.Sequence[str], nodes: t.Iterable[Object], dns_pods: t.Iterable[Object]) -> str | None:
     """What is missing until every wanted node is Ready and one pod of cluster DNS is; None where nothing is."""
     by_name = {node["metadata"]["name"]: node for node in nodes}
-    for name in wanted:
+    for name in desired:
         if name not in by_name:
             return f"Node {name} has not registered"
         if not is_true(by_name[name], "Ready"):

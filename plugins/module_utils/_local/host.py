@@ -132,12 +132,12 @@ class Process(t.NamedTuple):
 def processes_in(netns: Path) -> list[Process]:
     """The processes in one named network namespace, pods apart (they have namespaces of their own)."""
     try:
-        wanted = (netns.stat().st_dev, netns.stat().st_ino)
+        desired = (netns.stat().st_dev, netns.stat().st_ino)
     except FileNotFoundError:
         return []
     found = []
     for folder in PROC.iterdir():
-        if folder.name.isdigit() and _namespace(folder / "ns/net") == wanted and (one := _process(folder)):
+        if folder.name.isdigit() and _namespace(folder / "ns/net") == desired and (one := _process(folder)):
             found.append(one)
     return found
 

@@ -123,12 +123,12 @@ class LocalClusterObjects:
     simulated_nodes: Sequence[Mapping[str, t.Any]] = ()
 
 
-def manifests(wanted: LocalClusterObjects) -> list[Manifest]:
+def manifests(desired: LocalClusterObjects) -> list[Manifest]:
     """Objects of the cluster's own owner, beside what kubeadm made."""
     return [
-        dns(wanted.dns_upstream),
-        *(storage(wanted.name, wanted.storage_image) if wanted.storage else []),
-        *simulated_nodes(wanted.simulated_nodes),
+        dns(desired.dns_upstream),
+        *(storage(desired.name, desired.storage_image) if desired.storage else []),
+        *simulated_nodes(desired.simulated_nodes),
     ]
 
 

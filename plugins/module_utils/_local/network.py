@@ -100,19 +100,19 @@ def inside_steps(
         steps.append(Step(f"{node.name}: address {address}", (*ip, "addr", "add", address, "dev", "eth0")))
     if not is_up(eth0):
         steps.append(Step(f"{node.name}: eth0 up", (*ip, "link", "set", "eth0", "up")))
-    wanted = {("default", spec.gateway)}
-    wanted |= {(other.pod_cidr, other.address) for other in spec.all_nodes if other.index != node.index}
-    for destination, gateway in sorted(wanted - set(routes)):
+    desired = {("default", spec.gateway)}
+    desired |= {(other.pod_cidr, other.address) for other in spec.all_nodes if other.index != node.index}
+    for destination, gateway in sorted(desired - set(routes)):
         steps.append(Step(f"{node.name}: route {destination}", (*ip, "route", "replace", destination, "via", gateway)))
     return steps
 
 
 def host_routes(spec: ClusterSpec, routes: t.Collection[tuple[str, str]]) -> list[Step]:
     """The way from the host back to pods; without it no answer of the host or of the outside reaches them."""
-    wanted = {(node.pod_cidr, node.address) for node in spec.all_nodes}
+    desired = {(node.pod_cidr, node.address) for node in spec.all_nodes}
     return [
         Step(f"route {destination}", ("ip", "route", "replace", destination, "via", gateway, "dev", spec.bridge))
-        for destination, gateway in sorted(wanted - set(routes))
+        for destination, gateway in sorted(desired - set(routes))
     ]
 
 

@@ -39,10 +39,10 @@ class OciImage:
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
             raise InvalidInput(f"{self.name!r} is not a whole image name.", hint="Write it as host/name:tag.")
-        wanted = self.recipe["architectures"]
-        if wanted and self.architecture not in wanted:
+        desired = self.recipe["architectures"]
+        if desired and self.architecture not in desired:
             raise InvalidInput(
-                f"{self.name} can be built for {', '.join(wanted)} only, and this machine is {self.architecture}.",
+                f"{self.name} can be built for {', '.join(desired)} only, and this machine is {self.architecture}.",
                 hint="Use a published image for this processor, or leave the image out of local_images_names.",
             )
 

@@ -163,11 +163,11 @@ def changed_immutable(cluster: LocalCluster, made_with: t.Mapping[str, t.Any]) -
     """What was asked for differently when the cluster was made, and cannot be changed in place."""
     return [
         Problem(
-            what=f"The cluster {cluster.spec.name} was made with {key} {made_with[key]!r}, not {wanted!r}.",
+            what=f"The cluster {cluster.spec.name} was made with {key} {made_with[key]!r}, not {desired!r}.",
             fix=f"Set local_cluster_{key} back, or remove the cluster (tasks_from: remove) and make it again.",
         )
-        for key, wanted in cluster.immutable().items()
-        if key in made_with and made_with[key] != wanted
+        for key, desired in cluster.immutable().items()
+        if key in made_with and made_with[key] != desired
     ]
 
 

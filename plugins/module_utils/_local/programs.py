@@ -77,51 +77,51 @@ def is_reachable(url: str, timeout: float = PROBE_SECONDS) -> bool:
         return False
 
 
-def fetch(wanted: Release, timeout: float = 60.0) -> Path:
+def fetch(desired: Release, timeout: float = 60.0) -> Path:
     """Download, compare with the checksum, and only then take the program out. It appears in the cache whole or not at all."""
-    folder = wanted.path.parent
+    folder = desired.path.parent
     folder.mkdir(parents=True, exist_ok=True)
     # Of this run alone: another one may fetch the same at the same time.
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{wanted.name}.") as own:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{desired.name}.") as own:
         download, draft = Path(own) / "download", Path(own) / "program"
-        _download(wanted, download, timeout)
-        _extract(wanted, download, draft)
+        _download(desired, download, timeout)
+        _extract(desired, download, draft)
         draft.chmod(0o755)
-        draft.replace(wanted.path)
-    return wanted.path
+        draft.replace(desired.path)
+    return desired.path
 
 
-def _download(wanted: Release, target: Path, timeout: float) -> None:
-    algorithm, _colon, expected = wanted.checksum.partition(":")
+def _download(desired: Release, target: Path, timeout: float) -> None:
+    algorithm, _colon, expected = desired.checksum.partition(":")
     digest = hashlib.new(algorithm)
     try:
-        with _opener().open(wanted.url, timeout=timeout) as answer, target.open("wb") as out:
+        with _opener().open(desired.url, timeout=timeout) as answer, target.open("wb") as out:
             while chunk := answer.read(CHUNK):
                 digest.update(chunk)
                 out.write(chunk)
     except (OSError, http.client.HTTPException) as exc:
         raise Unreachable(
-            f"{wanted.name}: {wanted.url} could not be fetched: {exc}.",
+            f"{desired.name}: {desired.url} could not be fetched: {exc}.",
             hint="Check the network or the proxy settings, or set local_cluster_source to go.",
         ) from exc
     if digest.hexdigest() != expected:
         raise Rejected(
-            f"{wanted.name}: {wanted.url} has {algorithm} {digest.hexdigest()}, expected {expected}.",
+            f"{desired.name}: {desired.url} has {algorithm} {digest.hexdigest()}, expected {expected}.",
             hint="The file is not the one that was pinned, so it was thrown away. Do not use it.",
         )
 
 
-def _extract(wanted: Release, download: Path, draft: Path) -> None:
-    if not wanted.member:
+def _extract(desired: Release, download: Path, draft: Path) -> None:
+    if not desired.member:
         download.replace(draft)
         return
     with tarfile.open(download) as archive:
         try:
-            source = archive.extractfile(wanted.member)
+            source = archive.extractfile(desired.member)
         except KeyError:
             source = None
         if source is None:
-            raise InvalidInput(f"{wanted.name}: {wanted.url} has no file {wanted.member}.")
+            raise InvalidInput(f"{desired.name}: {desired.url} has no file {desired.member}.")
         with source, draft.open("wb") as out:
             while chunk := source.read(CHUNK):
                 out.write(chunk)

@@ -66,8 +66,8 @@ class Survey:
     def kubeconfig_current(self, path: str | None) -> bool:
         if not path:
             return True
-        wanted, have = self.cluster.admin_kubeconfig, Path(path).expanduser()
-        return wanted.is_file() and have.is_file() and have.read_bytes() == wanted.read_bytes()
+        desired, have = self.cluster.admin_kubeconfig, Path(path).expanduser()
+        return desired.is_file() and have.is_file() and have.read_bytes() == desired.read_bytes()
 
     def result(self, gap: str, *, kubeconfig_current: bool) -> dict[str, t.Any]:
         todo = [
@@ -126,11 +126,11 @@ def _released(table: list[Row], cache_dir: Path) -> list[Row]:
         release = row.get("release") or {}
         if not release.get("checksum"):
             return []
-        wanted = programs.Release(
+        desired = programs.Release(
             name=row["name"], url=release["url"], checksum=release["checksum"],
             member=release.get("member") or "", cache_dir=cache_dir,
         )  # fmt: skip
-        rows.append({**row, "way": "release", "path": str(wanted.path)})
+        rows.append({**row, "way": "release", "path": str(desired.path)})
     return rows
 
 

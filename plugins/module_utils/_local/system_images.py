@@ -68,7 +68,7 @@ def recorded(node: NodeSpec) -> dict[str, str]:
 
 def missing_images(cluster: LocalCluster, node: NodeSpec, programs: Programs) -> list[str]:
     have = recorded(node)
-    return [name for name, wanted in content_ids(cluster, node, programs).items() if have.get(name) != wanted]
+    return [name for name, desired in content_ids(cluster, node, programs).items() if have.get(name) != desired]
 
 
 def build_image(name: str, programs: Programs) -> Image:

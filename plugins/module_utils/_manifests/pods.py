@@ -122,21 +122,21 @@ def field_env(name: str, field_path: str) -> Manifest:
     return {"name": name, "value_from": {"fieldRef": {"fieldPath": field_path}}}
 
 
-def resources(wanted: Mapping[str, t.Any] | None, where: str) -> Manifest:
+def resources(desired: Mapping[str, t.Any] | None, where: str) -> Manifest:
     """Requests and limits, checked: quantities, request <= limit, and limits = requests for extended resources."""
-    if not wanted:
+    if not desired:
         return {}
-    refuse_unknown_keys(wanted, ("requests", "limits", "claims"), where)
+    refuse_unknown_keys(desired, ("requests", "limits", "claims"), where)
     sides: dict[str, dict[str, str]] = {}
     for side in ("requests", "limits"):
-        given = wanted.get(side) or {}
+        given = desired.get(side) or {}
         sides[side] = {str(key): quantity(value, f"{where}.{side}.{key}") for key, value in given.items()}
     for name in sorted({*sides["requests"], *sides["limits"]}):
         if name in _NATIVE_RESOURCES:
             _check_request_fits(name, sides, where)
         else:
             _settle_extended(name, sides, where)
-    return compact({"requests": sides["requests"], "limits": sides["limits"], "claims": wanted.get("claims")})
+    return compact({"requests": sides["requests"], "limits": sides["limits"], "claims": desired.get("claims")})
 
 
 def _check_request_fits(name: str, sides: Mapping[str, Mapping[str, str]], where: str) -> None:

@@ -374,10 +374,10 @@ def digest(path: Path) -> str:
 # Unpack: nothing leaves the folder, whatever the archive says
 
 
-def kind_of(name: str, wanted: str) -> str:
+def kind_of(name: str, desired: str) -> str:
     """tar, zip or none."""
-    if wanted != "auto":
-        return wanted
+    if desired != "auto":
+        return desired
     if name.lower().endswith((".zip", ".whl")):
         return "zip"
     return "tar" if ".tar" in name.lower() or name.lower().endswith((".tgz", ".tbz2", ".txz")) else "none"
@@ -554,14 +554,14 @@ def check_folder(root: Path, path: str, marker: dict[str, t.Any]) -> None:
         )
 
 
-def clashes(theirs: set[str], wanted: set[str]) -> list[str]:
+def clashes(theirs: set[str], desired: set[str]) -> list[str]:
     """What others put where the data set needs the place: a file of the same path, or one kind of thing where the other must be."""
-    files = {name for name in wanted if not name.endswith("/")}
+    files = {name for name in desired if not name.endswith("/")}
     return sorted(
         name
         for name in theirs
         if name.rstrip("/") in files
-        or f"{name}/" in wanted
+        or f"{name}/" in desired
         or any(str(parent) in files for parent in Path(name).parents)
     )
 

@@ -94,10 +94,10 @@ def arguments(role: str) -> list[str]:
     return leave(EXIT_MISCONFIGURED, f"unknown role {role}")
 
 
-def resolve(wanted: t.Mapping[str, int]) -> tuple[Peers, str]:
+def resolve(desired: t.Mapping[str, int]) -> tuple[Peers, str]:
     """Look up every Service; also the name of the first one of which a pod has no address yet."""
     found: Peers = {}
-    for service, count in wanted.items():
+    for service, count in desired.items():
         try:
             addresses = frozenset(str(entry[4][0]) for entry in socket.getaddrinfo(service, None))
         except OSError:

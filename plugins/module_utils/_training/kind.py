@@ -165,7 +165,7 @@ class Backend:
 
 def _with_refusal(cluster: Cluster, workload: Manifest, group: GroupStatus) -> GroupStatus:
     """The group, with the reason why missing pods cannot be created."""
-    if group.state not in ("Pending", "Degraded") or len(group.ranks) >= group.wanted:
+    if group.state not in ("Pending", "Degraded") or len(group.ranks) >= group.desired:
         return group
     refused = reasons.why_no_pods(cluster, workload)
     return dataclasses.replace(group, reason=f"{group.reason} ({refused})") if refused else group

@@ -152,7 +152,7 @@ def _as_one(stopped: Report, applied: Report, objects: Sequence[Manifest]) -> Re
 
 def _scale(request: Request, desired: Desired, before: Observed) -> None:
     """If the number of pods has changed, wait until the training makes progress with it; otherwise scale back."""
-    size = sum(group.wanted for group in before.status.groups)
+    size = sum(group.desired for group in before.status.groups)
     missing = desired.kind.scaling_pending_reason
     if missing is None or desired.size in (None, size) or request.wait == "none":
         return

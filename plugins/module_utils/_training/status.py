@@ -87,7 +87,7 @@ class GroupStatus:
     name: str
     role: str
     kind: str
-    wanted: int
+    desired: int
     ranks: Sequence[Rank]
     state: State = "Unknown"
     reason: str = ""
@@ -143,15 +143,15 @@ class JobStatus:
 
     def line(self) -> str:
         """The summary as one line, for the progress of a wait."""
-        groups = [group for group in self.groups if group.wanted]
-        counts = ", ".join(f"{group.name} {group.running + group.succeeded}/{group.wanted}" for group in groups)
+        groups = [group for group in self.groups if group.desired]
+        counts = ", ".join(f"{group.name} {group.running + group.succeeded}/{group.desired}" for group in groups)
         return "; ".join(part for part in (self.state, counts, self.reason) if part)
 
     def result(self) -> dict[str, t.Any]:
         """As the modules return it."""
         groups = []
         for group in self.groups:
-            entry = {key: getattr(group, key) for key in ("name", "role", "kind", "wanted", "state", "reason")}
+            entry = {key: getattr(group, key) for key in ("name", "role", "kind", "desired", "state", "reason")}
             counts = {"running": group.running, "succeeded": group.succeeded, "failed": group.failed}
             ranks = [
                 {k: v for k, v in dataclasses.asdict(r).items() if k not in ("created", "stuck")} for r in group.ranks
@@ -247,7 +247,7 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
         name=labels.get(LABEL_GROUP) or metadata["name"],
         role=labels.get(LABEL_ROLE, ""),
         kind=workload["kind"],
-        wanted=form.desired_replicas(workload),
+        desired=form.desired_replicas(workload),
         ranks=ranks_of(pods),
     )
     return _judge_job(group, workload) if form.ends else judge_group(group)
@@ -277,16 +277,16 @@ def _rank_line(rank: Rank) -> str:
 def judge_group(group: GroupStatus) -> GroupStatus:
     """A group by its ranks alone."""
     there = group.running + group.succeeded
-    if group.wanted == 0:
+    if group.desired == 0:
         return dataclasses.replace(group, state="Succeeded", reason="scaled to zero")
-    if group.succeeded >= group.wanted:
+    if group.succeeded >= group.desired:
         return dataclasses.replace(group, state="Succeeded")
-    if there >= group.wanted:
+    if there >= group.desired:
         return dataclasses.replace(group, state="Running")
     bad = [_rank_line(rank) for rank in group.ranks if rank.phase not in ("Running", "Succeeded")]
-    lost = group.wanted - len(group.ranks)
+    lost = group.desired - len(group.ranks)
     if lost > 0:
-        bad.append(f"{lost} of {group.wanted} pods are missing")
+        bad.append(f"{lost} of {group.desired} pods are missing")
     state: State = "Degraded" if there or any(rank.restarts for rank in group.ranks) else "Pending"
     if any(rank.stuck and rank.phase == "Failed" for rank in group.ranks):
         state = "Degraded"
@@ -319,13 +319,13 @@ def _overall(groups: Sequence[GroupStatus], trainer_role: str) -> tuple[State, s
         return "Unknown", "there is nothing of it in the cluster"
     trainers = [group for group in groups if group.role == trainer_role] or list(groups)
     others = [group for group in groups if group not in trainers]
-    if all(group.wanted and group.state == "Succeeded" for group in trainers):
+    if all(group.desired and group.state == "Succeeded" for group in trainers):
         return "Succeeded", ""
     failed = [group for group in (*trainers, *others) if group.state == "Failed"]
     if failed:
         return "Failed", f"{failed[0].name}: {failed[0].reason}"
     # Nobody serves, or trains, any more.
-    gone = [group for group in groups if not group.wanted]
+    gone = [group for group in groups if not group.desired]
     unwell = [group for group in groups if group.state in ("Pending", "Degraded")] + gone
     if not unwell:
         return "Running", ""
@@ -339,5 +339,5 @@ def _came_back(group: GroupStatus, trainers: Sequence[GroupStatus]) -> bool:
     if any(rank.phase == "Terminating" for rank in group.ranks):
         return True
     return began is not None and (
-        len(group.ranks) < group.wanted or any(rank.created > began for rank in group.ranks if rank.phase != "Running")
+        len(group.ranks) < group.desired or any(rank.created > began for rank in group.ranks if rank.phase != "Running")
     )

@@ -76,8 +76,8 @@ def understand(service: str, region: str, method: str, path: str, query: str, bo
     asked = parse_qs(query, keep_blank_values=True).keys()
     found = [
         (words(operation), pattern.match(path), operation)
-        for wanted, pattern, operation in routes(service)
-        if wanted == method and pattern.match(path) and words(operation) <= asked
+        for desired, pattern, operation in routes(service)
+        if desired == method and pattern.match(path) and words(operation) <= asked
     ]
     if not found:
         return None

@@ -37,9 +37,9 @@ class Cli:
 def installed() -> Path:
     """The program, in an environment of its own; made anew when the pins have changed."""
     stamp = HOME / REQUIREMENTS.name
-    wanted = REQUIREMENTS.read_bytes()
-    if not stamp.exists() or stamp.read_bytes() != wanted:
+    desired = REQUIREMENTS.read_bytes()
+    if not stamp.exists() or stamp.read_bytes() != desired:
         subprocess.run([sys.executable, "-m", "venv", "--clear", HOME], check=True)
         subprocess.run([HOME / "bin" / "pip", "install", "--quiet", "--no-compile", "-r", REQUIREMENTS], check=True)
-        stamp.write_bytes(wanted)
+        stamp.write_bytes(desired)
     return HOME / "bin" / "aws"

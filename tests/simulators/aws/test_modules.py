@@ -173,10 +173,10 @@ def test_a_nodegroup_is_made(changes: Run, eks: Any, cluster: str, ground: Body)
 
 
 def test_the_order_of_subnets_and_types_is_no_difference(run: Run, cluster: str, ground: Body, aws: Simulator) -> None:
-    wanted = nodegroup(ground)
-    wanted["subnets"], wanted["instance_types"] = wanted["subnets"][::-1], wanted["instance_types"][::-1]
+    desired = nodegroup(ground)
+    desired["subnets"], desired["instance_types"] = desired["subnets"][::-1], desired["instance_types"][::-1]
     aws.clear()
-    assert run("eks_nodegroup", **wanted)["changed"] is False
+    assert run("eks_nodegroup", **desired)["changed"] is False
     assert aws.attempts() == []
 
 

@@ -116,9 +116,10 @@ def play(aws: Simulator, folder: Path) -> Play:
         "kind": "ExecCredential",
         "status": {"token": TOKEN},
     }
-    wanted = " | ".join(f'"--region {REGION} eks get-token --cluster-name {name} --output json"' for name in NAMES)
+    desired = " | ".join(f'"--region {REGION} eks get-token --cluster-name {name} --output json"' for name in NAMES)
     command.write_text(
-        f"#!/bin/sh\ncase \"$*\" in {wanted}) echo '{json.dumps(credential)}' ;; *) exit 64 ;; esac\n", encoding="utf-8"
+        f"#!/bin/sh\ncase \"$*\" in {desired}) echo '{json.dumps(credential)}' ;; *) exit 64 ;; esac\n",
+        encoding="utf-8",
     )
     command.chmod(0o755)
     script = folder / "train.py"

@@ -126,8 +126,8 @@ class Commands:
         yield from self._files(*sources)
 
     def _pip(self, *words: str) -> Iterator[str]:
-        wanted = [b for a, b in pairwise(words) if a in ("-r", "--requirement")]
-        yield from self._files(*(re.sub(r"^~?/.*/muster/ml/", "", word) for word in wanted))
+        desired = [b for a, b in pairwise(words) if a in ("-r", "--requirement")]
+        yield from self._files(*(re.sub(r"^~?/.*/muster/ml/", "", word) for word in desired))
 
     def _files(self, *words: str) -> Iterator[str]:
         paths = [word for word in words if "/" in word or word.endswith((".txt", ".yml", ".py"))]

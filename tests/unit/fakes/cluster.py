@@ -113,14 +113,14 @@ def _owned(manifest: Manifest) -> Manifest:
     return t.cast(Manifest, _fields({**fields, **({"metadata": metadata} if metadata else {})}))
 
 
-def _without(value: t.Any, owned: t.Any, wanted: t.Any, held: t.Any) -> t.Any:
+def _without(value: t.Any, owned: t.Any, desired: t.Any, held: t.Any) -> t.Any:
     """Drop what was owned, is not wanted any more, and is not held by others."""
     if not isinstance(value, dict) or not owned:
         return value
     kept = {}
     for key, item in value.items():
         below = owned.get(f"f:{key}")
-        wish = wanted.get(key) if isinstance(wanted, dict) else None
+        wish = desired.get(key) if isinstance(desired, dict) else None
         theirs = held.get(f"f:{key}")
         if below is None or wish is not None:
             kept[key] = _without(item, below or {}, wish, theirs or {})
@@ -133,22 +133,22 @@ def _without(value: t.Any, owned: t.Any, wanted: t.Any, held: t.Any) -> t.Any:
     return kept
 
 
-def _merge(live: t.Any, wanted: t.Any) -> t.Any:
-    if isinstance(live, dict) and isinstance(wanted, dict):
-        return {**live, **{key: _merge(live.get(key), value) for key, value in wanted.items()}}
-    return copy.deepcopy(wanted)
+def _merge(live: t.Any, desired: t.Any) -> t.Any:
+    if isinstance(live, dict) and isinstance(desired, dict):
+        return {**live, **{key: _merge(live.get(key), value) for key, value in desired.items()}}
+    return copy.deepcopy(desired)
 
 
-def _clashes(live: t.Any, wanted: t.Any, owned: t.Any, path: str = "") -> list[str]:
+def _clashes(live: t.Any, desired: t.Any, owned: t.Any, path: str = "") -> list[str]:
     """Fields that a manager owns and that we want with another value."""
     found: list[str] = []
     for key, below in owned.items():
         name = key.removeprefix("f:")
-        if not isinstance(wanted, dict) or name not in wanted or not isinstance(live, dict) or name not in live:
+        if not isinstance(desired, dict) or name not in desired or not isinstance(live, dict) or name not in live:
             continue
-        if below and isinstance(wanted[name], dict):
-            found += _clashes(live[name], wanted[name], below, f"{path}.{name}")
-        elif live[name] != wanted[name]:
+        if below and isinstance(desired[name], dict):
+            found += _clashes(live[name], desired[name], below, f"{path}.{name}")
+        elif live[name] != desired[name]:
             found.append(f"{path}.{name}")
     return found
 
@@ -431,8 +431,8 @@ class FakeCluster:
         if namespace and metadata.get("namespace") != namespace:
             return False
         labels = metadata.get("labels") or {}
-        wanted = [part.partition("=") for part in (label_selector or "").split(",") if part]
-        return all(labels.get(key) == value if equals else key in labels for key, equals, value in wanted)
+        desired = [part.partition("=") for part in (label_selector or "").split(",") if part]
+        return all(labels.get(key) == value if equals else key in labels for key, equals, value in desired)
 
     @staticmethod
     def _applied(live: Manifest | None, manifest: Manifest, ref: Ref, force: bool, manager: str) -> Manifest:

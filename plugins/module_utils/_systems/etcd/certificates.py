@@ -147,10 +147,10 @@ def files(
     own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
     for host, theirs in (trusted or {}).items():
         _refuse_another(own, theirs, f"{host} trusts another authority than {place.describe(authority)}.")
-    wanted = {authority: own, **pairs}
-    fresh = [name for name, pair in wanted.items() if _read(place, name) != pair.pem()]
+    desired = {authority: own, **pairs}
+    fresh = [name for name, pair in desired.items() if _read(place, name) != pair.pem()]
     for name in [] if check else fresh:
-        public, key = wanted[name].pem()
+        public, key = desired[name].pem()
         _write(folder / f"{name}.key", key.reveal(), 0o600)
         _write(folder / f"{name}.crt", public, 0o644)
     return fresh
@@ -385,7 +385,7 @@ def _signed(
     return builder.sign(issuer_key, hashes.SHA256())
 
 
-def _key_usage(*wanted: str) -> x509.KeyUsage:
+def _key_usage(*desired: str) -> x509.KeyUsage:
     from cryptography import x509
 
     every = (
@@ -399,7 +399,7 @@ def _key_usage(*wanted: str) -> x509.KeyUsage:
         "encipher_only",
         "decipher_only",
     )
-    return x509.KeyUsage(**{usage: usage in wanted for usage in every})
+    return x509.KeyUsage(**{usage: usage in desired for usage in every})
 
 
 def _name(host: str) -> x509.GeneralName:

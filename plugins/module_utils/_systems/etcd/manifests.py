@@ -310,10 +310,10 @@ def tls_of(live: Manifest) -> dict[str, bool]:
 
 def check_live(cluster: EtcdCluster, live: Manifest) -> None:
     """etcd takes its members once: another number, or other addresses, is refused before anything is changed."""
-    was, wanted = _argument(live, "--initial-cluster"), initial_cluster(cluster)
-    if was is not None and was != wanted:
+    was, desired = _argument(live, "--initial-cluster"), initial_cluster(cluster)
+    if was is not None and was != desired:
         raise InvalidInput(
-            f"etcd {cluster.namespace}/{cluster.name} was made with the members {was} and cannot become {wanted}.",
+            f"etcd {cluster.namespace}/{cluster.name} was made with the members {was} and cannot become {desired}.",
             "Keep size and peer_tls as they were, or remove it with state: absent and delete_data: true and make it again.",
         )
 

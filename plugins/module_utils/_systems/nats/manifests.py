@@ -371,17 +371,17 @@ def peers(view: ServerView) -> set[str]:
 def is_stale(cluster: NatsCluster, pod: Mapping[str, t.Any], payload: int | None) -> bool:
     """Whether a server runs with other settings than CLUSTER has. One that does not answer is not judged by them."""
     main = pod["spec"]["containers"][0]
-    wanted = resources(cluster.pod.resources, "resources")
-    return (payload is not None and payload != cluster.max_payload) or not _same(main.get("resources") or {}, wanted)
+    desired = resources(cluster.pod.resources, "resources")
+    return (payload is not None and payload != cluster.max_payload) or not _same(main.get("resources") or {}, desired)
 
 
-def _same(live: Mapping[str, t.Any], wanted: Mapping[str, t.Any]) -> bool:
+def _same(live: Mapping[str, t.Any], desired: Mapping[str, t.Any]) -> bool:
     """Equal by value; requests that only follow from limits do not count as a difference."""
     for side in ("limits", "requests"):
-        have, want = live.get(side) or {}, wanted.get(side) or {}
+        have, want = live.get(side) or {}, desired.get(side) or {}
         if any(key not in have or parse(have[key]) != parse(value) for key, value in want.items()):
             return False
-        extra = set(have) - set(want) - (set(wanted.get("limits") or {}) if side == "requests" else set())
+        extra = set(have) - set(want) - (set(desired.get("limits") or {}) if side == "requests" else set())
         if extra:
             return False
     return True

@@ -70,10 +70,10 @@ def groups(resource: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
     name, spec = resource["metadata"]["name"], resource.get("spec") or {}
     found = []
     for role, section in SECTIONS.items():
-        wanted = int((spec.get(section) or {}).get("replicas") or 0)
-        if wanted:
+        desired = int((spec.get(section) or {}).get("replicas") or 0)
+        if desired:
             own = [p for p in pods if re.fullmatch(rf"{re.escape(name)}-{POD_WORDS[role]}-\d+", p["metadata"]["name"])]
-            group = GroupStatus(name=DEFAULT_GROUP_NAMES[role], role=LAUNCHER_WORDS[role], kind="Pod", wanted=wanted,
+            group = GroupStatus(name=DEFAULT_GROUP_NAMES[role], role=LAUNCHER_WORDS[role], kind="Pod", desired=desired,
                                 ranks=ranks_of(own))  # fmt: skip
             found.append(judge_bare(group))
     return found

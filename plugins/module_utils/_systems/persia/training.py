@@ -82,12 +82,12 @@ def _suspend_loaders(request: Request, observed: Observed) -> Report:
 
 def _warnings(observed: Observed) -> list[str]:
     """Bare pods that are gone stay gone: the operator looks at a PersiaJob once."""
-    lost = [group for group in observed.status.groups if len(group.ranks) < group.wanted]
+    lost = [group for group in observed.status.groups if len(group.ranks) < group.desired]
     # The operator puts its finalizer there first and makes the pods at once after it.
     seen = any(FINALIZER in (item["metadata"].get("finalizers") or []) for item in observed.workloads)
     if not lost or not seen:
         return []
-    told = "; ".join(f"{group.name}: {group.wanted - len(group.ranks)} of {group.wanted}" for group in lost)
+    told = "; ".join(f"{group.name}: {group.desired - len(group.ranks)} of {group.desired}" for group in lost)
     return [
         f"Pods of training {observed.status} are lost ({told}), and PERSIA's operator does not make them again. "
         "restart: true trains again; backend: native repairs itself."

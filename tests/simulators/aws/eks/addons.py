@@ -29,11 +29,11 @@ def _find(cluster: Cluster, name: str) -> Item:
     return found or missing(f"No addon: {name} found in cluster: {cluster.body['name']}")
 
 
-def _version(cluster: Cluster, name: str, wanted: str | None) -> str:
+def _version(cluster: Cluster, name: str, desired: str | None) -> str:
     offered = [v for v, fits in CATALOGUE.get(name, []) if cluster.body["version"] in fits]
-    if not offered or (wanted and wanted not in offered):
-        raise Refused("InvalidParameterException", f"Addon version specified is not supported: {name} {wanted or ''}")
-    return wanted or offered[0]
+    if not offered or (desired and desired not in offered):
+        raise Refused("InvalidParameterException", f"Addon version specified is not supported: {name} {desired or ''}")
+    return desired or offered[0]
 
 
 def _checked(params: Body) -> None:
@@ -86,14 +86,14 @@ def create(account: Account, params: Body) -> Body:
 def _associate(account: Account, cluster: Cluster, params: Body, addon: str) -> list[str]:
     """Pod identities that an add-on asks for belong to it and go with it."""
     arns = []
-    for wanted in params.get("podIdentityAssociations") or []:
+    for desired in params.get("podIdentityAssociations") or []:
         identity = f"a-{number()}"
         arn = account.arn("podidentityassociation", cluster.body["name"], identity)
         cluster.associations[identity] = {
             "clusterName": cluster.body["name"],
             "namespace": "kube-system",
-            "serviceAccount": wanted["serviceAccount"],
-            "roleArn": wanted["roleArn"],
+            "serviceAccount": desired["serviceAccount"],
+            "roleArn": desired["roleArn"],
             "associationArn": arn,
             "associationId": identity,
             "tags": {},
@@ -144,7 +144,7 @@ def delete(account: Account, params: Body) -> Body:
 
 def versions(_account: Account, params: Body) -> Body:
     chosen = [params["addonName"]] if "addonName" in params else list(CATALOGUE)
-    wanted = params.get("kubernetesVersion")
+    desired = params.get("kubernetesVersion")
     rows = []
     for name in chosen:
         fitting = [
@@ -153,11 +153,11 @@ def versions(_account: Account, params: Body) -> Body:
                 "compatibilities": [
                     {"clusterVersion": v, "platformVersions": ["*"], "defaultVersion": version == CATALOGUE[name][0][0]}
                     for v in fits
-                    if wanted in (None, v)
+                    if desired in (None, v)
                 ],
             }
             for version, fits in CATALOGUE.get(name, [])
-            if wanted is None or wanted in fits
+            if desired is None or desired in fits
         ]
         if fitting:
             if not any(c["defaultVersion"] for row in fitting for c in row["compatibilities"]):

@@ -70,17 +70,17 @@ def _body(account: Account, params: Body, version: str) -> Body:
     }
 
 
-def logging(wanted: Body) -> list[Body]:
+def logging(desired: Body) -> list[Body]:
     """Log types in the two lists that EKS answers with: enabled and not."""
-    on = {t for row in wanted.get("clusterLogging", []) if row.get("enabled") for t in row.get("types", [])}
+    on = {t for row in desired.get("clusterLogging", []) if row.get("enabled") for t in row.get("types", [])}
     rows = [{"types": [t for t in LOG_TYPES if t in on], "enabled": True}]
     rows.append({"types": [t for t in LOG_TYPES if t not in on], "enabled": False})
     return [row for row in rows if row["types"]]
 
 
-def network(account: Account, cluster: Cluster, wanted: Body) -> None:
+def network(account: Account, cluster: Cluster, desired: Body) -> None:
     """Interfaces in at least two zones, and a security group that EKS makes and takes away again."""
-    found = subnets(account.region, wanted["subnetIds"])
+    found = subnets(account.region, desired["subnetIds"])
     if len({s.availability_zone for s in found}) < 2:
         raise Refused("InvalidParameterException", "Subnets specified must be in at least two different AZs")
     vpc = found[0].vpc_id
@@ -90,22 +90,22 @@ def network(account: Account, cluster: Cluster, wanted: Body) -> None:
     if before and before["vpcId"] != vpc:
         raise Refused("InvalidParameterException", "Provided subnets belong to a different VPC than the cluster")
     group = before.get("clusterSecurityGroupId") or _security_group(account, cluster, vpc)
-    groups = wanted.get("securityGroupIds", before.get("securityGroupIds", []))
+    groups = desired.get("securityGroupIds", before.get("securityGroupIds", []))
     unplug(account.region, cluster.interfaces)
     description = f"Amazon EKS {cluster.body['name']}"
     cluster.interfaces = [plug(account.region, s, [group, *groups], description) for s in found]
     cluster.body["resourcesVpcConfig"] = {
-        "subnetIds": wanted["subnetIds"],
+        "subnetIds": desired["subnetIds"],
         "securityGroupIds": groups,
         "clusterSecurityGroupId": group,
         "vpcId": vpc,
-        **_endpoint(wanted, before),
+        **_endpoint(desired, before),
     }
 
 
-def _endpoint(wanted: Body, before: Body) -> Body:
+def _endpoint(desired: Body, before: Body) -> Body:
     """Who may reach the API server; public for everybody is what EKS does without being asked."""
-    asked = {**before, **wanted}
+    asked = {**before, **desired}
     public = asked.get("endpointPublicAccess", True)
     private = asked.get("endpointPrivateAccess", False)
     if not public and not private:
@@ -174,10 +174,10 @@ def delete(account: Account, params: Body) -> Body:
 
 def update_version(account: Account, params: Body) -> Body:
     cluster = account.active(params["name"])
-    now_at, wanted = cluster.body["version"], params["version"]
-    if wanted not in VERSIONS or VERSIONS.index(wanted) != VERSIONS.index(now_at) + 1:
+    now_at, desired = cluster.body["version"], params["version"]
+    if desired not in VERSIONS or VERSIONS.index(desired) != VERSIONS.index(now_at) + 1:
         raise Refused(
-            "InvalidParameterException", f"Unsupported Kubernetes minor version update from {now_at} to {wanted}"
+            "InvalidParameterException", f"Unsupported Kubernetes minor version update from {now_at} to {desired}"
         )
     behind = [n for n, g in cluster.nodegroups.items.items() if g.body["version"] != now_at]
     if behind:
@@ -185,7 +185,7 @@ def update_version(account: Account, params: Body) -> Body:
             "InvalidParameterException",
             f"Nodegroups {', '.join(behind)} must be updated to match cluster version {now_at} before updating cluster version",
         )
-    return update(cluster, cluster, "VersionUpdate", lambda: cluster.body.update(version=wanted))
+    return update(cluster, cluster, "VersionUpdate", lambda: cluster.body.update(version=desired))
 
 
 def update_config(account: Account, params: Body) -> Body:
@@ -239,19 +239,19 @@ def _open(cluster: Cluster, doors: Body) -> None:
     config.update(_endpoint(doors, config))
 
 
-def _logged(cluster: Cluster, wanted: Body) -> list[Body]:
+def _logged(cluster: Cluster, desired: Body) -> list[Body]:
     """Types that the request does not name stay as they are."""
     state = {t: row["enabled"] for row in cluster.body["logging"]["clusterLogging"] for t in row["types"]}
-    state |= {t: row.get("enabled", False) for row in wanted["clusterLogging"] for t in row["types"]}
+    state |= {t: row.get("enabled", False) for row in desired["clusterLogging"] for t in row["types"]}
     return logging({"clusterLogging": [{"types": [t for t, on in state.items() if on], "enabled": True}]})
 
 
-def _log(cluster: Cluster, wanted: Body) -> None:
-    cluster.body["logging"]["clusterLogging"] = _logged(cluster, wanted)
+def _log(cluster: Cluster, desired: Body) -> None:
+    cluster.body["logging"]["clusterLogging"] = _logged(cluster, desired)
 
 
-def _authenticate(cluster: Cluster, wanted: Body) -> None:
-    cluster.body["accessConfig"].update(wanted)
+def _authenticate(cluster: Cluster, desired: Body) -> None:
+    cluster.body["accessConfig"].update(desired)
 
 
 def encrypt(account: Account, params: Body) -> Body:
@@ -259,9 +259,9 @@ def encrypt(account: Account, params: Body) -> Body:
     if cluster.body["encryptionConfig"]:
         raise Refused("InvalidRequestException", "Encryption is already enabled")
     keys = get_backend("kms")[ACCOUNT][account.region].keys.values()
-    wanted = params["encryptionConfig"][0]["provider"]["keyArn"]
-    if wanted not in {key.arn for key in keys}:
-        raise Refused("InvalidParameterException", f"Key {wanted} does not exist")
+    desired = params["encryptionConfig"][0]["provider"]["keyArn"]
+    if desired not in {key.arn for key in keys}:
+        raise Refused("InvalidParameterException", f"Key {desired} does not exist")
 
     def change() -> None:
         cluster.body["encryptionConfig"] = params["encryptionConfig"]
@@ -279,12 +279,12 @@ def describe_update(account: Account, params: Body) -> Body:
 
 
 def versions(_account: Account, params: Body) -> Body:
-    wanted = params.get("clusterVersions") or VERSIONS
+    desired = params.get("clusterVersions") or VERSIONS
     rows = [
         {"clusterVersion": v, "defaultVersion": v == VERSIONS[-1], "versionStatus": "STANDARD_SUPPORT"}
         for v in VERSIONS
     ]
-    return {"clusterVersions": [row for row in rows if row["clusterVersion"] in wanted]}
+    return {"clusterVersions": [row for row in rows if row["clusterVersion"] in desired]}
 
 
 def _tagged(account: Account, arn: str) -> Body:

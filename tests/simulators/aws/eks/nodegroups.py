@@ -178,27 +178,27 @@ def update_version(account: Account, params: Body) -> Body:
     item = _ready(cluster, params["nodegroupName"])
     if template := params.get("launchTemplate"):
         return update(cluster, item, "ConfigUpdate", lambda: item.body.update(launchTemplate=_template(item, template)))
-    wanted = params.get("version", item.body["version"])
-    if VERSIONS.index(wanted) > VERSIONS.index(cluster.body["version"]):
+    desired = params.get("version", item.body["version"])
+    if VERSIONS.index(desired) > VERSIONS.index(cluster.body["version"]):
         raise Refused(
             "InvalidParameterException",
-            f"Nodegroup version {wanted} is newer than the cluster's {cluster.body['version']}",
+            f"Nodegroup version {desired} is newer than the cluster's {cluster.body['version']}",
         )
-    if VERSIONS.index(wanted) < VERSIONS.index(item.body["version"]):
+    if VERSIONS.index(desired) < VERSIONS.index(item.body["version"]):
         raise Refused("InvalidParameterException", "Nodegroup version cannot be rolled back")
-    release = params.get("releaseVersion", f"{wanted}.0-{RELEASE}")
-    return update(cluster, item, "VersionUpdate", lambda: item.body.update(version=wanted, releaseVersion=release))
+    release = params.get("releaseVersion", f"{desired}.0-{RELEASE}")
+    return update(cluster, item, "VersionUpdate", lambda: item.body.update(version=desired, releaseVersion=release))
 
 
-def _template(item: Item, wanted: Body) -> Body:
+def _template(item: Item, desired: Body) -> Body:
     """The same template, another version: "the launch template ID or name must match"."""
     before: Body | None = item.body.get("launchTemplate")
     if not before:
         raise Refused("InvalidParameterException", "The nodegroup was not deployed with a launch template")
     for key in ("id", "name"):
-        if key in wanted and key in before and wanted[key] != before[key]:
+        if key in desired and key in before and desired[key] != before[key]:
             raise Refused("InvalidParameterException", "Launch template id or name does not match")
-    return {**before, **wanted}
+    return {**before, **desired}
 
 
 def delete(account: Account, params: Body) -> Body:

@@ -223,7 +223,7 @@ def test_a_pytorchjob_is_made_once_and_planned_truly(kubeflow: FakeCluster) -> N
     assert kubeflow.writes == []
     made = as_pytorchjob(kubeflow)
     assert actions(plan) == actions(made)
-    assert (made["backend"], made["groups"][0]["kind"], made["groups"][0]["wanted"]) == ("pytorchjob", "PyTorchJob", 2)
+    assert (made["backend"], made["groups"][0]["kind"], made["groups"][0]["desired"]) == ("pytorchjob", "PyTorchJob", 2)
     assert kubeflow.stored("Job", "digits", "default") is None
     kubeflow.requests.clear()
     assert not as_pytorchjob(kubeflow)["changed"]

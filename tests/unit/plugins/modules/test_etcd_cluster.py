@@ -129,7 +129,7 @@ def test_members_that_were_made_without_tls_stay_so_and_that_is_told(was: dict[s
     assert run(cluster, **was)["_warned"] == []
 
 
-def test_a_policy_that_is_not_wanted_any_more_goes_and_nobody_elses() -> None:
+def test_a_policy_that_is_not_desired_any_more_goes_and_nobody_elses() -> None:
     cluster = FakeCluster()
     assert actions(run(cluster))["NetworkPolicy/etcd"] == "created"
     assert actions(run(cluster, network_policy=False))["NetworkPolicy/etcd"] == "deleted"

@@ -212,8 +212,8 @@ def test_some_members_need_not_be_connected(members: list[Member]) -> None:
 
 
 def replace(members: list[Member], **params: t.Any) -> dict[str, t.Any]:
-    wanted = {"name": "etcd-b", "peer_url": "https://10.0.0.5:2380", "state": "replaced"}
-    return run(etcd_member, endpoints=endpoints(members), **{**wanted, **params})
+    desired = {"name": "etcd-b", "peer_url": "https://10.0.0.5:2380", "state": "replaced"}
+    return run(etcd_member, endpoints=endpoints(members), **{**desired, **params})
 
 
 def test_a_lost_member_is_taken_out_and_may_join_again(members: list[Member]) -> None:

@@ -203,14 +203,14 @@ def test_a_training_that_is_not_over_or_changes_has_no_plan_to_pass_on(cluster: 
 
 
 def test_results_are_what_the_trainers_logged_last(cluster: FakeCluster) -> None:
-    wanted = {**JOB, "results_pattern": r"(?:epoch=(?P<epoch>\d+)|result) loss=(?P<loss>[0-9.]+) auc=(?P<auc>[0-9.]+)"}
-    started = run(persia_job, cluster, wanted)
+    desired = {**JOB, "results_pattern": r"(?:epoch=(?P<epoch>\d+)|result) loss=(?P<loss>[0-9.]+) auc=(?P<auc>[0-9.]+)"}
+    started = run(persia_job, cluster, desired)
     assert "found" not in started
     assert started["summary"].keys() == {"ok", "state", "pods", "job", "backend"}
     assert started["table"] == ["data-compose: 0", "emb-server: 0", "middleware: 0", "trainer: 0"]
     finish(cluster)
     cluster.log_lines["default", "adult-trainer-0-abcde"] = "epoch=1 loss=0.55 auc=0.72\nresult loss=0.5 auc=0.75\n"
-    over = run(persia_job, cluster, wanted)
+    over = run(persia_job, cluster, desired)
     assert [row["epoch"] for row in over["found"]] == ["1", None]
     assert {key: over["summary"][key] for key in ("ok", "loss", "auc", "epochs", "job")} == {
         "ok": True, "loss": 0.5, "auc": 0.75, "epochs": 1, "job": "default/adult",
@@ -218,7 +218,7 @@ def test_results_are_what_the_trainers_logged_last(cluster: FakeCluster) -> None
     assert [line.split() for line in over["table"][:2]] == [["epoch", "loss", "auc"], ["1", "0.55", "0.72"]]
     assert over["table"][2] == "PERSIA default/adult: loss 0.5, auc 0.75 on held-out data"
     cluster.log_lines["default", "adult-trainer-0-abcde"] = "nothing to say\n"
-    summary = run(persia_job, cluster, wanted)["summary"]
+    summary = run(persia_job, cluster, desired)["summary"]
     assert (summary["ok"], summary["loss"], summary["epochs"]) == (False, None, 0)
 
 
@@ -455,19 +455,19 @@ def test_nats_servers_are_asked_themselves(cluster: FakeCluster) -> None:
 )
 def test_what_servers_lack_is_told(cluster: FakeCluster, peers: tuple[list[int], ...], payload: int, said: str) -> None:
     serve(cluster, *peers, payload=payload)
-    wanted = nats_cluster.wanted(
+    desired = nats_cluster.desired(
         {**ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(dict(NATS)).validated_parameters}, "default"
     )
-    found = nats_edge.views(cluster, nats_edge.pods(cluster, wanted))
-    assert said in nats_edge.problems(wanted, found)
+    found = nats_edge.views(cluster, nats_edge.pods(cluster, desired))
+    assert said in nats_edge.problems(desired, found)
 
 
-def test_servers_that_are_as_wanted_are_asked_once(cluster: FakeCluster) -> None:
+def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> None:
     serve(cluster, [1], [0])
     options = {**NATS, "backend": "operator"}
     checked = ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(options).validated_parameters
     ctx = t.cast("Context", types.SimpleNamespace(cluster=cluster, progress=print))
-    found = nats_edge.replace_outdated(ctx, nats_cluster.wanted(checked, "default"), timeout=1)
+    found = nats_edge.replace_outdated(ctx, nats_cluster.desired(checked, "default"), timeout=1)
     assert [view.pod for view in found] == ["n-0", "n-1"]
     assert [request.verb for request in cluster.requests].count("list") == 1
 

@@ -75,10 +75,10 @@ def test_an_empty_bucket_needs_no_word() -> None:
 
 
 def test_a_file_system_is_data_even_if_efs_has_not_counted_any_yet() -> None:
-    wanted = EfsFileSystem("x", tags=OURS, mount_targets=[{"subnet_id": "a", "security_groups": ["g"]}])
-    account = account_with(wanted)
-    assert "holds files, 6144 bytes when EFS last measured; delete_data: true deletes it" in kept(account, wanted)
-    assert run(account, dataclasses.replace(wanted, delete_data=True), absent=True).live is None
+    desired = EfsFileSystem("x", tags=OURS, mount_targets=[{"subnet_id": "a", "security_groups": ["g"]}])
+    account = account_with(desired)
+    assert "holds files, 6144 bytes when EFS last measured; delete_data: true deletes it" in kept(account, desired)
+    assert run(account, dataclasses.replace(desired, delete_data=True), absent=True).live is None
 
 
 @pytest.mark.parametrize("operation", ["get_bucket_tagging", "head_bucket"])
@@ -211,10 +211,10 @@ def test_the_end_of_a_cluster_is_not_waited_for_in_another_one_of_its_name() -> 
 
 
 def test_what_an_add_on_owns_goes_only_with_the_add_on() -> None:
-    wanted = EksPodIdentityAssociation("c", "ml", "sa", role_arn="r", tags=OURS)
-    account = account_with(wanted)
+    desired = EksPodIdentityAssociation("c", "ml", "sa", role_arn="r", tags=OURS)
+    account = account_with(desired)
     account.things["association", "c", "ml/sa"]["ownerArn"] = "arn:addon"
-    assert kept(account, wanted).endswith("was kept: it belongs to arn:addon")
+    assert kept(account, desired).endswith("was kept: it belongs to arn:addon")
 
 
 def test_our_tag_in_another_account_is_a_copy() -> None:

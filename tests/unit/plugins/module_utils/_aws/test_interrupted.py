@@ -67,7 +67,7 @@ KINDS: dict[str, tuple[type[Resource], Body, Body, Body]] = {
 CHANGED = {**OURS, "team": "ml"}
 
 
-def wanted(kind: str, name: str, *, later: bool = False, tags: dict[str, str] | None = None) -> Resource:
+def desired(kind: str, name: str, *, later: bool = False, tags: dict[str, str] | None = None) -> Resource:
     made, named, first, then = KINDS[kind]
     names = {key: value.format(name) for key, value in named.items()}
     return made(**names, **(then if later else first), tags=tags if tags is not None else CHANGED if later else OURS)
@@ -89,7 +89,7 @@ def run(
 def account_with_a_neighbour(kind: str) -> Account:
     """Somebody else's thing of the same kind is there all the time."""
     account = Account()
-    run(account, wanted(kind, "theirs", tags=THEIRS), mark=THEIRS)
+    run(account, desired(kind, "theirs", tags=THEIRS), mark=THEIRS)
     account.writes.clear()
     return account
 
@@ -99,7 +99,7 @@ def started(kind: str, start: str) -> Account:
     if start != "nothing":
         run(
             account,
-            wanted(kind, "x", tags=OURS if start == "older" else {"their": "tag"}),
+            desired(kind, "x", tags=OURS if start == "older" else {"their": "tag"}),
             mark=OURS if start == "older" else {},
         )
     account.writes.clear()
@@ -128,9 +128,9 @@ def endings(kind: str, start: str, go: t.Callable[[Account], t.Any]) -> t.Iterat
 @pytest.mark.parametrize("start", ["nothing", "older"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_was_killed_is_taken_up_and_what_it_made_is_ours(kind: str, start: str) -> None:
-    resource, undisturbed = wanted(kind, "x", later=True), started(kind, start)
+    resource, undisturbed = desired(kind, "x", later=True), started(kind, start)
     if start == "nothing":
-        resource = dataclasses.replace(wanted(kind, "x"), tags=CHANGED)  # type: ignore[type-var]
+        resource = dataclasses.replace(desired(kind, "x"), tags=CHANGED)  # type: ignore[type-var]
     run(undisturbed, resource)
     neighbour = theirs(undisturbed)
     assert neighbour
@@ -147,7 +147,7 @@ def test_a_run_that_was_killed_is_taken_up_and_what_it_made_is_ours(kind: str, s
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_killed_run_made_can_be_removed_at_once(kind: str) -> None:
     """Without a run that mends it in between: a teardown after a failed run."""
-    resource = wanted(kind, "x")
+    resource = desired(kind, "x")
     for ending, account in endings(kind, "nothing", lambda account: run(account, resource)):
         neighbour = theirs(account)
         gone = run(account, resource, absent=True)
@@ -157,7 +157,7 @@ def test_what_a_killed_run_made_can_be_removed_at_once(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_removal_that_was_killed_is_taken_up(kind: str) -> None:
-    resource = wanted(kind, "x")
+    resource = desired(kind, "x")
     for ending, account in endings(kind, "older", lambda account: run(account, resource, absent=True)):
         neighbour = theirs(account)
         assert run(account, resource, absent=True).kept == "", ending
@@ -167,7 +167,7 @@ def test_a_removal_that_was_killed_is_taken_up(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_taking_over_begins_with_the_mark(kind: str) -> None:
     """However early such a run ends, what it changed is marked: the next one needs no adopt."""
-    resource = wanted(kind, "x", later=True)
+    resource = desired(kind, "x", later=True)
     undisturbed = started(kind, "unowned")
     run(undisturbed, resource, adopt=True)
     for ending, account in endings(kind, "unowned", lambda account: run(account, resource, adopt=True)):
@@ -178,7 +178,7 @@ def test_taking_over_begins_with_the_mark(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_has_no_owner_is_refused_and_kept_and_taken_over_only_when_asked_for(kind: str) -> None:
-    account, resource = started(kind, "unowned"), wanted(kind, "x")
+    account, resource = started(kind, "unowned"), desired(kind, "x")
     before = account.snapshot()
     with pytest.raises(
         InvalidInput, match=r"exists and does not carry the tag muster.ml/owner=m: somebody else made it.*adopt: true"
@@ -200,6 +200,6 @@ def test_what_another_owner_marked_is_never_taken_over(kind: str) -> None:
     account = account_with_a_neighbour(kind)
     before = account.snapshot()
     with pytest.raises(InvalidInput, match=r"it has muster\.ml/owner=other, and it is left as it is"):
-        run(account, wanted(kind, "theirs"), adopt=True)
-    assert "does not have the mark" in run(account, wanted(kind, "theirs"), absent=True, adopt=True).kept
+        run(account, desired(kind, "theirs"), adopt=True)
+    assert "does not have the mark" in run(account, desired(kind, "theirs"), absent=True, adopt=True).kept
     assert account.snapshot() == before

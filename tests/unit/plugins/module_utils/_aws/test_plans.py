@@ -56,7 +56,7 @@ def steps(plan: t.Any) -> list[tuple[str, Body]]:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "request_"),
+    ("desired", "request_"),
     [
         ({"labels": {"a": "1", "b": "3"}}, {"labels": {"addOrUpdateLabels": {"b": "3"}}}),
         ({"labels": {"a": "1"}}, {"labels": {"removeLabels": ["b"]}}),
@@ -76,8 +76,8 @@ def steps(plan: t.Any) -> list[tuple[str, Body]]:
         ({"update_config": {"maxUnavailablePercentage": 5}}, {"updateConfig": {"maxUnavailablePercentage": 5}}),
     ],
 )
-def test_a_nodegroups_configuration(wanted: Body, request_: Body) -> None:
-    plan = EksNodegroup("c", "gpu", **wanted).plan(NODEGROUP)
+def test_a_nodegroups_configuration(desired: Body, request_: Body) -> None:
+    plan = EksNodegroup("c", "gpu", **desired).plan(NODEGROUP)
     assert steps(plan) == [("update_nodegroup_config", request_)]
     assert plan.before.keys() == plan.after.keys()
 
@@ -104,10 +104,10 @@ def test_addresses_do_not_matter_without_public_access() -> None:
     assert not plan.changed
 
 
-@pytest.mark.parametrize("wanted", ["1.33", "1.36", "v1.35", "1.35.2"])
-def test_versions_that_cannot_be(wanted: str) -> None:
+@pytest.mark.parametrize("desired", ["1.33", "1.36", "v1.35", "1.35.2"])
+def test_versions_that_cannot_be(desired: str) -> None:
     with pytest.raises(InvalidInput, match=r"1\.\d"):
-        EksCluster("c", version=wanted).plan(CLUSTER)
+        EksCluster("c", version=desired).plan(CLUSTER)
 
 
 def test_what_is_needed_to_make_one_is_named() -> None:
@@ -134,10 +134,10 @@ def test_order_is_no_difference() -> None:
 def test_an_addon_has_one_way_to_its_role() -> None:
     identities = [{"serviceAccount": "controller", "roleArn": "role"}]
     live: Body = {"addonArn": "arn:a", "status": "ACTIVE", "addonVersion": "v1", "_identities": identities}
-    wanted = EksAddon("c", "a", service_account_role_arn="role")
+    desired = EksAddon("c", "a", service_account_role_arn="role")
     request = {"addonName": "a", "podIdentityAssociations": [], "serviceAccountRoleArn": "role"}
-    assert steps(wanted.plan(live)) == [("update_addon", request)]
-    assert steps(wanted.plan({**live, "serviceAccountRoleArn": "role", "_identities": []})) == []
+    assert steps(desired.plan(live)) == [("update_addon", request)]
+    assert steps(desired.plan({**live, "serviceAccountRoleArn": "role", "_identities": []})) == []
     assert steps(EksAddon("c", "a").plan(live)) == []
 
 
@@ -151,8 +151,8 @@ def test_addon_values_and_versions() -> None:
 
 
 def test_a_plan_for_a_file_system_shows_what_follows() -> None:
-    wanted = EfsFileSystem("d", backup=True, mount_targets=[{"subnet_id": "a", "security_groups": ["g"]}])
-    plan = wanted.plan(None)
+    desired = EfsFileSystem("d", backup=True, mount_targets=[{"subnet_id": "a", "security_groups": ["g"]}])
+    plan = desired.plan(None)
     assert [step.operation for step in (*plan.steps, *plan.later)] == [
         "create_file_system", "put_backup_policy", "create_mount_target",
     ]  # fmt: skip

@@ -346,13 +346,13 @@ def test_unknown_kinds_are_looked_up_once_per_group_version(server: Server, kube
 def test_a_kind_that_discovery_did_not_know_yet_is_looked_up_again_for_a_write(
     server: Server, kube: HttpCluster
 ) -> None:
-    wanted = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "a", "namespace": "ml"}}
+    desired = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "a", "namespace": "ml"}}
     listing = {"resources": [{"name": "foos", "kind": "Foo", "namespaced": True}]}
-    server.replies = [status(404), (200, {}, {}), (200, listing, {}), (200, wanted, {})]
+    server.replies = [status(404), (200, {}, {}), (200, listing, {}), (200, desired, {})]
     assert kube.resource("x.io/v1", "Foo") is None
     with pytest.raises(NotFound, match=r"does not serve Foo of x.io/v1"):
-        kube.apply(wanted, dry_run=False)
-    assert kube.apply(wanted, dry_run=False) == wanted
+        kube.apply(desired, dry_run=False)
+    assert kube.apply(desired, dry_run=False) == desired
 
 
 def test_kinds_come_from_aggregated_discovery(server: Server, kube: HttpCluster) -> None:

@@ -55,8 +55,8 @@ def config(name: str = "a", namespace: str = "default", **data: str) -> Manifest
 def apply(
     cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, check: bool = False, **options: t.Any
 ) -> Report:
-    wanted = copy.deepcopy(list(objects))
-    return apply_objects(cluster, wanted, owner=owner, check=check, clock=cluster.clock, parallel=1, **options)
+    desired = copy.deepcopy(list(objects))
+    return apply_objects(cluster, desired, owner=owner, check=check, clock=cluster.clock, parallel=1, **options)
 
 
 def delete(

@@ -207,7 +207,7 @@ def test_a_field_that_somebody_changed_is_a_conflict(cluster: FakeCluster) -> No
     assert not apply(cluster, config()).changed
 
 
-def test_an_object_that_was_there_and_is_as_wanted_is_used_and_stays_somebody_elses(cluster: FakeCluster) -> None:
+def test_an_object_that_was_there_and_is_as_desired_is_used_and_stays_somebody_elses(cluster: FakeCluster) -> None:
     cluster.add(config(), manager="kubectl")
     report = apply(cluster, config(), prune=True, wait=True)
     assert report.changes[0].reason == "existed already, as it is wanted; it stays somebody else's"
@@ -413,7 +413,7 @@ def test_a_claim_is_never_recreated(cluster: FakeCluster) -> None:
 # Prune and delete
 
 
-def test_prune_removes_what_is_no_longer_wanted_of_any_kind(established: FakeCluster) -> None:
+def test_prune_removes_what_is_no_longer_desired_of_any_kind(established: FakeCluster) -> None:
     established.add(space("other"))
     apply(established, config(), config("b"), config("c", "other"), stateful(), definition(), widget())
     report = apply(established, config(), prune=True, check=True)

@@ -29,7 +29,7 @@ KINDS = [pair["stored"]["kind"] for pair in APPLIED]
 US = manager_of("apply.t2")
 
 
-def wanted(pair: dict[str, Manifest]) -> Manifest:
+def desired(pair: dict[str, Manifest]) -> Manifest:
     return prepare(pair["sent"], owner="apply.t2", namespaced=True, namespace="default")
 
 
@@ -40,7 +40,7 @@ def of(kind: str) -> dict[str, Manifest]:
 @pytest.mark.parametrize("pair", APPLIED, ids=KINDS)
 def test_we_own_all_that_we_sent(pair: dict[str, Manifest]) -> None:
     """Whatever the server defaulted, normalised or dropped."""
-    assert fields.unowned_paths(wanted(pair), pair["stored"], US) == []
+    assert fields.unowned_paths(desired(pair), pair["stored"], US) == []
 
 
 @pytest.mark.parametrize("pair", APPLIED, ids=KINDS)
@@ -48,18 +48,18 @@ def test_the_digest_is_that_of_the_wish(pair: dict[str, Manifest]) -> None:
     """A change of the digest would make every object of every user be written once more; do that knowingly."""
     key = "muster.ml/applied"
     # Recorded by version 1, which did not say for whom and where an object was made.
-    digest = wanted(pair)["metadata"]["annotations"][key].split(":")[1]
+    digest = desired(pair)["metadata"]["annotations"][key].split(":")[1]
     assert f"1:{digest}" == pair["stored"]["metadata"]["annotations"][key]
 
 
 def test_a_field_that_somebody_else_changed_is_no_longer_ours() -> None:
-    lost = fields.unowned_paths(wanted(of("Deployment")), SCALED, US)
+    lost = fields.unowned_paths(desired(of("Deployment")), SCALED, US)
     assert lost == ["spec.replicas"]
     assert fields.other_manager(SCALED, "spec.replicas", US) == "kubectl"
 
 
 def test_a_port_without_its_default_protocol_is_found() -> None:
-    manifest = wanted(of("Deployment"))
+    manifest = desired(of("Deployment"))
     ports = manifest["spec"]["template"]["spec"]["containers"][0]["ports"]
     assert {"containerPort": 80} in ports
     ports.append({"containerPort": 81})
@@ -69,7 +69,7 @@ def test_a_port_without_its_default_protocol_is_found() -> None:
 
 
 def test_a_new_variable_in_a_list_map_is_named_by_its_key() -> None:
-    manifest = wanted(of("StatefulSet"))
+    manifest = desired(of("StatefulSet"))
     container = manifest["spec"]["template"]["spec"]["containers"][0]
     container["env"][0] = {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}
     assert fields.unowned_paths(manifest, of("StatefulSet")["stored"], US) == [
@@ -80,7 +80,7 @@ def test_a_new_variable_in_a_list_map_is_named_by_its_key() -> None:
 def test_without_managed_fields_nothing_is_ours() -> None:
     stored = copy.deepcopy(of("Secret")["stored"])
     stored["metadata"]["managedFields"] = [{}]
-    assert "data" in fields.unowned_paths(wanted(of("Secret")), stored, US)
+    assert "data" in fields.unowned_paths(desired(of("Secret")), stored, US)
 
 
 def test_set_elements_and_indexes() -> None:

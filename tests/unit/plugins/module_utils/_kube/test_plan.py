@@ -42,8 +42,8 @@ def apply(cluster: FakeCluster, *objects: Manifest, owner: str = OWNER, **option
     return apply_objects(cluster, copy.deepcopy(objects), owner=owner, **given)
 
 
-def planned(cluster: FakeCluster, wanted: Manifest) -> Step:
-    return make_plan(cluster, [copy.deepcopy(wanted)], ApplyOptions(OWNER, "default", check=False))[0]
+def planned(cluster: FakeCluster, desired: Manifest) -> Step:
+    return make_plan(cluster, [copy.deepcopy(desired)], ApplyOptions(OWNER, "default", check=False))[0]
 
 
 def live(cluster: FakeCluster, name: str = "a") -> Manifest:
@@ -64,7 +64,7 @@ def test_what_is_used_or_shared_as_it_is_does_not_become_ours(cluster: FakeClust
     ]
 
 
-def test_a_label_that_is_not_wanted_any_more_leaves_a_shared_namespace(cluster: FakeCluster) -> None:
+def test_a_label_that_is_not_desired_any_more_leaves_a_shared_namespace(cluster: FakeCluster) -> None:
     apply(cluster, space(theirs="1"), owner=OTHER)
     apply(cluster, space(ours="2", old="3"))
     report = apply(cluster, space(ours="2"))
@@ -86,7 +86,7 @@ def test_another_value_of_a_label_on_a_shared_namespace_is_written(cluster: Fake
         apply(cluster, space(ours="3", theirs="5"))
 
 
-def test_what_the_former_owner_wanted_goes_when_its_object_is_taken_over(cluster: FakeCluster) -> None:
+def test_what_the_former_owner_desired_goes_when_its_object_is_taken_over(cluster: FakeCluster) -> None:
     apply(cluster, config(x="1", old="y"), owner=OTHER)
     apply(cluster, config(x="2"), force_conflicts=True)
     assert live(cluster)["data"] == {"x": "2"}

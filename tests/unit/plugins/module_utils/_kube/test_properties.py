@@ -118,11 +118,11 @@ def test_prune_touches_only_what_is_ours_and_never_data(
             renamed({**item, "metadata": {**item["metadata"], "labels": labels}}, "unowned"), manager="somebody"
         )
     before = copy.deepcopy(cluster.objects)
-    wanted = [renamed(item, "ours") for item in kept]
-    if not wanted:
+    desired = [renamed(item, "ours") for item in kept]
+    if not desired:
         return
-    apply(cluster, wanted, prune=True)
-    names = {key_of(item) for item in wanted}
+    apply(cluster, desired, prune=True)
+    names = {key_of(item) for item in desired}
     for key, item in before.items():
         is_ours = item["metadata"]["name"].startswith("ours")
         holds = (key[0], key[1]) in DATA_KINDS
@@ -132,7 +132,7 @@ def test_prune_touches_only_what_is_ours_and_never_data(
             assert key in cluster.objects
         else:
             assert key not in cluster.objects
-    apply(cluster, wanted, prune=True, prune_data=True)
+    apply(cluster, desired, prune=True, prune_data=True)
     assert {key for key, item in cluster.objects.items() if item["metadata"]["name"].startswith("ours")} == names
 
 

@@ -72,11 +72,11 @@ def test_what_somebody_else_deleted_first_is_deleted(cluster: FakeCluster, monke
     assert actions(delete(cluster, [config()])) == {"ConfigMap a": "deleted"}
 
 
-def test_what_is_wanted_under_another_name_stays_whatever_its_record_says(cluster: FakeCluster) -> None:
+def test_what_is_desired_under_another_name_stays_whatever_its_record_says(cluster: FakeCluster) -> None:
     apply(cluster, config())
     live = cluster.stored("ConfigMap", "a", "default") or {}
     deletion = Deletion(cluster, Ownership(OWNER), check=False, option="delete_data", data=True)
-    report = deletion.remove({ref_of(live): live}, wanted={live["metadata"]["uid"]})
+    report = deletion.remove({ref_of(live): live}, desired={live["metadata"]["uid"]})
     assert [(change.action, change.reason) for change in report.changes] == [("kept", "is wanted under another name")]
 
 

@@ -157,7 +157,7 @@ class Mirror(FakeCluster):
 
 
 @pytest.mark.parametrize("when", ["just-made", "there-and-could-not-be-tried"])
-def test_a_wanted_object_under_another_name_is_told_by_its_uid_alone(
+def test_a_desired_object_under_another_name_is_told_by_its_uid_alone(
     monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Even where the record of what was made fits the other name, too."""
@@ -197,7 +197,7 @@ def test_what_is_not_ours_is_waited_for_although_it_has_no_label_of_ours(
 # Namespaces that several owners share
 
 
-def test_prune_releases_a_shared_namespace_that_is_not_wanted_any_more_under_a_lease(
+def test_prune_releases_a_shared_namespace_that_is_not_desired_any_more_under_a_lease(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apply(cluster, space(theirs="1"), owner=OTHER)
@@ -217,7 +217,7 @@ def test_prune_releases_a_shared_namespace_that_is_not_wanted_any_more_under_a_l
     assert (labels(cluster), held) == ({"theirs": "1"}, [True])
 
 
-def test_prune_leaves_a_shared_namespace_that_is_wanted(cluster: FakeCluster) -> None:
+def test_prune_leaves_a_shared_namespace_that_is_desired(cluster: FakeCluster) -> None:
     apply(cluster, space(theirs="1"), owner=OTHER)
     for word in ("2", "3"):
         apply(cluster, space(ours="2"), config(x=word), prune=True)

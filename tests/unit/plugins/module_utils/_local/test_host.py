@@ -222,14 +222,14 @@ def test_programs_are_the_clusters_own(tmp_path: Path) -> None:
     cached, bin_dir = tmp_path / "cache" / "kubelet", tmp_path / "bin"
     cached.parent.mkdir()
     cached.write_text("one")
-    wanted = {"kubelet": str(cached)}
-    assert node.link_programs(bin_dir, wanted, check=True) == ["kubelet"]
+    desired = {"kubelet": str(cached)}
+    assert node.link_programs(bin_dir, desired, check=True) == ["kubelet"]
     assert not bin_dir.exists()
-    assert node.link_programs(bin_dir, wanted, check=False) == ["kubelet"]
-    assert node.link_programs(bin_dir, wanted, check=False) == []
+    assert node.link_programs(bin_dir, desired, check=False) == ["kubelet"]
+    assert node.link_programs(bin_dir, desired, check=False) == []
     cached.unlink()
     assert (bin_dir / "kubelet").read_text() == "one"
-    assert node.link_programs(bin_dir, wanted, check=False) == []
+    assert node.link_programs(bin_dir, desired, check=False) == []
 
 
 def test_files_are_replaced_at_once_and_never_more_open_than_asked(tmp_path: Path) -> None:

@@ -62,9 +62,9 @@ def test_every_write_of_muster_is_in_the_audit_log() -> None:
 def test_without_the_capability_nobody_touches_oom_scores() -> None:
     assert "oomScoreAdj" not in documents()["KubeletConfiguration"]
     assert documents(BOUND)["KubeletConfiguration"]["oomScoreAdj"] == 0
-    for host, wanted in ((HOST, False), (BOUND, True)):
+    for host, desired in ((HOST, False), (BOUND, True)):
         config = tomllib.loads(node_files.containerd_config(SPEC.node(1), host, SETTINGS))
-        assert config["plugins"]["io.containerd.cri.v1.runtime"]["restrict_oom_score_adj"] is wanted
+        assert config["plugins"]["io.containerd.cri.v1.runtime"]["restrict_oom_score_adj"] is desired
 
 
 def test_containerd_knows_its_socket_and_never_pulls_the_pause_image() -> None:

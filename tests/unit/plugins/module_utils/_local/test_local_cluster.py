@@ -23,5 +23,5 @@ def test_dns_and_storage(golden: Golden) -> None:
 
 def test_name_servers_and_simulated_nodes_without_storage(golden: Golden) -> None:
     nodes = {"name_prefix": "gpu", "count": 2, "labels": {"pool": "gpu"}, "capacity": {"nvidia.com/gpu": 8}}
-    wanted = LocalClusterObjects(**GIVEN, storage=False, dns_upstream=["192.0.2.53"], simulated_nodes=[nodes])
-    golden("local_cluster_simulated", manifests(wanted))
+    desired = LocalClusterObjects(**GIVEN, storage=False, dns_upstream=["192.0.2.53"], simulated_nodes=[nodes])
+    golden("local_cluster_simulated", manifests(desired))

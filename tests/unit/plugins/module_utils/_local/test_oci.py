@@ -201,10 +201,10 @@ class Programs:
             (layout / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [{"digest": "sha256:1"}]}))
         return self.images if argv[-2:] == ["images", "list"] else ""
 
-    def build(self, wanted: GoBuild) -> Path:
-        wanted.path.parent.mkdir(parents=True, exist_ok=True)
-        wanted.path.write_text(wanted.name)
-        return wanted.path
+    def build(self, desired: GoBuild) -> Path:
+        desired.path.parent.mkdir(parents=True, exist_ok=True)
+        desired.path.write_text(desired.name)
+        return desired.path
 
     def verbs(self) -> list[str]:
         return [" ".join(argv[argv.index("images") :][:2]) for argv in self.ran if "images" in argv]
@@ -249,19 +249,19 @@ def test_a_missing_image_is_built_once_and_imported_everywhere(
 
 
 def test_a_node_that_has_it_is_only_asked(cluster: Path, pins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = local_image.wanted(context(cluster, pins).params)
-    programs = Programs(monkeypatch, table((wanted.name, "sha256:1"), (wanted.mark, "sha256:1")))
+    desired = local_image.desired(context(cluster, pins).params)
+    programs = Programs(monkeypatch, table((desired.name, "sha256:1"), (desired.mark, "sha256:1")))
     result = local_image.execute(context(cluster, pins))
     assert (result["changed"], result["nodes"]) == (False, [])
     assert programs.verbs() == ["images list", "images list"]
-    assert not wanted.archive.exists(), "the cache is not needed where nobody needs the image"
+    assert not desired.archive.exists(), "the cache is not needed where nobody needs the image"
 
 
 def test_an_image_under_the_name_but_not_by_the_recipe_is_replaced(
     cluster: Path, pins: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = local_image.wanted(context(cluster, pins).params)
-    Programs(monkeypatch, table((wanted.name, "sha256:2"), (wanted.mark, "sha256:1")))
+    desired = local_image.desired(context(cluster, pins).params)
+    Programs(monkeypatch, table((desired.name, "sha256:2"), (desired.mark, "sha256:1")))
     assert local_image.execute(context(cluster, pins))["nodes"] == ["c-1", "c-2"]
 
 

@@ -85,24 +85,24 @@ def test_two_runs_that_fetch_the_same_do_not_share_a_draft(
     site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second begins and ends while the first is in the middle."""
-    wanted, first, downloaded = release(f"{site}/etcd", tmp_path), [True], programs._download
+    desired, first, downloaded = release(f"{site}/etcd", tmp_path), [True], programs._download
 
     def in_the_middle(one: programs.Release, target: Path, timeout: float) -> None:
         downloaded(one, target, timeout)
         if first and first.pop():
-            programs.fetch(wanted)
+            programs.fetch(desired)
             assert target.read_bytes() == b"the program"
 
     monkeypatch.setattr(programs, "_download", in_the_middle)
-    assert programs.fetch(wanted).read_bytes() == b"the program"
-    assert [path.name for path in wanted.path.parent.iterdir()] == ["etcd"]
+    assert programs.fetch(desired).read_bytes() == b"the program"
+    assert [path.name for path in desired.path.parent.iterdir()] == ["etcd"]
 
 
 def test_another_file_than_the_pinned_one_is_thrown_away(site: str, tmp_path: Path) -> None:
-    wanted = release(f"{site}/etcd", tmp_path, checksum="sha256:" + "0" * 64)
+    desired = release(f"{site}/etcd", tmp_path, checksum="sha256:" + "0" * 64)
     with pytest.raises(Rejected, match="is not the one that was pinned"):
-        programs.fetch(wanted)
-    assert list(wanted.path.parent.iterdir()) == []
+        programs.fetch(desired)
+    assert list(desired.path.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("checksum", ["", "sha256:", "sha256:12", "md5:" + "0" * 32])
@@ -210,10 +210,10 @@ def test_a_program_appears_whole_or_not_at_all(module: Path, tmp_path: Path) -> 
         Path(argv[argv.index("-o") + 1]).write_text("half")
         raise CommandFailed("go build exited with 1: no space left")
 
-    wanted = build_of(module, tmp_path, ldflags="-X other=1")
+    desired = build_of(module, tmp_path, ldflags="-X other=1")
     with pytest.raises(CommandFailed, match=r"Building etcd .* no space left.* GOPROXY"):
-        gobuild.build(wanted, runner=broken)
-    assert list(wanted.path.parent.iterdir()) == []
+        gobuild.build(desired, runner=broken)
+    assert list(desired.path.parent.iterdir()) == []
 
 
 def test_a_module_must_be_pinned(module: Path, tmp_path: Path) -> None:

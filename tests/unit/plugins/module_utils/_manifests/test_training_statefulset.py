@@ -97,7 +97,7 @@ def test_the_users_variable_wins_over_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "result"),
+    ("desired", "result"),
     [
         ({"limits": {"nvidia.com/gpu": 1}}, {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}),
         (
@@ -108,12 +108,12 @@ def test_the_users_variable_wins_over_ours() -> None:
         (None, {}),
     ],
 )
-def test_resources(wanted: dict[str, t.Any] | None, result: dict[str, t.Any]) -> None:
-    assert resources(wanted, "resources") == result
+def test_resources(desired: dict[str, t.Any] | None, result: dict[str, t.Any]) -> None:
+    assert resources(desired, "resources") == result
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("desired", "said"),
     [
         ({"limits": {"memory": "12 GB"}}, r"resources\.limits\.memory: '12 GB' is not a quantity"),
         ({"limits": {"nvidia.com/gpu": 2}, "requests": {"nvidia.com/gpu": 1}}, "limits equal to requests"),
@@ -123,9 +123,9 @@ def test_resources(wanted: dict[str, t.Any] | None, result: dict[str, t.Any]) ->
         ({"limit": {"cpu": 1}}, "Did you mean 'limits'"),
     ],
 )
-def test_resources_that_cannot_be(wanted: dict[str, t.Any], said: str) -> None:
+def test_resources_that_cannot_be(desired: dict[str, t.Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
-        resources(wanted, "resources")
+        resources(desired, "resources")
 
 
 @pytest.mark.parametrize(

@@ -310,7 +310,7 @@ def test_what_others_put_beside_the_data_stays_when_they_are_updated(
 
 
 @pytest.mark.parametrize(
-    ("theirs", "wanted"),
+    ("theirs", "desired"),
     [
         ("model", "model"),
         ("model", "model/a"),
@@ -320,14 +320,14 @@ def test_what_others_put_beside_the_data_stays_when_they_are_updated(
     ],
 )
 def test_what_others_put_where_the_data_must_be_stops_it(
-    server: Server, tmp_path: Path, theirs: str, wanted: str
+    server: Server, tmp_path: Path, theirs: str, desired: str
 ) -> None:
     data(server, tmp_path, "train/a", "b")
     (tmp_path / "vision" / theirs).parent.mkdir(exist_ok=True, parents=True)
     (tmp_path / "vision" / theirs).write_text("weights")
     before, marker = tree(tmp_path / "vision"), (tmp_path / "vision" / program.MARKER).read_text()
     with pytest.raises(program.Permanent, match=r"Others put (model|train/)") as told:
-        data(server, tmp_path, "b2", wanted)
+        data(server, tmp_path, "b2", desired)
     assert "Nothing was changed" in str(told.value)
     assert (tree(tmp_path / "vision"), (tmp_path / "vision" / program.MARKER).read_text()) == (before, marker)
 
@@ -399,20 +399,20 @@ def test_power_that_goes_between_any_two_steps(
 
             return call
 
-        wanted = ("train/a", "train/new", "c/d")
+        desired = ("train/a", "train/new", "c/d")
         with monkeypatch.context() as patch:
             for owner, name in changing:
                 patch.setattr(owner, name, dies(getattr(owner, name), left))
             try:
-                data(server, root, *wanted)
+                data(server, root, *desired)
             except Power:
                 pass
             else:
                 break
         weights = {"sub/epoch9": "weights"} if others else {}
         assert weights.items() <= tree(root / "vision").items() if others else True
-        data(server, root, *wanted)
-        assert tree(root / "vision") == {**{name: name for name in wanted}, **weights}
+        data(server, root, *desired)
+        assert tree(root / "vision") == {**{name: name for name in desired}, **weights}
         assert tree_names(root / ".muster") in (["vision"], [])
         steps += 1
     assert steps > 10

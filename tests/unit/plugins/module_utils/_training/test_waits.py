@@ -137,25 +137,25 @@ def members(cluster: FakeCluster, size: int) -> EtcdCluster:
 
 def test_members_of_etcd_are_asked_side_by_side() -> None:
     cluster = Slow()
-    wanted = members(cluster, 9)
+    desired = members(cluster, 9)
     began = time.monotonic()
     with pytest.raises(WaitTimeout, match="etcd-0: /health answers 503"):
-        etcd.wait(context(cluster), wanted, timeout=0.2)
+        etcd.wait(context(cluster), desired, timeout=0.2)
     assert time.monotonic() - began < 3  # 4.5 one after the other
 
 
 def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = EtcdCluster(
+    desired = EtcdCluster(
         name="etcd", namespace="default", size=3, storage_size="1Gi", pod=PodSettings(image="etcd:v3.5.35")
     )
     for number in range(3):
-        cluster.add(pod(f"etcd-{number}", "Pending", labels=wanted.labels))
+        cluster.add(pod(f"etcd-{number}", "Pending", labels=desired.labels))
         cluster.fail("get", f"data-etcd-{number}", ServerError(f"no answer for data-etcd-{number}"))
     quick(monkeypatch, cluster)
     with pytest.raises(WaitTimeout, match="etcd-0: PersistentVolumeClaim default/data-etcd-0 does not exist"):
-        etcd.wait(context(cluster), wanted, timeout=30)
+        etcd.wait(context(cluster), desired, timeout=30)
 
 
 def test_members_of_etcd_on_hosts_are_asked_side_by_side_and_no_longer_than_the_wait(
@@ -261,11 +261,11 @@ def test_a_training_that_has_its_pods_is_not_asked_after(cluster: FakeCluster) -
 
 
 def test_members_of_etcd_that_are_refused_are_told(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = members(cluster, 0)
+    desired = members(cluster, 0)
     say_refused(cluster, workload("StatefulSet", "etcd", "etcd", "etcd", 9))
     quick(monkeypatch, cluster)
     with pytest.raises(WaitTimeout, match=r"0 of 9 members have a pod; .*exceeded quota: q"):
-        etcd.wait(context(cluster), wanted, timeout=9)
+        etcd.wait(context(cluster), desired, timeout=9)
 
 
 def test_a_data_set_whose_pod_is_refused_says_so(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,10 +264,10 @@ def test_hosts_with_the_old_certificate_of_the_same_authority_trust_the_renewed_
 
 
 def made(cluster: FakeCluster, *, in_use: bool = True) -> dict[str, Manifest]:
-    wanted = secrets(t.cast("t.Any", cluster), "ml", "ca", LEAVES, {"a": "b"}, in_use=in_use)
-    for secret in wanted:
+    desired = secrets(t.cast("t.Any", cluster), "ml", "ca", LEAVES, {"a": "b"}, in_use=in_use)
+    for secret in desired:
         cluster.add(secret)
-    return {secret["metadata"]["name"]: secret for secret in wanted}
+    return {secret["metadata"]["name"]: secret for secret in desired}
 
 
 def keep(cluster: FakeCluster, secret: Manifest, **data: t.Any) -> None:

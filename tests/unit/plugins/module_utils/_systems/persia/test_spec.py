@@ -67,8 +67,8 @@ def test_seed_scale(golden: Golden) -> None:
     """The numbers of PERSIA's Google Cloud document, which must survive unchanged."""
 
     def group(replicas: int, cpu: int, memory: str, **more: t.Any) -> dict[str, t.Any]:
-        wanted = {"cpu": cpu, "memory": memory, **more}
-        return {"replicas": replicas, "resources": {"requests": wanted, "limits": wanted}}
+        desired = {"cpu": cpu, "memory": memory, **more}
+        return {"replicas": replicas, "resources": {"requests": desired, "limits": desired}}
 
     big = job(
         name="criteo",
