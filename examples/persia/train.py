@@ -20,6 +20,7 @@ import persia.env
 import torch
 import yaml
 from data_loader import make_batch
+from device import Device, choose
 from exchange import POLL_SECONDS, Exchange, Request, new_attempt, write_json
 from metrics import auc, log_loss
 from model import Tower
@@ -39,15 +40,16 @@ class TrainingError(RuntimeError):
 
 
 class Trainer:
-    def __init__(self, settings: Settings, dims: dict[str, int]) -> None:
+    def __init__(self, settings: Settings, dims: dict[str, int], device: Device) -> None:
         self.settings = settings
+        self.device = device
         self.data = dataset.load(settings)
         self.exchange = Exchange(settings.run_dir)
         self.rank, self.world_size = persia.env.get_rank(), persia.env.get_world_size()
         self.stop = False
         self.step = 0
         torch.manual_seed(settings.seed)
-        self.model = Tower(len(settings.dense_columns), list(dims.values()), settings.hidden)
+        self.model = Tower(len(settings.dense_columns), list(dims.values()), settings.hidden).to(device.name)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.dense_lr)
         self.loss = torch.nn.BCEWithLogitsLoss()
         self.attempt = new_attempt()
@@ -66,7 +68,7 @@ class Trainer:
     def any_stop(self) -> bool:
         if self.world_size == 1:
             return self.stop
-        flag = torch.tensor([float(self.stop)])
+        flag = torch.tensor([float(self.stop)], device=self.device.name)
         torch.distributed.all_reduce(flag)
         return bool(flag.item())
 
@@ -198,8 +200,8 @@ class Trainer:
                 "give this run another MUSTER_RUN_DIR, or the old settings"
             )
         folder = self.exchange.checkpoint_dir / state["checkpoint"]
-        ctx.load_torch_state_dict(self.model, str(folder / "dense.pt"))
-        ctx.load_torch_state_dict(self.optimizer, str(folder / "opt.pt"))
+        ctx.load_torch_state_dict(self.model, str(folder / "dense.pt"), map_location=self.device.name)
+        ctx.load_torch_state_dict(self.optimizer, str(folder / "opt.pt"), map_location=self.device.name)
         if self.rank == 0:
             ctx.load_embedding(str(folder / "embedding"))
         self.step = int(state["step"])
@@ -272,7 +274,13 @@ def train_all(settings: Settings) -> int:
             dims = check_slots(settings, yaml.safe_load(handle) or {}, source)
     except OSError as error:
         raise SettingsError(f"cannot read PERSIA_EMBEDDING_CONFIG={source!r}: {error}") from error
-    trainer = Trainer(settings, dims)
+    device = choose()
+    trainer = Trainer(settings, dims, device)
+    print(
+        f"MUSTER rank={trainer.rank} world_size={trainer.world_size} device={device.name} backend={device.backend} "
+        f"mixed_precision={device.mixed_precision}",
+        flush=True,
+    )
     signal.signal(signal.SIGTERM, lambda *_args: setattr(trainer, "stop", True))
     trainer.exchange.prepare()
     trainer.alive()
@@ -284,9 +292,9 @@ def train_all(settings: Settings) -> int:
         model=trainer.model,
         embedding_optimizer=Adagrad(lr=settings.embedding_lr),
         dense_optimizer=trainer.optimizer,
-        device_id=None,
-        mixed_precision=False,
-        distributed_option=DDPOption(backend="gloo") if trainer.world_size > 1 else None,
+        device_id=device.index,
+        mixed_precision=device.mixed_precision,
+        distributed_option=DDPOption(backend=device.backend) if trainer.world_size > 1 else None,
     ) as ctx:
         stream = DataLoader(StreamingDataset(buffer_size=16), timeout_ms=500, num_workers=2)
         return trainer.run(ctx, stream)

@@ -23,6 +23,7 @@ from ..._manifests.training_statefulset import TrainingStatefulSet, headless_ser
 from ..._manifests.training_statefulset import manifests as statefulset_manifests
 from ..._pod_programs import persia_launch
 from ..._pod_programs.persia_launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED
+from . import gpus
 from .spec import (
     CONFIG_PATH,
     LAUNCHER_WORDS,
@@ -140,6 +141,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
         values["NPROC_PER_NODE"] = str(group.nproc_per_node)
         values["PERSIA_NN_WORKER_ENTRY"] = group.entry
         values["MUSTER_SUCCESS_FILE"] = SUCCESS_FILE
+        values["MUSTER_GPUS"] = str(gpus.count(group.pod.resources) or "") or None
     if group.role == "dataloader":
         values["PERSIA_DATALOADER_ENTRY"] = group.entry
     env: list[Manifest] = [{"name": name, "value": value} for name, value in values.items() if value is not None]

@@ -13,6 +13,7 @@ from ..._core.errors import InvalidInput
 from ..._manifests.meta import Manifest, compact, metadata
 from ..._manifests.pods import merge_env, resources, volumes_and_mounts
 from ..._training.status import GroupStatus, judge_bare, ranks_of
+from . import gpus
 from .spec import (
     DEFAULT_GROUP_NAMES,
     LAUNCHER_WORDS,
@@ -133,6 +134,11 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
     }
 
 
+def _gpu_env(group: Group) -> list[Manifest]:
+    asked = gpus.count(group.pod.resources) if group.role == "nn_worker" else 0
+    return [{"name": "MUSTER_GPUS", "value": str(asked)}] if asked else []
+
+
 def _section(job: PersiaJob, group: Group) -> Manifest:
     volumes_and_mounts(group.pod)
     _volumes, shared = shared_volumes(job)
@@ -142,7 +148,7 @@ def _section(job: PersiaJob, group: Group) -> Manifest:
             "nprocPerNode": group.nproc_per_node if group.role == "nn_worker" else None,
             "image": group.pod.image,
             "resources": resources(group.pod.resources, f"{group.role}.resources"),
-            "env": merge_env(group.pod.env),
+            "env": merge_env(_gpu_env(group), group.pod.env),
             "volumeMounts": [*group.pod.volume_mounts, *shared],
         }
     )

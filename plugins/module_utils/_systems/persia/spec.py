@@ -30,6 +30,7 @@ from ..._manifests.pods import PodSettings
 from ..._manifests.shared import config_map, mounted
 from ..._manifests.storage import Storage, storage_claim
 from ..._manifests.yaml_text import to_yaml
+from . import gpus
 from .config import check_embedding_config, check_global_config
 
 CONFIG_PATH = "/etc/persia"
@@ -236,6 +237,8 @@ def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, st
         check_count(group.nproc_per_node, f"{role}.nproc_per_node", minimum=1)
         check_name(f"{job}-{group.group_name}", f"{role}: job and group name together",
                    limit=STATEFULSET_NAME_MAX, service=True)  # fmt: skip
+        if role == "nn_worker":
+            gpus.check(group.pod.resources, group.nproc_per_node, group.pod.image, role)
         if role in ("nn_worker", "dataloader"):
             _check_entry(role, group.entry or "", files, files_path)
         if group.group_name in seen:
