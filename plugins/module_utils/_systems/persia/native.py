@@ -26,6 +26,7 @@ from ..._pod_programs.persia_launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACE
 from . import gpus
 from .spec import (
     CONFIG_PATH,
+    GATEWAY_PORT,
     LAUNCHER_WORDS,
     ROLES,
     Group,
@@ -38,7 +39,6 @@ from .spec import (
 
 SUCCESS_DIR = "/run/muster"
 SUCCESS_FILE = f"{SUCCESS_DIR}/success"
-GATEWAY_PORT = 9091
 GATEWAY_GROUP = "metrics-gateway"
 JOB_INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 # Where the processes listen unless they are told otherwise, which persia-launcher cannot do for all of them.
@@ -61,7 +61,7 @@ def manifests(job: PersiaJob) -> list[Manifest]:
     """All objects of JOB."""
     objects = shared_objects(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch)})
     config_hash = spec_hash([item["data"] for item in objects if item["kind"] == "ConfigMap"])
-    if job.metrics.enabled:
+    if job.metrics.makes_gateway:
         objects += metrics_gateway(job)
     for role in ROLES:
         group = job.groups.get(role)
@@ -133,7 +133,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
         "PERSIA_SOCKET_IFNAME": "eth0",
         "LOG_LEVEL": job.log_level,
         "RUST_BACKTRACE": "full",
-        "PERSIA_METRICS_GATEWAY_ADDR": f"{job.gateway}-service:{GATEWAY_PORT}" if job.metrics.enabled else None,
+        "PERSIA_METRICS_GATEWAY_ADDR": job.gateway_address,
         "MUSTER_PEERS": peers or None,
         "MUSTER_PEER_TIMEOUT": str(job.peer_timeout_seconds) if peers else None,
     }

@@ -116,9 +116,9 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
                     "PERSIA_DATALOADER_ENTRY": dataloader.entry if dataloader else None,
                 }
             ),
-            "env": merge_env([{"name": "PERSIA_NATS_URL", "value": job.nats_url}]),
+            "env": merge_env([{"name": "PERSIA_NATS_URL", "value": job.nats_url}, *_gateway_env(job)]),
             "logLevel": job.log_level,
-            "enableMetrics": job.metrics.enabled,
+            "enableMetrics": job.metrics.makes_gateway,
             # The operator's default too, but OnFailure would train again after PERSIA's abort at interpreter exit.
             "restartPolicy": "Never",
             "imagePullPolicy": nn_worker.pod.image_pull_policy,
@@ -132,6 +132,11 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
         "metadata": metadata(job.name, job.namespace, job.labels),
         "spec": spec,
     }
+
+
+def _gateway_env(job: PersiaJob) -> list[Manifest]:
+    """Somebody else's gateway, in the place of the operator's own: of two values PERSIA gets the later one."""
+    return [{"name": "PERSIA_METRICS_GATEWAY_ADDR", "value": job.metrics.address}] if job.metrics.address else []
 
 
 def _gpu_env(group: Group) -> list[Manifest]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
@@ -34,6 +35,8 @@ from . import gpus
 from .config import check_embedding_config, check_global_config
 
 CONFIG_PATH = "/etc/persia"
+GATEWAY_PORT = 9091
+_ADDRESS = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[1-9][0-9]{0,4}")
 
 Role = t.Literal["nn_worker", "dataloader", "embedding_worker", "embedding_parameter_server"]
 ROLES: tuple[Role, ...] = ("embedding_parameter_server", "embedding_worker", "dataloader", "nn_worker")
@@ -88,6 +91,19 @@ class Metrics:
     enabled: bool = True
     image: str = "prom/pushgateway:v1.11.1"
     resources: Mapping[str, t.Any] | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what PERSIA's processes could not push to."""
+        if self.address is not None and not _ADDRESS.fullmatch(self.address):
+            raise InvalidInput(
+                f"metrics.address: '{self.address}' is not HOST:PORT.", "Example: pushgateway.monitoring:9091."
+            )
+
+    @property
+    def makes_gateway(self) -> bool:
+        """Whether the gateway is the training's own."""
+        return self.enabled and self.address is None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -170,6 +186,11 @@ class PersiaJob:
         """Deployment of the metrics gateway, named as PERSIA's operator names its pod."""
         return f"{self.name}-metrics-gateway"
 
+    @property
+    def gateway_address(self) -> str | None:
+        """Where PERSIA's processes push their metrics."""
+        return (self.metrics.address or f"{self.gateway}-service:{GATEWAY_PORT}") if self.metrics.enabled else None
+
     @functools.cached_property
     def parts(self) -> dict[str, str]:
         """A hash per option: what a training is compared with, and told apart by."""
@@ -177,7 +198,8 @@ class PersiaJob:
         # Who may connect is not what is trained.
         del spec["network_policy"], spec["network_policy_from"]
         # The gateway may change without the training noticing.
-        spec["metrics"] = {"enabled": self.metrics.enabled}
+        address = {"address": self.metrics.address} if self.metrics.address else {}
+        spec["metrics"] = {"enabled": self.metrics.enabled, **address}
         for role, group in spec.pop("groups").items():
             pod = group.pop("pod")
             spec |= {f"{role}.{key}": value for key, value in {**group, **pod}.items()}

@@ -109,6 +109,21 @@ def test_gpus_for_an_image_that_may_use_them(image: str) -> None:
     assert resource["spec"]["nnWorker"]["env"][0] == {"name": "MUSTER_GPUS", "value": "1"}
 
 
+def test_a_gateway_that_exists_is_used() -> None:
+    there = job(metrics={"address": "gateway.monitoring:9091"})
+    objects = by_name(native.manifests(there))
+    container = objects["Job", "adult-trainer"]["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": "PERSIA_METRICS_GATEWAY_ADDR", "value": "gateway.monitoring:9091"} in container["env"]
+    assert ("Deployment", "adult-metrics-gateway") not in objects
+    assert ("Service", "adult-metrics-gateway-service") not in objects
+    assert changed_keys(job().parts, there.parts) == ["metrics"]
+    spec = by_name(operator.manifests(there))["PersiaJob", "adult"]["spec"]
+    assert spec["enableMetrics"] is False
+    assert {"name": "PERSIA_METRICS_GATEWAY_ADDR", "value": "gateway.monitoring:9091"} in spec["env"]
+    config = yaml.safe_load(objects["ConfigMap", "adult-config"]["data"]["global_config.yml"])
+    assert config["common_config"]["metrics_config"]["enable_metrics"] is True
+
+
 def test_every_group_has_a_headless_service_that_exists() -> None:
     objects = by_name(native.manifests(job()))
     for (kind, name), item in objects.items():
@@ -220,6 +235,8 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
         ({"nn_worker": {"entry": "trian.py"}}, "'trian.py' is not among files"),
         ({"nn_worker": {"group_name": "middleware"}}, "name too"),
         ({"nn_worker": {"resources": {"limits": {"memory": "12 GB"}}}}, "12G"),
+        ({"metrics": {"address": "http://gateway:9091"}}, r"metrics\.address: .* is not HOST:PORT"),
+        ({"metrics": {"address": "gateway"}}, r"metrics\.address: 'gateway' is not HOST:PORT"),
         (gpus(2), r"nn_worker: 2 nvidia\.com/gpu for nproc_per_node 1"),
         (gpus(1, nproc_per_node=8), r"nn_worker: 1 nvidia\.com/gpu for nproc_per_node 8"),
         (gpus("many"), r"nn_worker\.resources\.limits\.nvidia\.com/gpu: 'many'"),
