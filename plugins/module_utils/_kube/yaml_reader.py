@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Text to values, as kubectl reads it: JSON where it begins with a brace, else YAML by the rules of go.yaml.in/yaml/v2 (its decode.go).
+"""Text to values, as kubectl reads it: JSON if it begins with a brace, else YAML by the rules of go.yaml.in/yaml/v2 (its decode.go).
 
-Stricter than kubectl where kubectl drops something without a word: a key that is there twice, what follows a document's end, a tag that
-nobody knows, half a surrogate pair. And nothing is read without bounds.
+Stricter where kubectl silently drops something: a duplicate key, text after a document's end, an unknown tag, half a surrogate pair.
+And nothing is read without bounds.
 
 Private to the collection.
 """
@@ -26,7 +26,7 @@ MAX_ALIASED = 8_000_000
 _TAGS = {"!", f"{TAG}map", f"{TAG}seq"}
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
 _ESCAPED_SURROGATE, _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]"), re.compile("[\ud800-\udfff]")
-# kubectl takes a text apart at its lines that begin so, and refuses anything but a comment beside it.
+# Lines that separate documents for kubectl, which refuses anything but a comment in the rest of such a line.
 _BAD_SEPARATOR = re.compile(r"^---(?![ \t\r]*$|[ \t]+#)", re.MULTILINE)
 _OPEN = object()
 
@@ -49,7 +49,7 @@ def read(text: str) -> list[t.Any]:
 
 
 def _read_json(text: str) -> tuple[list[t.Any], int]:
-    """Values one after the other, and where something begins that is no JSON: then the rest is YAML, which looks much the same."""
+    """The JSON values one after the other, and where something begins that is not JSON: the rest is YAML, which looks much alike."""
     decoder = json.JSONDecoder(
         object_pairs_hook=_json_object, parse_int=_json_number, parse_float=_json_number, parse_constant=_no_json
     )
@@ -109,7 +109,7 @@ def _read_yaml(text: str, lines_before: int) -> list[t.Any]:
 
 
 class _Reader:
-    """Makes values right from libyaml's events (without libyaml from Python's own, ten times slower)."""
+    """Builds values directly from libyaml's events (without libyaml from Python's own, ten times slower)."""
 
     def __init__(self, text: str) -> None:
         import yaml
@@ -168,7 +168,7 @@ class _Reader:
         return self._copied(value, depth, event)
 
     def _copied(self, value: t.Any, depth: int, event: t.Any) -> t.Any:
-        """A value of its own. A few lines of aliases to aliases can stand for more than any memory holds, so what they add is counted."""
+        """An independent copy. A few lines of aliases to aliases can expand to more than any memory holds, so what they add is counted."""
         self._aliased += 16 + (len(value) if isinstance(value, str) else 0)
         if self._aliased > MAX_ALIASED:
             raise _refused(event, "its aliases make too much of it")
@@ -233,7 +233,7 @@ class _Reader:
             raise _refused(event, exc) from exc
 
     def _merged(self, depth: int) -> dict[str, t.Any]:
-        """What a merge key brings; of several maps the first one wins."""
+        """The keys that a merge key adds; of several maps the first one wins."""
         event = self._next()
         value = self._value(event, depth)
         merged: dict[str, t.Any] = {}
