@@ -151,7 +151,7 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
         by_manager.setdefault(manager, []).append(field)
     conflicting = "; ".join(f"{', '.join(fields)} (set by {manager})" for manager, fields in by_manager.items())
     return Conflict(
-        f"{what}: other field managers have fields that differ from what is wanted: {conflicting}.",
+        f"{what}: other field managers have fields that differ from the desired ones: {conflicting}.",
         managers=list(by_manager), fields=[field for _manager, field in conflicts], ref=ref,
         hint="Leave those fields out, or take them over with force_conflicts.",
     )  # fmt: skip
@@ -162,6 +162,6 @@ def _rejected(status: int, payload: Manifest, message: str, verb: str, ref: Ref 
     if verb == "apply" and status == 422 and _only_immutable(payload, message):
         return Immutable(
             f"{what} cannot be changed in place: {message}.",
-            hint="With recreate the object is deleted and made again.", ref=ref, details={"fields": fields},
+            hint="With recreate the object is deleted and created again.", ref=ref, details={"fields": fields},
         )  # fmt: skip
     return Rejected(f"The API server refused {what}: {message}.", ref=ref, details={"fields": fields} if fields else {})

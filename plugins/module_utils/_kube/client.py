@@ -50,9 +50,9 @@ _PIECE = 1 << 20
 _GRACE = 2.0
 """Seconds that a watch may be late in ending by itself."""
 _EVENTS = 100
-"""Of one object. Those that differ in a few words only are made one by whoever sends them."""
+"""Most events of one object that are read; senders combine those that are much alike."""
 _SETTLING = 10.0
-"""Seconds in which an API server that came back may still forbid what it allows, or not know what it serves."""
+"""Seconds in which a restarted API server may still refuse what it allows, or not know kinds that it serves."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -329,7 +329,7 @@ class Transport:
         reason = getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
         hint = "Check the address, and that the cluster is running."
         if self.connection.proxy:
-            hint = f"Check the address, and the proxy {self.connection.proxy}; what needs none belongs into NO_PROXY."
+            hint = f"Check the address, and the proxy {self.connection.proxy}; hosts that need none belong in NO_PROXY."
         return self._error(f"does not answer: {reason}.", hint)
 
     def _untrusted(self, exc: ssl.SSLCertVerificationError) -> MusterError:

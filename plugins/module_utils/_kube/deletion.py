@@ -35,7 +35,7 @@ from .objects import (
 from .order import DATA_KINDS
 
 _NAMED = 3
-"""Of what lives in a namespace, so many are named."""
+"""Number of objects in a namespace that a message names."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +100,7 @@ class DeletionFacts:
             str(ref),
             marked=self._ownership.matches(item),
             recorded=self._ownership.has_record(item),
-            needed="is wanted under another name" if item["metadata"].get("uid") in self._desired else "",
+            needed="is desired under another name" if item["metadata"].get("uid") in self._desired else "",
             data="holds data" if holds_data(ref, item) else "",
         )
         stays_anyway = known.data and not self._delete_data
@@ -118,7 +118,7 @@ class DeletionFacts:
         more = f" and {len(others) - _NAMED} more objects" if len(others) > _NAMED else ""
         return dataclasses.replace(
             known,
-            needed=f"{named}{more} in it would go with it" if others else "",
+            needed=f"{named}{more} in it would be deleted with it" if others else "",
             unknown=f"in it may be {'; '.join(unseen)}" if unseen else "",
         )
 
@@ -127,7 +127,7 @@ class DeletionFacts:
         kinds = self._kinds.of_definition(ref.name)
         if not kinds:
             return dataclasses.replace(
-                known, unknown="its kind is not served now, so nobody can tell whether objects of it exist"
+                known, unknown="its kind is not served now, so it is unknown whether objects of it exist"
             )
         found: dict[str, Manifest] = {}
         for api_version, kind in kinds:
@@ -141,4 +141,4 @@ class DeletionFacts:
         if not found:
             return known
         first, more = next(iter(found)), f" and {len(found) - 1} more objects" if len(found) > 1 else ""
-        return dataclasses.replace(known, needed=f"{first}{more} of its kind would go with it")
+        return dataclasses.replace(known, needed=f"{first}{more} of its kind would be deleted with it")

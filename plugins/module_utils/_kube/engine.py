@@ -67,7 +67,7 @@ def apply_objects(
     if prune and not steps:
         raise InvalidInput(
             f"prune with no objects at all would delete everything of {owner}.",
-            hint="Is a condition of a template false, or a file empty? state: absent with this owner is how to remove everything.",
+            hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
         )
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.lease(wait_timeout) as lease:

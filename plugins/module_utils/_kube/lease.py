@@ -30,7 +30,7 @@ from .ready import deletion_state
 from .wait import wait_until
 
 DURATION = 15
-"""Seconds without a sign of life after which a run counts as dead. Watched, not compared with its clock, which may be another one's."""
+"""Seconds without a renewal after which a run counts as dead. Measured here, because the clocks of two machines may differ."""
 _RENEW_EVERY = 5.0
 HOME = "default"
 """One namespace for all runs of an owner, whatever namespaces their objects are in. It cannot be deleted."""
@@ -129,7 +129,7 @@ class Lease:
     def _refusal(self, ref: Ref, other: Manifest) -> Conflict:
         return Conflict(
             f"Another run works on the objects of {self._owner}: {_holder_of(other)}.", ref=ref,
-            hint=f"Nothing was changed. Run again when it is over. A run that was killed holds no longer than {DURATION} s.",
+            hint=f"Nothing was changed. Run again when it has ended. The Lease of a run that was killed expires within {DURATION} s.",
         )  # fmt: skip
 
     def _write(self, ref: Ref) -> None:

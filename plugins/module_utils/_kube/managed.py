@@ -26,9 +26,9 @@ if t.TYPE_CHECKING:
 _OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 DEFINITION = "CustomResourceDefinition"
 _SERVED_WITHIN = 2.0
-"""Seconds in which the server is asked again what it serves while a definition seems not to be served: it may come or go at this moment."""
+"""Seconds to repeat discovery if a definition seems not to be served: it may be appearing or vanishing at this moment."""
 _LOOK_AGAIN = 0.5
-"""Seconds between two of these. Discovery follows a definition within 0.1 s on an idle server."""
+"""Seconds between two of these tries. Discovery follows a definition within 0.1 s on an idle server."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
     except MusterError:  # without the right to read definitions, only discovery is left
         return found
     names = sorted(item["metadata"]["name"] for item in definitions)
-    missing = "the definition is there, and its kind is not served now"
+    missing = "its definition exists, but the kind is not served now"
     return [*found, *((name, missing) for name in names if not kinds.of_definition(name))]
 
 
@@ -144,7 +144,7 @@ def namespace_contents(
         known, missing = served_kinds(cluster, clock)
         kinds = [one for one in known if one[2].namespaced and one[1] not in BYPRODUCTS]
         found, unseen, gone = _within(cluster, namespace, kinds)
-        return (found, unseen, kinds, missing), "a kind went meanwhile" if gone else None
+        return (found, unseen, kinds, missing), "a kind vanished meanwhile" if gone else None
 
     found, unseen, kinds, missing = last_answer(
         observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=fixed_interval(_LOOK_AGAIN, clock)

@@ -22,7 +22,7 @@ if t.TYPE_CHECKING:
     from .cluster import Cluster
 
 _LOOK_AGAIN = 10.0
-"""Seconds between two looks where no node changes."""
+"""Seconds between two reads while no node changes."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -19,14 +19,14 @@ from .yaml_scalars import key_text
 Manifest = dict[str, t.Any]
 
 FIELD_MANAGER = "muster"
-"""Of objects that were applied before every owner had a field manager of its own, and of patches of single fields."""
+"""Field manager of patches of single fields, and of objects from the time before each owner had its own."""
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_OWNER = "muster.ml/owner"
 ANNOTATION_APPLIED = "muster.ml/applied"
-"""VERSION:DIGEST:PLACE of what was asked for last time: its digest (without any secret value), and for whom and where it was made."""
+"""VERSION:DIGEST:PLACE of the last desired object: its digest (without secret values), and that of its owner and place."""
 ANNOTATION_NOT_KEPT = "muster.ml/not-kept"
-"""Fields that were asked for and that this API server did not keep."""
+"""Desired fields that this API server did not keep."""
 ANNOTATION_GENERATED = "muster.ml/generated"
 """On a Secret whose keys we generated: it cannot be rebuilt, so it is treated as data."""
 

@@ -23,7 +23,7 @@ from .objects import LABEL_OWNER, Manifest, Resource, group_of, is_made_for, ref
 from .order import BUILT_IN_GROUPS
 
 _UNLISTED = 10.0
-"""Seconds for kinds of an aggregated API to be listed: its server may be down for long, and all else must not wait for it."""
+"""Seconds to list the kinds of an aggregated API: its server may be down for long, and the rest must not wait for it."""
 
 
 def owned_objects(
@@ -67,7 +67,7 @@ def _listed(
         return [], [f"Objects of kind {kind} are left out: {exc.message}"]
     items: list[Manifest] = []
     warnings = [
-        f"Only namespaces {', '.join(sorted(namespaces))} were looked at: the user may not list objects of all namespaces."
+        f"Only namespaces {', '.join(sorted(namespaces))} were searched: the user may not list objects of all namespaces."
     ]
     for namespace in namespaces:
         try:

@@ -37,12 +37,12 @@ from .prepare import flatten, prepare, with_annotation
 Verdict = t.Literal["create", "update", "unchanged"]
 
 _WORTH_A_LIST = 5
-"""From so many objects of a kind in a namespace on, one list is cheaper than a request for each."""
+"""From this number of objects of a kind in a namespace on, one list is cheaper than a request for each."""
 _LONGEST_LIST = 2000
 
 _BOOKKEEPING = (LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
 _NAMED = 5
-"""Of many fields that differ, so many are named."""
+"""Number of differing fields that a message names."""
 KUBECTL_APPLY = "kubectl-client-side-apply"
 
 
@@ -129,7 +129,7 @@ def _scopes(cluster: Cluster, objects: list[Manifest], options: ApplyOptions) ->
         unserved = ", ".join(f"{kind} ({api_version})" for api_version, kind in unknown)
         raise MissingKind(
             f"The cluster does not serve {unserved}.",
-            hint="Install the operator or CustomResourceDefinition that brings it first, or check apiVersion and kind. "
+            hint="Install the operator or CustomResourceDefinition that defines it first, or check apiVersion and kind. "
             "Nothing was changed.",
             details={"missing_kinds": [{"api_version": api_version, "kind": kind} for api_version, kind in unknown]},
         )
@@ -227,7 +227,7 @@ def _step(
     ref = ref_of(desired)
     found = live.get(ref)
     if namespaces.terminating(ref.namespace):
-        raise Terminating(f"Namespace {ref.namespace} is being deleted, so nothing can be made in it.",
+        raise Terminating(f"Namespace {ref.namespace} is being deleted, so nothing can be created in it.",
                           hint="Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
     if found is None:
         absent = not namespaces.exists(ref.namespace)
@@ -304,14 +304,19 @@ def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     differ = list(fields.differing_paths(live, _asked_for(desired)))
     if not differ:
         return Step(
-            ref, desired, live, "unchanged", "existed already, as it is wanted; it stays somebody else's", ours=False
+            ref,
+            desired,
+            live,
+            "unchanged",
+            "existed already with all desired fields; it stays somebody else's",
+            ours=False,
         )
     more = f" and {len(differ) - _NAMED} more fields" if len(differ) > _NAMED else ""
     raise Conflict(
         f"{ref} exists already, was not made by Muster, and differs in {', '.join(differ[:_NAMED])}{more}.",
         ref=ref, fields=differ, managers=sorted(fields.managers(live)),
-        hint="Give the object another name; or adopt: true (in playbooks muster_adopt) makes it Muster's: "
-        "it is changed, and goes with its owner.",
+        hint="Give the object another name, or set adopt: true (in playbooks muster_adopt): "
+        "it is then changed, and deleted with its owner.",
     )  # fmt: skip
 
 

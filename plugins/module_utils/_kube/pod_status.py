@@ -22,7 +22,7 @@ STUCK = {
     "InvalidImageName",
     "RunContainerError",
 }
-"""What a container waits for that does not pass by itself."""
+"""Reasons why a container waits that do not pass by themselves."""
 _STARTING = ("ContainerCreating", "PodInitializing")
 
 

@@ -80,7 +80,7 @@ def parse(text: str, source: str) -> Proxy:
     whole = text if "://" in text else f"http://{text}"
     scheme = whole.partition("://")[0].lower()
     if scheme == "https":
-        raise InvalidInput(f"The proxy of {source} is to be spoken to over TLS (https://), which Muster does not do.",
+        raise InvalidInput(f"The proxy of {source} needs TLS (https://), which Muster does not support.",
                            hint="Use its http:// port; the connection to the API server is encrypted all the same.")  # fmt: skip
     if scheme not in _PORTS:
         raise InvalidInput(f"The proxy of {source} has an unknown scheme.", hint="Known are http:// and socks5://.")
@@ -222,7 +222,7 @@ def _socks(sock: socket.socket, proxy: Proxy, host: str, port: int) -> None:
         if _exactly(sock, 2, proxy)[1] != 0:
             raise ProxyError(f"the proxy {proxy} does not accept user and password")
     elif method != 0:
-        raise ProxyError(f"the proxy {proxy} wants another way to log in")
+        raise ProxyError(f"the proxy {proxy} requires another way to log in")
     address = _address(host)
     kind = b"\x03" + _counted(_ascii(host), proxy) if address is None else bytes([1 if address.version == 4 else 4])
     sock.sendall(b"\x05\x01\x00" + kind + (address.packed if address else b"") + port.to_bytes(2))

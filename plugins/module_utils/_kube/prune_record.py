@@ -25,7 +25,7 @@ from .prepare import with_apply_record
 
 LABEL_PRUNE_RECORD = "muster.ml/settled"
 _VERSION = 1
-"""Of the claim: where a later Muster looks for more kinds than this one, what this one wrote does not count."""
+"""Version of the record: a later Muster that searches more kinds ignores records of this version."""
 
 
 def record_ref(owner: str, refs: t.Iterable[Ref], namespace: str) -> Ref:

@@ -87,7 +87,7 @@ def recreated_by(manifest: Manifest) -> str:
     owner = next((row for row in metadata.get("ownerReferences") or [] if row.get("controller")), None)
     by = f" by {first['manager']}" if first.get("manager") else ""
     behalf = f" for {owner['kind']} {owner['name']}" if owner else ""
-    return f"was deleted and made again{by}{behalf}"
+    return f"was deleted and created again{by}{behalf}"
 
 
 def _status(manifest: Manifest) -> Manifest:

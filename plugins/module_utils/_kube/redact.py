@@ -31,7 +31,7 @@ _STEP = re.compile(
     r"\s*(?P<comma>,)\s*|\.?(?P<key>(?:\\.|[^\s.,\[\]\\])+)|\[(?P<index>\d+|\*)\]|\['(?P<quoted>[^']*)'\]"
 )
 _SHORTEST = 3
-"""Characters of a secret value that is looked for in what a server says; shorter ones are in every second word."""
+"""Least length of a secret value that is searched for in a server's messages; shorter ones occur in many words."""
 
 
 def marked_paths(manifest: Manifest) -> list[Path]:

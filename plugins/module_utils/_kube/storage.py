@@ -64,7 +64,7 @@ def check_claim(
     if found and kind and _MANY & set(modes):
         raise InvalidInput(
             f"{claim} would never be bound: StorageClass {found['metadata']['name']} makes volumes of {kind}, "
-            f"which cannot do {', '.join(modes)}.",
+            f"which do not support {', '.join(modes)}.",
             ref=claim,
             hint=f"{_ADVICE} in storage_class_name. There are: {there}.",
         )

@@ -75,7 +75,7 @@ def _load_pair(context: ssl.SSLContext, cert: str, key: Sensitive | None, source
     except _Encrypted:
         problem = "is encrypted with a pass phrase, which a kubeconfig has no place for"
     except (ssl.SSLError, ValueError) as exc:
-        problem = f"and its certificate do not fit together: {getattr(exc, 'reason', None) or 'not PEM'}"
+        problem = f"and its certificate do not match: {getattr(exc, 'reason', None) or 'not PEM'}"
     else:
         return
     finally:

@@ -106,7 +106,7 @@ def _identity(manifest: Manifest) -> t.Iterator[str]:
         yield "metadata is missing"
         return
     if metadata.get("generateName") and not metadata.get("name"):
-        yield "metadata.generateName makes a new object at every run; give metadata.name"
+        yield "metadata.generateName creates a new object in every run; give metadata.name"
     elif metadata.get("name") in (None, ""):
         yield "metadata.name is missing"
     elif not isinstance(metadata["name"], str):
@@ -207,4 +207,4 @@ def _duplicates(objects: t.Sequence[t.Any]) -> list[str]:
             continue  # named above
     counts = collections.Counter(ref.identity for ref in refs)
     twice = {ref.identity: ref for ref in refs if counts[ref.identity] > 1}
-    return [f"{ref}: is there {counts[identity]} times" for identity, ref in twice.items()]
+    return [f"{ref}: occurs {counts[identity]} times" for identity, ref in twice.items()]

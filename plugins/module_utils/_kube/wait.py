@@ -28,13 +28,13 @@ Predicates = t.Mapping[str, Predicate]
 """Readiness by kind, where a caller knows better than ready.py."""
 
 _CHUNK = 10.0
-"""Seconds of one watch: the longest time that a finished wait hangs on for a group that stays silent."""
+"""Seconds of one watch, and so the longest time that a finished wait is held up by a group without changes."""
 _EXPLAINED = 20
-"""Objects whose reasons are looked for once time is up; beyond that the message is too long to be read anyway."""
+"""Number of objects whose reasons are searched at the deadline; nobody would read a longer message."""
 _REASONS_WITHIN = 2.0
-"""Seconds for all that is asked for once time is up."""
+"""Seconds for all requests after the deadline."""
 _REFUSED_PODS = ("DaemonSet", "Job", "PyTorchJob", "ReplicaSet", "ReplicationController", "StatefulSet")
-"""Kinds of which only events tell, while all goes on, that their pods are refused."""
+"""Kinds for which only events show that their pods are refused."""
 _CLAIM = "PersistentVolumeClaim"
 _UNSEEN = State(False, "was not seen yet")
 
@@ -51,11 +51,11 @@ class _Tracker:
         self.states: dict[Ref, State] = dict.fromkeys(refs, _UNSEEN)
         self.objects: dict[Ref, Manifest | None] = {}
         self.refused: dict[Ref, str] = {}
-        """Why the pods of an object cannot be made, as far as it was asked for."""
+        """Why the pods of an object cannot be created, as far as it was read."""
         self.trouble: BaseException | None = None
-        """What the API server failed with when time was up, None where it answered."""
+        """The API server's failure at the deadline; None if it answered."""
         self.broken = False
-        """Set when one thread cannot go on (no right to watch), so that the others need not."""
+        """Set when one thread cannot continue (no right to watch), so that the others end, too."""
 
     def see(self, ref: Ref, manifest: Manifest | None) -> None:
         """Record an object as it is now (None: it does not exist)."""
@@ -188,7 +188,7 @@ class _Follower:
     progress: Progress
     goal: str
     version: str | None = None
-    """From where to watch; None where the objects have to be read first."""
+    """The version from which to watch; None if the objects have to be read first."""
 
     def observe(self) -> tuple[None, str | None]:
         if self.version is None:

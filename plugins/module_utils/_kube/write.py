@@ -59,7 +59,7 @@ class Writer:
             return self._recreate(taken, exc)
         except MusterError as exc:
             if self.check and _is_inconclusive(exc):
-                return self._predicted(step, "could not be tried, so this is what was asked for"), None
+                return self._predicted(step, "could not be tried; this is the desired object"), None
             raise
         if step.live is None and not self.check:
             self._undo_adoption(step, stored)
@@ -81,7 +81,7 @@ class Writer:
         self.cluster.apply(nothing, dry_run=False, manager=ours)
         raise Conflict(
             f"{step.ref} was made by somebody else ({', '.join(others)}) at the same moment, and is left as it was.",
-            ref=step.ref, managers=others, hint="Run again to see whether it is as wanted.",
+            ref=step.ref, managers=others, hint="Run again to compare it with the desired object.",
         )  # fmt: skip
 
     def rehearse(self, step: Step, *, later: bool = False) -> None:
@@ -195,7 +195,7 @@ class Writer:
         known = live["metadata"]
         if not self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=known.get("uid"),
                                    resource_version=known.get("resourceVersion")):  # fmt: skip
-            raise Conflict(f"{step.ref} was changed by somebody while it was to be made again.", ref=step.ref,
+            raise Conflict(f"{step.ref} was changed by somebody before it could be recreated.", ref=step.ref,
                            hint="Nothing was deleted. Run again.")  # fmt: skip
         wait_until(
             self.cluster,

@@ -19,9 +19,9 @@ import typing as t
 from .yaml_scalars import TAG, Scalar, json_number, key_text, plain_value, tagged_value
 
 MAX_DEPTH = 200
-"""Maps and lists in each other. No object of Kubernetes comes near it, and Python's own recursion ends soon after."""
+"""Nesting of maps and lists. No object of Kubernetes comes near it, and Python's own recursion ends soon after."""
 MAX_ALIASED = 8_000_000
-"""How much aliases may add to a text, in characters: 16 for a value, and those of its text. The API server takes no object of 3 MiB."""
+"""Most characters that aliases may add to a text, 16 for a value and those of its text. The API server accepts no object of 3 MiB."""
 
 _TAGS = {"!", f"{TAG}map", f"{TAG}seq"}
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
@@ -171,7 +171,7 @@ class _Reader:
         """An independent copy. A few lines of aliases to aliases can expand to more than any memory holds, so what they add is counted."""
         self._aliased += 16 + (len(value) if isinstance(value, str) else 0)
         if self._aliased > MAX_ALIASED:
-            raise _refused(event, "its aliases make too much of it")
+            raise _refused(event, "its aliases expand to too much")
         if depth > MAX_DEPTH:
             raise _too_deep(event.start_mark.line + 1)
         if isinstance(value, dict):
@@ -249,8 +249,8 @@ def _refused(event: t.Any, problem: object) -> Unreadable:
 
 
 def _too_deep(line: int) -> Unreadable:
-    return Unreadable(f"more than {MAX_DEPTH} maps and lists lie in each other", line)
+    return Unreadable(f"more than {MAX_DEPTH} maps and lists are nested", line)
 
 
 def _twice(key: str) -> str:
-    return f"the key {key!r} is there twice"
+    return f"the key {key!r} occurs twice"
