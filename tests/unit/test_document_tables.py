@@ -13,16 +13,16 @@ import pytest
 from support.reading import load
 
 ROOT = Path(__file__).resolve().parents[2]
-SHOWN = re.compile(r"(claim|scenario|test) `(\w+)`")
+SHOWN = re.compile(r"(claim|scenario|test) `([\w/]+)`")
 LEVELS = ("runs", "simulator", "rendered")
-# What a level needs at least: a cluster that ran it, simulated nodes, or code that was checked.
-BY = {"runs": {"claim", "scenario"}, "simulator": {"claim"}, "rendered": {"test"}}
+# What a level needs at least: a cluster that ran it, simulated nodes or a simulated account, or code that was checked.
+BY = {"runs": {"claim", "scenario"}, "simulator": {"claim", "test"}, "rendered": {"test"}}
 
 
 def rows() -> list[tuple[str, str]]:
-    """System and row of every table whose last column is 'shown'."""
+    """Page and row of every table whose last column is 'shown'."""
     found = []
-    for page in sorted((ROOT / "docs" / "systems").glob("*.md")):
+    for page in sorted((ROOT / "docs").rglob("*.md")):
         for part in page.read_text(encoding="utf-8").split(
             "| the document | here | why | shown |\n|---|---|---|---|\n"
         )[1:]:
@@ -31,16 +31,18 @@ def rows() -> list[tuple[str, str]]:
     return found
 
 
-def exists(system: str, kind: str, name: str) -> bool:
+def exists(page: str, kind: str, name: str) -> bool:
+    """A claim is that of the page's own system, or is written SYSTEM/NAME."""
     if kind == "claim":
-        claims = load(ROOT / "tests" / "acceptance" / system / "claims.yml")["claims"]
-        return name in {claim["name"] for claim in claims}
+        system, _slash, claim = f"{page}/{name}".rpartition("/")
+        claims = load(ROOT / "tests" / "acceptance" / system.rpartition("/")[2] / "claims.yml")["claims"]
+        return claim in {each["name"] for each in claims}
     if kind == "scenario":
         return (ROOT / "extensions" / "molecule" / name / "converge.yml").exists()
-    return any(f"\ndef {name}(" in path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    return any(f"def {name}(" in path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 
 
-def problems(system: str, row: str) -> list[str]:
+def problems(page: str, row: str) -> list[str]:
     """What is wrong with a row."""
     cells = [cell.strip() for cell in row.strip("|").split(" | ")]
     if len(cells) != 4:
@@ -51,7 +53,7 @@ def problems(system: str, row: str) -> list[str]:
         shown = SHOWN.findall(names)
         if level not in LEVELS or not shown or names != ", ".join(f"{kind} `{name}`" for kind, name in shown):
             wrong.append(f"'{part}' is not LEVEL: claim, scenario or test")
-        wrong += [f"{kind} {name} does not exist" for kind, name in shown if not exists(system, kind, name)]
+        wrong += [f"{kind} {name} does not exist" for kind, name in shown if not exists(page, kind, name)]
         wrong += [f"{level} is not shown by {kind} {name}" for kind, name in shown if kind not in BY.get(level, set())]
     return wrong
 
@@ -61,16 +63,17 @@ def test_there_are_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("system", "row"), rows(), ids=lambda text: text.split("|")[1].strip()[:40] if "|" in text else text
+    ("page", "row"), rows(), ids=lambda text: text.split("|")[1].strip()[:40] if "|" in text else text
 )
-def test_what_shows_a_row_exists(system: str, row: str) -> None:
-    assert problems(system, row) == []
+def test_what_shows_a_row_exists(page: str, row: str) -> None:
+    assert problems(page, row) == []
 
 
 @pytest.mark.parametrize(
     ("shown", "problem"),
     [
         ("runs: claim `trians`", "claim trians does not exist"),
+        ("runs: claim `elastic/seed_scale`", "claim elastic/seed_scale does not exist"),
         ("runs: scenario `persian`", "scenario persian does not exist"),
         ("rendered: test `test_nothing_at_all`", "test test_nothing_at_all does not exist"),
         ("runs: test `test_native`", "runs is not shown by test test_native"),
