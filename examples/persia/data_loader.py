@@ -17,17 +17,16 @@ import numpy as np
 import persia.env
 from exchange import POLL_SECONDS, Exchange, Request
 from persia.ctx import DataCtx
-from persia.embedding.data import IDTypeFeatureWithSingleID, Label, NonIDTypeFeature, PersiaBatch
+from persia.embedding.data import IDTypeFeature, IDTypeFeatureWithSingleID, Label, NonIDTypeFeature, PersiaBatch
 from settings import Settings, SettingsError, read_settings
 
 
 def make_batch(
     data: dataset.Dataset, settings: Settings, rows: list[int], *, tag: bytes | None, train: bool
 ) -> PersiaBatch:
-    ids = np.array([data.ids[row] for row in rows], dtype=np.uint64)
     return PersiaBatch(
         [
-            IDTypeFeatureWithSingleID(column, np.ascontiguousarray(ids[:, place]))
+            _ids(column, [data.ids[row][place] for row in rows], several=bool(settings.id_separator))
             for place, column in enumerate(settings.id_columns)
         ],
         non_id_type_features=_dense(data, settings, rows),
@@ -35,6 +34,12 @@ def make_batch(
         requires_grad=train,
         meta=tag,
     )
+
+
+def _ids(column: str, rows: list[list[int]], *, several: bool) -> IDTypeFeature | IDTypeFeatureWithSingleID:
+    if several:
+        return IDTypeFeature(column, [np.array(ids, dtype=np.uint64) for ids in rows])
+    return IDTypeFeatureWithSingleID(column, np.array([ids[0] for ids in rows], dtype=np.uint64))
 
 
 def _dense(data: dataset.Dataset, settings: Settings, rows: list[int]) -> list[NonIDTypeFeature] | None:

@@ -17,7 +17,7 @@ from settings import Settings, SettingsError
 
 @dataclass(frozen=True)
 class Dataset:
-    ids: list[list[int]]  # one list per row, in the order of id_columns
+    ids: list[list[list[int]]]  # by row and ID column: those of its values
     dense: list[list[float]]
     labels: list[float]
     train: list[int]  # row numbers
@@ -27,6 +27,12 @@ class Dataset:
 def stable_id(column: str, value: str) -> int:
     """The same value has the same ID in every process and every run; Python's own hash() does not."""
     return int.from_bytes(hashlib.blake2b(f"{column}={value}".encode(), digest_size=8).digest(), "big")
+
+
+def _ids(settings: Settings, column: str, text: str) -> list[int]:
+    """One ID, or with a separator as many as there are values; none is allowed."""
+    values = [part.strip() for part in text.split(settings.id_separator)] if settings.id_separator else [text]
+    return [stable_id(column, value) for value in values if value or not settings.id_separator]
 
 
 def load(settings: Settings) -> Dataset:
@@ -48,7 +54,7 @@ def load(settings: Settings) -> Dataset:
             f"{settings.label_rule.operand}' all labels are the same; change MUSTER_LABEL_RULE"
         )
     return Dataset(
-        ids=[[stable_id(column, row[place[column]]) for column in settings.id_columns] for _line, row in rows],
+        ids=[[_ids(settings, column, row[place[column]]) for column in settings.id_columns] for _line, row in rows],
         dense=[list(values) for values in zip(*(_standardise(column, train) for column in dense))]
         or [[] for _row in rows],
         labels=labels,

@@ -108,10 +108,20 @@ def test_data_is_split_the_same_way_in_every_process(csv: Path) -> None:
     assert one == other
     assert sorted(one.train + one.held_out) == list(range(60))
     assert len(one.held_out) == 12
-    assert one.ids[0] == one.ids[3] == [dataset.stable_id("city", "a")]
+    assert one.ids[0] == one.ids[3] == [[dataset.stable_id("city", "a")]]
     assert dataset.stable_id("city", "a") != dataset.stable_id("town", "a")
     train_ages = [one.dense[row][0] for row in one.train]
     assert abs(sum(train_ages)) < 1e-6, "standardised by the training rows alone"
+
+
+def test_an_id_column_may_have_several_values_or_none(csv: Path) -> None:
+    text = csv.read_text().replace("\na,20,", "\n b ;a,20,").replace("\nb,21,", "\n;,21,")
+    csv.write_text(text)
+    several = dataset.load(read(csv, MUSTER_ID_SEPARATOR=";"))
+    of_a, of_b, of_c = (dataset.stable_id("city", value) for value in "abc")
+    assert several.ids[:4] == [[[of_b, of_a]], [[]], [[of_c]], [[of_a]]]
+    assert dataset.load(read(csv)).ids[0] == [[dataset.stable_id("city", "b ;a")]]
+    assert read(csv).fingerprint() != read(csv, MUSTER_ID_SEPARATOR=";").fingerprint()
 
 
 def test_every_epoch_has_an_order_of_its_own() -> None:
