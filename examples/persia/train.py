@@ -144,15 +144,16 @@ class Trainer:
         self.model.eval()
         ctx.preprocess_mode = PreprocessMode.EVAL
         scores: list[float] = []
+        labels: list[float] = []
         rows = self.data.held_out
         with torch.no_grad():
             for start in range(0, len(rows), EVALUATION_BATCH):
-                part = rows[start : start + EVALUATION_BATCH]
-                batch = make_batch(self.data, self.settings, part, tag=None, train=False)
+                part = self.data.rows(rows[start : start + EVALUATION_BATCH])
+                labels += [row.label for row in part]
+                batch = make_batch(self.settings, part, tag=None, train=False)
                 dense, embeddings, _labels = ctx.prepare_features(ctx.get_embedding_from_data(batch))
                 scores += torch.sigmoid(self.model(dense, embeddings)).view(-1).tolist()
         ctx.preprocess_mode = PreprocessMode.TRAIN
-        labels = [self.data.labels[row] for row in rows]
         return {"loss": round(log_loss(scores, labels), 6), "auc": round(auc(scores, labels), 6)}
 
     # ---- checkpoints --------------------------------------------------------------------------
