@@ -67,7 +67,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     )
     told = [step.why for step in steps]
     if desired and record.is_stale(cluster):
-        told.insert(0, "note of what the cluster is made with")
+        told.insert(0, "record of the cluster's options")
     if not desired:
         removal.refuse_unrecorded(cluster.spec, told)
     if not ctx.check:

@@ -81,7 +81,9 @@ class EksNodegroup(Resource):
         create = Step("create_nodegroup", self._create_request(), "create", wait="stable") if self._complete else None
         if live is None or live["status"] in ("CREATE_FAILED", "DELETE_FAILED", "DELETING"):
             if create is None:
-                raise InvalidInput(f"{self.label} does not exist", hint="To create it, node_role and subnets are needed")
+                raise InvalidInput(
+                    f"{self.label} does not exist", hint="To create it, node_role and subnets are needed"
+                )
             if live is None or live["status"] == "DELETING":
                 return creation_plan(create)
             # It never had a working node, so there is nothing to lose; and EKS cannot change it.
