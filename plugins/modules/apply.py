@@ -219,7 +219,7 @@ def execute(ctx: Context) -> Result:
     check_owner(params["owner"])
     if params["prune"] and params["owner"] == DEFAULT_OWNER:
         raise InvalidInput(
-            "prune needs an owner of its own, or it would remove what other tasks applied.", hint="Set owner."
+            "prune needs an owner of its own, because it would delete what other tasks applied.", hint="Set owner."
         )
     objects = read_objects(params)
     if params["state"] == "absent":

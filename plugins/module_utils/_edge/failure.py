@@ -24,7 +24,7 @@ LIBRARIES = {"boto3": "boto3", "botocore": "boto3", "cryptography": "cryptograph
 """What the collection imports that is not part of Python: the top-level name of the import, and the package that brings it."""
 
 EXPECTED = (MusterError, ImportError)
-"""What ``failure`` can tell; anything else is a bug, and its traceback is wanted."""
+"""Errors that ``failure`` can report; anything else is a bug, and needs its traceback."""
 
 
 def failure(exc: BaseException) -> Result:

@@ -111,9 +111,9 @@ class Backend:
     label: str
     """All pods of a training have this label; the value is the training's name."""
     workloads: Sequence[Workload]
-    """The objects that make the pods."""
+    """The objects that create the pods."""
     named: bool = False
-    """The workload has the training's name and counts whoever made it; otherwise workloads are found by the label."""
+    """The workload has the training's name and counts whoever created it; otherwise workloads are found by the label."""
     installed_by: str = ""
     """What installs the kind of the first workload, with the role, for the message."""
     immutable_because: str = ""

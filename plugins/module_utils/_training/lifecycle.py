@@ -165,7 +165,7 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
             request,
             desired,
             pending_reason,
-            f"{desired} does not go on with {desired.size} pods",
+            f"{desired} does not continue with {desired.size} pods",
             request.world_timeout,
         )
     except WaitTimeout as exc:

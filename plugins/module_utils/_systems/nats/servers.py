@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask the NATS servers themselves, through the API server's pod proxy.
+"""Query the NATS servers through the API server's pod proxy.
 
 Private to the collection.
 """
@@ -33,13 +33,13 @@ def selector(nats: NatsCluster) -> str:
 
 
 def pods(cluster: Cluster, nats: NatsCluster) -> list[Manifest]:
-    """The servers' pods, without those that are on their way out."""
+    """The servers' pods, without those that are being deleted."""
     found = cluster.list("v1", "Pod", nats.namespace, selector(nats))
     return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
 
 def views(cluster: Cluster, servers: list[Manifest]) -> list[ServerView]:
-    """What each server says about itself, asked side by side."""
+    """What each server reports about itself, queried in parallel."""
     return run_all_or_raise(lambda pod: _view(cluster, pod), servers, parallel=PARALLEL)
 
 
@@ -64,7 +64,7 @@ def _view(cluster: Cluster, pod: Manifest) -> ServerView:
 
 
 def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
-    """Until every server has a route to every other one and max_payload is in force."""
+    """Wait until every server has a route to every other one and max_payload is in force."""
 
     def observe_once(cluster: Cluster) -> tuple[list[ServerView], str | None]:
         found = views(cluster, pods(cluster, nats))
@@ -74,7 +74,7 @@ def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]
         ctx.cluster,
         watching.Changes.of_pods(nats.namespace, selector(nats)),
         observe_once,
-        goal=f"NATS cluster {nats.namespace}/{nats.name} is not as wanted",
+        goal=f"NATS cluster {nats.namespace}/{nats.name} is not as desired",
         timeout=timeout,
         progress=ctx.progress,
         hint="Is nats-operator running and watching this namespace?" if nats.backend == "operator" else None,
@@ -84,8 +84,8 @@ def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]
 def replace_outdated(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
     """Replace, one by one, the servers that nats-operator leaves running with an older configuration; then wait.
 
-    The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never gives
-    a running pod other resources.
+    The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never changes the resources of
+    a running pod.
     """
     deadline, replaced = Deadline(timeout), set[str]()
     outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)
@@ -102,7 +102,7 @@ def replace_outdated(ctx: Context, nats: NatsCluster, *, timeout: float) -> list
 def _outdated(
     cluster: Cluster, nats: NatsCluster, replaced: t.Container[str], deadline: Deadline
 ) -> tuple[Manifest | None, list[ServerView]]:
-    """The metadata of the first server with an older configuration that was not replaced already, and what all servers say."""
+    """The metadata of the first server with an older configuration that was not replaced yet, and the reports of all servers."""
     asked = cluster.within(deadline.answer_timeout)
     found = pods(asked, nats)
     said = views(asked, found)
@@ -113,7 +113,7 @@ def _outdated(
 
 
 def _wait_for_successor(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: float) -> None:
-    """Until the replaced server has a successor that all others know; their max_payload does not matter yet."""
+    """Wait until the replaced server has a successor that all others know; their max_payload does not matter yet."""
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
         found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]

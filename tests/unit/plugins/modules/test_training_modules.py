@@ -361,7 +361,7 @@ def test_somebody_elses_persiajob_is_neither_joined_nor_removed(cluster: FakeClu
     with pytest.raises(Immutable, match="other options: backend"):
         run(persia_job, cluster, JOB)
     for more in ({**JOB, "recreate": True}, {"name": "adult", "namespace": "default", "state": "absent"}):
-        with pytest.raises(InvalidInput, match="was not made by this module"):
+        with pytest.raises(InvalidInput, match="was not created by this module"):
             run(persia_job, cluster, more)
     assert cluster.writes == []
 
