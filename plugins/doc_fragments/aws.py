@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the modules for AWS have in common. Twin of module_utils/_edge/aws.py."""
+"""Options that the modules for AWS share; the same as module_utils/_edge/aws.py."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ EXPECTED = (MusterError, ImportError)
 
 
 def failure(exc: BaseException) -> Result:
-    """The arguments of ``fail_json`` for what went wrong as expected."""
+    """The arguments of ``fail_json`` for an expected error."""
     if isinstance(exc, MusterError):
         result: Result = {"msg": str(exc), **printable(exc.details)}
         if exc.ref:

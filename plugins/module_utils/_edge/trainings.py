@@ -59,7 +59,7 @@ def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]],
 
 
 def _plan(ctx: Context, params: dict[str, t.Any], desired: Desired) -> str:
-    """A fingerprint of the options and of the workloads that are there: one that was deleted since then has to be made again."""
+    """A fingerprint of the options and of the live workloads, because a workload that was deleted since then must be created again."""
     kinds = {workload.kind for workload in desired.backend.workloads}
     live = [ctx.cluster.get(ref_of(item)) for item in desired.objects if item["kind"] in kinds]
     return fingerprint([params, [item and item["metadata"]["uid"] for item in live]])

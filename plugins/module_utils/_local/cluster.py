@@ -26,7 +26,7 @@ FIXED = (
     "coredns_version", "api_qps",
 )  # fmt: skip
 
-# The option ``cluster`` of every module of the local cluster; its twin is the documentation fragment local_cluster.
+# The option ``cluster`` of every module of the local cluster; the same as the documentation fragment local_cluster.
 CLUSTER_OPTION: dict[str, t.Any] = {
     "type": "dict",
     "required": True,

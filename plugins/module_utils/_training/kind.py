@@ -5,8 +5,8 @@
 """The protocol between the one life of a training (lifecycle.py) and the systems.
 
 A system describes its trainings with one Kind, which has a Backend for each way to run them. Everything that is the same for all
-trainings is written once, in lifecycle.py; what a system does differently it gives as a function here. Without it is done what a
-training of ordinary Kubernetes workloads needs.
+trainings is written once, in lifecycle.py; what a system does differently is a function here. The defaults are for trainings of ordinary
+Kubernetes workloads.
 
 Private to the collection.
 """
@@ -30,7 +30,7 @@ Goal = t.Literal["running", "completed"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
-    """How a training is to be treated in this run; the options are described in the modules. Timeouts are in seconds."""
+    """What to do with a training in this run; the modules describe the options. Timeouts are in seconds."""
 
     cluster: Cluster
     check: bool
@@ -48,7 +48,7 @@ class Request:
 
 
 class Progress(t.Protocol):
-    """What the pods of a training say in their logs about its progress."""
+    """The progress of a training, from the logs of its pods."""
 
     def result(self) -> dict[str, t.Any]:
         """As the modules return it, under ``world``."""

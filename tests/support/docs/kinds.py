@@ -47,7 +47,7 @@ WHICH: Spec = {{
 '''
 
 FRAGMENT = '''
-"""Which training is meant; twin of WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
+"""Which training is meant; the same as WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
 
 from __future__ import annotations
 
