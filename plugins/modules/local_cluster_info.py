@@ -133,7 +133,7 @@ nodes:
   type: list
   elements: dict
 surplus:
-  description: Numbers of nodes that exist but are no longer wanted.
+  description: Numbers of nodes that exist but are no longer desired.
   returned: success
   type: list
   elements: int

@@ -52,8 +52,8 @@ def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]],
     if plan and plan == _plan(ctx, params, desired):
         return planned
     report, observed = lifecycle.present(request, desired)
-    told = results(ctx.cluster, kind, observed, desired.results_pattern)
-    result = ctx.result(report, **observed.status.result(), **told)
+    reported = results(ctx.cluster, kind, observed, desired.results_pattern)
+    result = ctx.result(report, **observed.status.result(), **reported)
     settled = ctx.check and observed.status.state == "Succeeded" and not report.changed
     return {**result, "plan": _plan(ctx, params, desired)} if settled else result
 
@@ -68,5 +68,5 @@ def _plan(ctx: Context, params: dict[str, t.Any], desired: Desired) -> str:
 def info(ctx: Context, kind: Kind) -> Result:
     """The state of a training."""
     observed = observe(ctx.cluster, kind, namespace_of(ctx), ctx.params["name"])
-    told = results(ctx.cluster, kind, observed)
-    return {"changed": False, "exists": observed.exists, "world": {}, **observed.status.result(), **told}
+    reported = results(ctx.cluster, kind, observed)
+    return {"changed": False, "exists": observed.exists, "world": {}, **observed.status.result(), **reported}

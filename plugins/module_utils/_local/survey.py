@@ -153,15 +153,15 @@ def programs_to_provide(rows: list[Row]) -> dict[str, t.Any]:
         for row in missing
         if row["way"] == "go"
     ]
-    told = []
+    lines = []
     if to_fetch:
-        told.append(f"Programs to fetch: {len(to_fetch)}.")
+        lines.append(f"Programs to fetch: {len(to_fetch)}.")
     if to_build:
-        told.append(
+        lines.append(
             f"Programs to build from Go modules: {len(to_build)}, "
             "which takes about ten minutes on two cores the first time."
         )
-    return {"to_fetch": to_fetch, "to_build": to_build, "programs_ahead": " ".join(told)}
+    return {"to_fetch": to_fetch, "to_build": to_build, "programs_ahead": " ".join(lines)}
 
 
 def observe_node(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], traits: HostTraits) -> Row:

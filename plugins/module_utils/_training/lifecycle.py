@@ -210,9 +210,9 @@ def _release_resources(request: Request, desired: Desired, observed: Observed, r
         after.merge(_apply(request, desired, backend.scaled_down(desired.objects)))
     if backend.finish:
         after.merge(backend.finish(request, observed))
-    told = {change.ref for change in report.changes if change.changed}
+    listed = {change.ref for change in report.changes if change.changed}
     # In check mode, pods of a training that would be created and end in one run are unknown, too.
-    later = [c for c in after.changes if c.ref not in told and not (told and c.ref.kind == "Pod")]
+    later = [c for c in after.changes if c.ref not in listed and not (listed and c.ref.kind == "Pod")]
     known = {change.ref for change in later}
     changes = [change for change in report.changes if change.ref not in known]
     return Report([*changes, *later], report.warnings + after.warnings, {**report.objects, **after.objects})

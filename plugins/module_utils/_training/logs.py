@@ -48,10 +48,10 @@ def failure_of(cluster: Cluster, status: JobStatus) -> MusterError:
     """The error of a failed training: which ranks failed, why, and the last lines of their logs."""
     bad = [rank for group in status.groups for rank in group.ranks if rank.phase == "Failed"][:3]
     last = {rank.pod: _last_lines(cluster, status.namespace, rank) or rank.message for rank in bad}
-    told = "".join(f"\n[{pod}] {line}" for pod, text in last.items() for line in text.splitlines())
+    quoted = "".join(f"\n[{pod}] {line}" for pod, text in last.items() for line in text.splitlines())
     return Failed(
-        f"Training {status.namespace}/{status.name} has failed. {status.reason}{told}",
-        hint="\nCorrect the cause, then set restart: true to train again." if told else "restart: true trains again.",
+        f"Training {status.namespace}/{status.name} has failed. {status.reason}{quoted}",
+        hint="\nCorrect the cause, then set restart: true to train again." if quoted else "restart: true trains again.",
         details=status.result(),
     )
 

@@ -37,16 +37,16 @@ def results(
 ) -> dict[str, t.Any]:
     """The keys ``summary`` and ``table`` of the modules, and what else the kind has to tell."""
     status = observed.status
-    told: dict[str, t.Any] = {"summary": status.summary(), "table": status.table()}
+    reported: dict[str, t.Any] = {"summary": status.summary(), "table": status.table()}
     if kind.results:
-        told = kind.results(observed)
+        reported = kind.results(observed)
     if pattern is None or status.state != "Succeeded":
-        return told
+        return reported
     trainers = [rank for group in status.groups if group.role == kind.trainer_role for rank in group.ranks]
     # Later attempts log after earlier ones, so the last line of an epoch counts.
     found = [m.groupdict() for text in read_logs(cluster, status.namespace, trainers) for m in pattern.finditer(text)]
-    summary = {**told["summary"], **_values(pattern, found), "ok": bool(found)}
-    return {**told, "found": found, "summary": summary, "table": _lines(f"{kind.title} {status}", pattern, found)}
+    summary = {**reported["summary"], **_values(pattern, found), "ok": bool(found)}
+    return {**reported, "found": found, "summary": summary, "table": _lines(f"{kind.title} {status}", pattern, found)}
 
 
 def _values(pattern: re.Pattern[str], found: Sequence[Found]) -> dict[str, t.Any]:
@@ -61,9 +61,9 @@ def _lines(title: str, pattern: re.Pattern[str], found: Sequence[Found]) -> list
     """One line for each epoch, and one for the end."""
     columns, last = list(pattern.groupindex), found[-1] if found else {}
     rows = [[row[column] or "" for column in columns] for row in found if row.get("epoch") is not None]
-    told = ", ".join(f"{name} {last.get(name) or '?'}" for name in columns if name != "epoch")
+    values = ", ".join(f"{name} {last.get(name) or '?'}" for name in columns if name != "epoch")
     lines = ["".join(f"{cell:>{_WIDTH}}" for cell in row) for row in [columns, *rows]]
-    return [*lines, f"{title}: {told} on held-out data"]
+    return [*lines, f"{title}: {values} on held-out data"]
 
 
 def _number(text: str | None) -> int | float | str | None:

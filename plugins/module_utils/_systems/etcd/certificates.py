@@ -225,8 +225,8 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
 
 def _restore_hint(place: _Place, names: Sequence[str]) -> str:
     return (
-        f"Put back a copy of it. If there is none, delete {place.describe(*names)} and run again: all certificates are made "
-        "anew, and members and clients have to be started again with them."
+        f"Put back a copy of it. If there is none, delete {place.describe(*names)} and run again: all certificates are created "
+        "again, and members and clients have to be restarted with them."
     )
 
 

@@ -126,13 +126,13 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
 
 def _pending_reasons(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
     """What is not as desired. Healthy members are not enough after a change: all of them must be restarted with it."""
-    told = problems(etcd.size, views)[:4]
+    missing = problems(etcd.size, views)[:4]
     members = cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
-    if not told:
-        told.append(stateful_set(members).reason)
+    if not missing:
+        missing.append(stateful_set(members).reason)
     elif members and len(views) < etcd.size:
-        told.append(reasons.why_no_pods(cluster, members))
-    return list(filter(None, told))
+        missing.append(reasons.why_no_pods(cluster, members))
+    return list(filter(None, missing))
 
 
 def mark_claims(ctx: Context, etcd: EtcdCluster, owner: str) -> list[Ref]:

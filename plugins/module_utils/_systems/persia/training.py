@@ -88,9 +88,9 @@ def _warnings(observed: Observed) -> list[str]:
     seen = any(FINALIZER in (item["metadata"].get("finalizers") or []) for item in observed.workloads)
     if not lost or not seen:
         return []
-    told = "; ".join(f"{group.name}: {group.desired - len(group.ranks)} of {group.desired}" for group in lost)
+    by_group = "; ".join(f"{group.name}: {group.desired - len(group.ranks)} of {group.desired}" for group in lost)
     return [
-        f"Pods of training {observed.status} are lost ({told}), and PERSIA's operator does not create them again. "
+        f"Pods of training {observed.status} are lost ({by_group}), and PERSIA's operator does not create them again. "
         "restart: true trains again; backend: native repairs itself."
     ]
 
