@@ -168,10 +168,10 @@ def has_egress(spec: ClusterSpec, runner: Runner = run) -> bool:
     return egress_table(spec) in read_tables(runner)
 
 
-def missing_steps(spec: ClusterSpec, *, egress: bool, runner: Runner = run) -> list[Step]:
+def missing_steps(spec: ClusterSpec, *, egress: bool) -> list[Step]:
     """Every step that is missing for the desired network."""
-    steps = plan(spec, runner)
-    if has_egress(spec, runner) != egress:
+    steps = plan(spec)
+    if has_egress(spec) != egress:
         table = egress_table(spec)
         steps.append(
             Step("address translation to the outside", ("nft", egress_rules(spec)))

@@ -91,10 +91,10 @@ def check_port(value: int, what: str) -> int:
     return value
 
 
-def check_env_name(name: str, where: str) -> str:
+def check_env_name(name: str) -> str:
     """Return NAME if it can name an environment variable in a pod."""
     if not _ENV_NAME.fullmatch(name):
-        raise InvalidInput(f"{where}: '{name}' cannot name an environment variable.")
+        raise InvalidInput(f"env: '{name}' cannot name an environment variable.")
     return name
 
 

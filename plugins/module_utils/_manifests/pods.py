@@ -92,18 +92,18 @@ class PodSettings:
         return cls(**merged)
 
 
-def env_var(entry: Mapping[str, t.Any], where: str) -> Manifest:
+def env_var(entry: Mapping[str, t.Any]) -> Manifest:
     """One variable: name with value or value_from (valueFrom is understood as well)."""
-    refuse_unknown_keys(entry, ("name", "value", "value_from", "valueFrom"), where)
-    name = check_env_name(str(entry.get("name") or ""), where)
+    refuse_unknown_keys(entry, ("name", "value", "value_from", "valueFrom"), "env")
+    name = check_env_name(str(entry.get("name") or ""))
     source = entry.get("value_from") or entry.get("valueFrom")
     value = entry.get("value")
     if (value is None) == (source is None):
-        raise InvalidInput(f"{where} {name}: give either value or value_from.")
+        raise InvalidInput(f"env {name}: give either value or value_from.")
     return {"name": name, "valueFrom": dict(source)} if source else {"name": name, "value": str(value)}
 
 
-def merge_env(*layers: Sequence[Mapping[str, t.Any]], where: str = "env") -> list[Manifest]:
+def merge_env(*layers: Sequence[Mapping[str, t.Any]]) -> list[Manifest]:
     """Layers of variables as one list without duplicates: later layers win, the first place is kept.
 
     The place matters, because $(NAME) in a value only sees variables defined before it.
@@ -111,7 +111,7 @@ def merge_env(*layers: Sequence[Mapping[str, t.Any]], where: str = "env") -> lis
     merged: dict[str, Manifest] = {}
     for layer in layers:
         for entry in layer:
-            variable = env_var(entry, where)
+            variable = env_var(entry)
             merged[variable["name"]] = variable
     return list(merged.values())
 
