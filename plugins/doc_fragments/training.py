@@ -18,7 +18,7 @@ options:
     description: Namespace of the training. Defaults to the namespace of the kubeconfig's context.
     type: str
   kind:
-    description: Module that made the training.
+    description: Module that created the training.
     type: str
     choices: [elastic_job, persia_job, training_statefulset]
     default: persia_job

@@ -98,7 +98,7 @@ options:
     description: Installer that Ubuntu nodes of GKE carry, for O(flavour=gke_ubuntu).
     type: str
   pause_image:
-    description: Image of the container that stays when the driver is installed, for O(flavour=gke_cos) and O(flavour=gke_ubuntu).
+    description: Image of the container that runs after the driver is installed, for O(flavour=gke_cos) and O(flavour=gke_ubuntu).
     type: str
   device_plugin_image:
     description: Image of NVIDIA's device plugin, for O(flavour=nvidia_device_plugin).
@@ -146,7 +146,7 @@ options:
     description: File system of efs_csi. Without it the cluster has to have the StorageClass.
     type: str
   provisioning:
-    description: Return a StorageClass that makes an access point for each claim of efs_csi, the default, or one volume.
+    description: Return a StorageClass that creates an access point for each claim of efs_csi, the default, or one volume.
     type: str
     choices: [dynamic, static]
   storage_class_name:
@@ -156,7 +156,7 @@ options:
     description: Permissions of the root folder of access points of efs_csi. Defaults to V("700").
     type: str
   base_path:
-    description: Folder in which access points of efs_csi are made.
+    description: Folder in which access points of efs_csi are created.
     type: str
   path:
     description: Folder of the static volume of efs_csi.

@@ -71,7 +71,7 @@ options:
         type: str
         required: true
       security_groups:
-        description: Security groups of the mount target. They have to let in TCP 2049 from the nodes.
+        description: Security groups of the mount target. They must admit TCP 2049 from the nodes.
         type: list
         elements: str
   delete_data:
