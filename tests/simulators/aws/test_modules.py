@@ -249,7 +249,7 @@ def test_versions_go_up_cluster_first(changes: Run, eks: Any, run: Run, cluster:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"capacity_type": "ON_DEMAND"}, "Make a second node group"),
+        ({"capacity_type": "ON_DEMAND"}, "Create a second node group"),
         ({"disk_size": 500}, "EKS cannot change it"),
         ({"scaling_config": {"min_size": 5, "max_size": 2}}, "must not be over desired_size"),
         (
