@@ -28,6 +28,20 @@ options:
       - A resource that has such a tag with another value belongs to another owner. It is never taken over.
     type: bool
     default: false
+"""
+
+    WAITS = r"""
+options:
+  wait:
+    description:
+      - Wait until the last change has finished. The module always waits for changes before it, because AWS accepts one at a time.
+    type: bool
+    default: true
+"""
+
+    # Also for modules without those options.
+    SUPPORT = r"""
+options: {}
 attributes:
   check_mode:
     support: full
@@ -48,13 +62,4 @@ attributes:
       - muster.ml.aws
 notes:
   - Tested against a simulated account, see C(docs/platforms/eks.md). Not run against AWS itself.
-"""
-
-    WAITS = r"""
-options:
-  wait:
-    description:
-      - Wait until the last change has finished. The module always waits for changes before it, because AWS accepts one at a time.
-    type: bool
-    default: true
 """

@@ -78,19 +78,20 @@ def aws_main(
     *,
     check: Check | None = None,
     with_caller: bool = False,
+    only_removes: bool = False,
     **constraints: t.Any,
 ) -> None:
     """Parse, converge, report.
 
     ``check`` may ask AWS whether the desired state is possible, before anything is done. ``with_caller`` adds ``account`` and
-    ``partition`` of the caller to the options that ``make`` gets.
+    ``partition`` of the caller to the options that ``make`` gets. ``only_removes`` is for a module without option ``state``.
     """
     module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
     params = {**module.params, "region": module.region}
     api = Api(module.client)
     wait_options = WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))
     mark = params["only_tagged"] or {}
-    absent = params.get("state", "absent") == "absent"
+    absent = only_removes or params["state"] == "absent"
     options = ConvergeOptions(absent, module.check_mode, mark, params.get("adopt", False))
     try:
         tags, purge = with_owner_tags(params.get("tags"), mark, purge=params.get("purge_tags", True))

@@ -25,7 +25,7 @@ from .._kube.report import Report
 from .._manifests.meta import LABEL_GROUP, owner_of
 from .status import GroupStatus, JobStatus, Workload, group_status
 
-Goal = t.Literal["running", "completed"]
+Goal = t.Literal["running", "step", "completed"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -186,8 +186,8 @@ class Kind:
     """The role of the groups that decide whether the training has ended; without it all groups do."""
     progress: Callable[[Cluster, JobStatus], Progress] | None = None
     """What the pods say in their logs."""
-    pending_reason: Callable[[Desired, Observed, Goal], str | None] | None = None
-    """What is still missing for the goal, where the state of the pods does not tell it."""
+    pending_reason: Callable[[Desired, Observed, Observed, Goal], str | None] | None = None
+    """What is still missing for the goal, where the state of the pods does not tell it: as it was before this run, and as it is now."""
     scaling_pending_reason: Callable[[Desired, Observed, Observed], str | None] | None = None
     """What is still missing after the number of pods has changed: as it was before, and as it is now."""
     results: Callable[[Observed], dict[str, t.Any]] | None = None

@@ -22,9 +22,16 @@ from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from .continued import with_live_programs
-from .kind import Backend, Desired, Kind, Observed, Request
+from .kind import Backend, Desired, Goal, Kind, Observed, Request
 from .logs import failure_of
 from .read import observe
+
+_NOT_YET: dict[Goal, str] = {
+    "running": "is not running",
+    "step": "makes no step",
+    "completed": "has not ended",
+}
+_NO_STEPS = "Read its logs (muster.ml.job_logs). If its script reports no steps, use wait: running (role elastic: elastic_verify: false)."
 
 
 def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
@@ -54,7 +61,7 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         return report, before
     if before.exists and not again:
         _scale(request, desired, before)
-    return _wait_and_release(request, desired, report)
+    return _wait_and_release(request, desired, before, report)
 
 
 def _require_kind(request: Request, backend: Backend) -> None:
@@ -90,7 +97,7 @@ def _leave(request: Request, desired: Desired, before: Observed) -> tuple[Report
     report = _release_resources(request, desired, before, unchanged)
     if request.check or (before.status.state == "Succeeded" and not report.changed):
         return report, before  # nothing has changed, so there is nothing to wait for
-    return _wait_and_release(request, desired, report)
+    return _wait_and_release(request, desired, before, report)
 
 
 def _apply(request: Request, desired: Desired, objects: Sequence[Manifest]) -> Report:
@@ -161,13 +168,8 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
         return missing(desired, before, observed)
 
     try:
-        _follow(
-            request,
-            desired,
-            pending_reason,
-            f"{desired} does not continue with {desired.size} pods",
-            request.world_timeout,
-        )
+        goal = f"{desired} does not continue with {desired.size} pods"
+        _follow(request, desired, pending_reason, goal, request.world_timeout)
     except WaitTimeout as exc:
         objects = desired.backend.sized(desired.objects, size)
         try:
@@ -181,7 +183,7 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
         ) from exc
 
 
-def _wait_and_release(request: Request, desired: Desired, report: Report) -> tuple[Report, Observed]:
+def _wait_and_release(request: Request, desired: Desired, before: Observed, report: Report) -> tuple[Report, Observed]:
     """Wait as requested, and release what the training does not need if it has ended meanwhile."""
     goal = request.wait
     if goal == "none":
@@ -192,10 +194,11 @@ def _wait_and_release(request: Request, desired: Desired, report: Report) -> tup
 
     def pending_reason(observed: Observed) -> str | None:
         if desired.kind.pending_reason:
-            return desired.kind.pending_reason(desired, observed, goal)
+            return desired.kind.pending_reason(desired, before, observed, goal)
         return None if goal == "running" and observed.status.state == "Running" else observed.status.line()
 
-    observed = _follow(request, desired, pending_reason, f"{desired} is not {goal}", request.wait_timeout)
+    hint = _NO_STEPS if goal == "step" else None
+    observed = _follow(request, desired, pending_reason, f"{desired} {_NOT_YET[goal]}", request.wait_timeout, hint)
     if observed.status.state == "Succeeded":
         report = _release_resources(request, desired, observed, report)
     return report, observed
@@ -219,7 +222,12 @@ def _release_resources(request: Request, desired: Desired, observed: Observed, r
 
 
 def _follow(
-    request: Request, desired: Desired, pending_reason: Callable[[Observed], str | None], goal: str, timeout: float
+    request: Request,
+    desired: Desired,
+    pending_reason: Callable[[Observed], str | None],
+    goal: str,
+    timeout: float,
+    hint: str | None = None,
 ) -> Observed:
     """Observe the training whenever one of its pods changes, until nothing is missing or it has ended."""
 
@@ -237,6 +245,7 @@ def _follow(
         goal=goal,
         timeout=float(timeout),
         progress=request.progress,
+        hint=hint,
     )
 
 

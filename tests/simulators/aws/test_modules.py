@@ -439,6 +439,14 @@ def test_a_bucket_without_an_owner_is_taken_over_only_when_asked_for(changes: Ru
         changes("s3_bucket", name=name, only_tagged=mark, state="absent")
 
 
+def test_a_part_of_a_network_is_removed(changes: Run, aws: Simulator) -> None:
+    """A module without state, which only removes."""
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    done = changes("ec2_removal", id=vpc)
+    assert (done["resource"], [row["VpcId"] for row in ec2.describe_vpcs()["Vpcs"] if row["VpcId"] == vpc]) == ({}, [])
+
+
 def test_what_is_there(run: Run, cluster: str) -> None:
     found = run("eks_cluster_info", name=cluster)
     assert (found["exists"], found["cluster"]["name"], found["nodegroups"]) == (True, cluster, [])

@@ -65,9 +65,11 @@ def _progress(cluster: Cluster, status: JobStatus) -> World:
     return found
 
 
-def _pending_reason(desired: Desired, observed: Observed, goal: Goal) -> str | None:
-    now = _world(observed)
-    if goal == "running" and now.nodes == desired.size:
+def _pending_reason(desired: Desired, before: Observed, observed: Observed, goal: Goal) -> str | None:
+    """It runs when all pods have met, and makes a step when one was reported since then and since this run began."""
+    seen, now = _world(before), _world(observed)
+    steps_on = now.makes_progress and now.stepped > seen.stepped
+    if now.nodes == desired.size and (goal == "running" or (goal == "step" and steps_on)):
         return None
     said = f"{observed.status.state}; {now.nodes or 0} of {desired.size} pods have met"
     trained = "" if now.step is None else f"; epoch {now.epoch}, step {now.step}"

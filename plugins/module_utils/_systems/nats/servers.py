@@ -24,6 +24,8 @@ if t.TYPE_CHECKING:
     from ..._edge.run import Context
     from ..._kube.cluster import Cluster
 
+T = t.TypeVar("T")
+Observe: t.TypeAlias = "t.Callable[[Cluster], tuple[T, str | None]]"
 _TIMEOUT = 5.0
 
 
@@ -45,9 +47,9 @@ def views(cluster: Cluster, servers: list[Manifest]) -> list[ServerView]:
 
 def _view(cluster: Cluster, pod: Manifest) -> ServerView:
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    rank = rank_of(pod)
-    if rank.phase != "Running" or rank.reason:
-        return ServerView(name, None, None, rank.reason or rank.phase)
+    pending_reason = _pending_reason(pod)
+    if pending_reason:
+        return ServerView(name, None, None, pending_reason)
     answers: list[dict[str, t.Any]] = []
     for path in ("/varz", "/routez"):
         try:
@@ -63,6 +65,26 @@ def _view(cluster: Cluster, pod: Manifest) -> ServerView:
     return ServerView(name, answers[0], answers[1])
 
 
+def _pending_reason(pod: Manifest) -> str | None:
+    """Why a server does not run; None if it does."""
+    rank = rank_of(pod)
+    return None if rank.phase == "Running" and not rank.reason else rank.reason or rank.phase
+
+
+def wait_for_pods(ctx: Context, nats: NatsCluster, *, timeout: float) -> None:
+    """Until the pods of all servers run. The servers themselves are not queried."""
+
+    def observe_once(cluster: Cluster) -> tuple[None, str | None]:
+        found = {pod["metadata"]["name"]: _pending_reason(pod) for pod in pods(cluster, nats)}
+        pending = [f"{name}: {reason}" for name, reason in found.items() if reason]
+        running = len(found) - len(pending)
+        if running == len(found) == nats.size:
+            return None, None
+        return None, "; ".join([f"{running} of {nats.size} servers run", *pending[:3]])
+
+    _watch(ctx, nats, observe_once, goal="does not run", timeout=timeout)
+
+
 def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
     """Wait until every server has a route to every other one and max_payload is in force."""
 
@@ -70,11 +92,16 @@ def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]
         found = views(cluster, pods(cluster, nats))
         return found, "; ".join(problems(nats, found)[:4]) or None
 
+    return _watch(ctx, nats, observe_once, goal="is not as desired", timeout=timeout)
+
+
+def _watch(ctx: Context, nats: NatsCluster, observe: Observe[T], *, goal: str, timeout: float) -> T:
+    """Observe whenever a pod of a server changes, until nothing is missing."""
     return watching.watch_until(
         ctx.cluster,
         watching.Changes.of_pods(nats.namespace, selector(nats)),
-        observe_once,
-        goal=f"NATS cluster {nats.namespace}/{nats.name} is not as desired",
+        observe,
+        goal=f"NATS cluster {nats.namespace}/{nats.name} {goal}",
         timeout=timeout,
         progress=ctx.progress,
         hint="Is nats-operator running and watching this namespace?" if nats.backend == "operator" else None,
@@ -119,6 +146,4 @@ def _wait_for_successor(ctx: Context, nats: NatsCluster, replaced: set[str], *, 
         found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]
         return None, "; ".join(problems(nats, views(cluster, found), payload=False)[:4]) or None
 
-    goal = f"NATS cluster {nats.namespace}/{nats.name} did not get its server back"
-    changes = watching.Changes.of_pods(nats.namespace, selector(nats))
-    watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
+    _watch(ctx, nats, observe_once, goal="did not get its server back", timeout=timeout)
