@@ -30,6 +30,8 @@ CONFIG_PATH = "/etc/muster/elastic"
 C10D_PORT = 29400
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
 RENDEZVOUS = "PET_RDZV_BACKEND"
+# The taints of a node whose kubelet is not well, or does not answer.
+LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def manifests(job: ElasticJob) -> list[Manifest]:
@@ -118,6 +120,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         volumes=(*job.pod.volumes, *volumes),
         volume_mounts=(*job.pod.volume_mounts, *mounts),
         init_containers=(*first, *job.pod.init_containers),
+        tolerations=(*job.pod.tolerations, *_tolerations(job)),
         ports=({"name": port, "container_port": C10D_PORT}, *job.pod.ports),
     )
     return pod_template(
@@ -128,6 +131,18 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         env=env,
         annotations={ANNOTATION_CONFIG_HASH: spec_hash([_launcher(), dict(job.files)])},
     )
+
+
+def _tolerations(job: ElasticJob) -> list[Manifest]:
+    """How long a pod stays bound to a lost node; without this Kubernetes adds its own 300 seconds. What the user tolerates comes first."""
+    given = [entry for entry in job.pod.tolerations if entry.get("effect") in (None, "", "NoExecute")]
+    keys = {entry.get("key") or "" for entry in given}
+    seconds = job.unreachable_toleration_seconds
+    return [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+        for key in LOST
+        if not keys & {key, ""}
+    ]
 
 
 def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:

@@ -25,6 +25,8 @@ from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod, work
 
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+
 
 @pytest.mark.parametrize(
     ("found", "reason", "stuck"),
@@ -60,6 +62,12 @@ COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
         ),
         (pod("t-0", "Pending", state={"waiting": {"reason": "ContainerCreating"}}), "ContainerCreating", False),
         (pod("t-0", deleted=True), "is being deleted", False),
+        (
+            pod("t-0", deleted=True, conditions=[EVICTED]),
+            "is evicted and waits for an answer of node node-1; if that is off: "
+            "kubectl taint node node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+            False,
+        ),
     ],
 )
 def test_why_a_rank_does_not_run(found: dict[str, t.Any], reason: str, stuck: bool) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs.elastic_launch import LOG_PREFIX
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.native import manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.native import LOST, manifests
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob, from_params
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.world import world
 
@@ -63,6 +63,22 @@ def test_etcd_is_where_the_user_says() -> None:
     with_etcd = env(rdzv_backend="etcd-v2", rdzv_endpoint="etcd:2379", rdzv_conf={"protocol": "https"})
     assert with_etcd["PET_RDZV_ENDPOINT"] == "etcd:2379"
     assert with_etcd["PET_RDZV_CONF"].endswith("protocol=https")
+
+
+def _tolerated(**more: t.Any) -> list[tuple[str, int | None]]:
+    found = of_kind("Job", **more)["spec"]["template"]["spec"].get("tolerations") or []
+    return [(entry.get("key", ""), entry.get("tolerationSeconds")) for entry in found]
+
+
+def test_pods_leave_a_lost_node_when_the_user_says() -> None:
+    not_ready, unreachable = LOST
+    assert _tolerated() == [(not_ready, 30), (unreachable, 30)]
+    assert _tolerated(unreachable_toleration_seconds=0) == [(not_ready, 0), (unreachable, 0)]
+    gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert _tolerated(tolerations=[gpu]) == [("nvidia.com/gpu", None), (not_ready, 30), (unreachable, 30)]
+    own = {"key": unreachable, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 900}
+    assert _tolerated(tolerations=[own]) == [(unreachable, 900), (not_ready, 30)]
+    assert _tolerated(tolerations=[{"operator": "Exists"}]) == [("", None)]
 
 
 def test_a_script_in_a_bucket_is_fetched_first() -> None:
