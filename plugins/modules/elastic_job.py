@@ -65,8 +65,9 @@ options:
     description:
       - Python file to run, as a name among O(files), an absolute path in the pods, or a URL C(s3://...) or C(gs://...). Required with
         O(state=present).
-      - A URL is fetched by an init container with the credentials of O(service_account_name). For that the image needs C(aws) or boto3,
-        or C(gcloud), C(gsutil) or google-cloud-storage.
+      - A URL is fetched by an init container with the credentials of O(service_account_name) (IRSA, Pod Identity, Workload Identity),
+        or of E(AWS_ACCESS_KEY_ID) and E(AWS_SECRET_ACCESS_KEY) in O(env); without them it must be public. E(AWS_ENDPOINT_URL_S3) names
+        another store that speaks S3. The image needs no client for it, but Python 3.9.
     type: str
   args:
     description: Arguments of the script.

@@ -170,9 +170,9 @@ def rank_of(pod: Manifest) -> Rank:
     metadata, status = pod["metadata"], pod.get("status") or {}
     containers = status.get("containerStatuses") or []
     main: Manifest = containers[0] if containers else {}
-    ended = (main.get("state") or {}).get("terminated") or {}
     before = (main.get("lastState") or {}).get("terminated") or {}
     phase = "Terminating" if metadata.get("deletionTimestamp") else status.get("phase") or "Pending"
+    ended = _terminated(main) or (_failed_init(status) if phase == "Failed" else {})
     reason, stuck = _reason(pod, phase, main)
     said = ended or (before if stuck else {})
     return Rank(
@@ -190,6 +190,16 @@ def rank_of(pod: Manifest) -> Rank:
         finished=ended.get("finishedAt"),
         stuck=stuck,
     )
+
+
+def _terminated(container: Manifest) -> Manifest:
+    return (container.get("state") or {}).get("terminated") or {}
+
+
+def _failed_init(status: Manifest) -> Manifest:
+    """How the init container ended because of which the others never began."""
+    ends = map(_terminated, status.get("initContainerStatuses") or [])
+    return next((ended for ended in ends if ended.get("exitCode")), {})
 
 
 def _index(pod: Manifest) -> int:

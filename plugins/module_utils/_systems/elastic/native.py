@@ -22,12 +22,14 @@ from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, pod_t
 from ..._manifests.programs import program
 from ..._manifests.shared import config_map, mounted
 from ..._manifests.storage import storage_claim
-from ..._pod_programs import elastic_fetch, elastic_launch
+from ..._pod_programs import dataset_fetch, elastic_launch
+from ..._pod_programs.dataset_fetch import EXIT_PERMANENT
 from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, EXIT_STOPPED
-from .spec import FETCHED_PATH, GROUP, REMOTE, ElasticJob
+from .spec import FETCHED_PATH, GROUP, ElasticJob
 
 CONFIG_PATH = "/etc/muster/elastic"
 C10D_PORT = 29400
+FETCH = "fetch-script"
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
 RENDEZVOUS = "PET_RDZV_BACKEND"
 # The taints of a node whose kubelet is not well, or does not answer.
@@ -42,7 +44,7 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 def shared_objects(job: ElasticJob) -> list[Manifest]:
     """What the pods need of either backend: the launcher, the user's files, storage, the name that finds them all, and who may connect."""
     of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
-    config = config_map(of(job.objects_name), _launcher())
+    config = config_map(of(job.objects_name), _programs(job))
     # Here, and not on the workload: it must outlive that.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
     files = [config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
@@ -56,8 +58,9 @@ def _files_name(objects_name: str) -> str:
     return f"{objects_name}-files"
 
 
-def _launcher() -> dict[str, str]:
-    return {"launch.py": program(elastic_launch), "fetch.py": program(elastic_fetch)}
+def _programs(job: ElasticJob) -> dict[str, str]:
+    fetch = {"fetch.py": program(dataset_fetch)} if job.is_remote else {}
+    return {"launch.py": program(elastic_launch), **fetch}
 
 
 def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
@@ -110,7 +113,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         maps["files"] = (_files_name(job.objects_name), job.files_path)
     volumes, mounts = mounted("muster", maps, job.storage)
     first: list[Mapping[str, t.Any]] = []
-    if job.script.startswith(REMOTE):
+    if job.is_remote:
         volumes.append({"name": "muster-script", "emptyDir": {}})
         mounts.append({"name": "muster-script", "mountPath": FETCHED_PATH})
         first.append(_fetch(job, [mounts[0], mounts[-1]]))
@@ -129,7 +132,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         labels=job.labels,
         selector=job.selector,
         env=env,
-        annotations={ANNOTATION_CONFIG_HASH: spec_hash([_launcher(), dict(job.files)])},
+        annotations={ANNOTATION_CONFIG_HASH: spec_hash([_programs(job), dict(job.files)])},
     )
 
 
@@ -146,11 +149,11 @@ def _tolerations(job: ElasticJob) -> list[Manifest]:
 
 
 def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
-    """The step that brings the script from its bucket, with the pod's own credentials and the image's own client."""
+    """The step that brings the script from its bucket, with the pod's own credentials. Any image with Python will do."""
     security = RESTRICTED_CONTAINER if job.pod.security_context is None else dict(job.pod.security_context)
     return compact(
         {
-            "name": "fetch-script",
+            "name": FETCH,
             "image": job.pod.image,
             "imagePullPolicy": job.pod.image_pull_policy,
             "command": ["python3", f"{CONFIG_PATH}/fetch.py", job.script, job.script_path],
@@ -166,6 +169,7 @@ def _job(job: ElasticJob) -> Manifest:
     pods = template(job, GROUP, torchrun_env(job))
     pods["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
     rules = [
+        *([_on_exit("FailJob", EXIT_PERMANENT, FETCH)] if job.is_remote else []),
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         # Asked to end, by a scale-down or by whoever deleted the pod.
         _on_exit("Ignore", EXIT_STOPPED),
@@ -197,5 +201,5 @@ def _job(job: ElasticJob) -> Manifest:
     }
 
 
-def _on_exit(action: str, code: int) -> Manifest:
-    return {"action": action, "onExitCodes": {"containerName": GROUP, "operator": "In", "values": [code]}}
+def _on_exit(action: str, code: int, container: str = GROUP) -> Manifest:
+    return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}

@@ -109,9 +109,14 @@ class ElasticJob:
         return f"{self.name}-elastic"
 
     @functools.cached_property
+    def is_remote(self) -> bool:
+        """Whether the script comes from a bucket."""
+        return self.script.startswith(REMOTE)
+
+    @functools.cached_property
     def script_path(self) -> str:
         """The script as the pods see it."""
-        if self.script.startswith(REMOTE):
+        if self.is_remote:
             return f"{FETCHED_PATH}/{posixpath.basename(self.script)}"
         return self.script if self.script.startswith("/") else f"{self.files_path}/{self.script}"
 

@@ -75,6 +75,16 @@ def test_why_a_rank_does_not_run(found: dict[str, t.Any], reason: str, stuck: bo
     assert (rank.reason, rank.stuck) == (reason, stuck)
 
 
+def test_a_failed_init_container_tells_its_last_words() -> None:
+    found = pod("t-0", "Failed", state={"waiting": {"reason": "PodInitializing"}})
+    found["status"]["initContainerStatuses"] = [
+        {"name": "first", "state": ended(0, "Completed", "done")},
+        {"name": "fetch-script", "state": ended(65, message="s3://sets/train.py: the server answers 403 Forbidden")},
+    ]
+    rank = rank_of(found)
+    assert (rank.message, rank.exit_code) == ("s3://sets/train.py: the server answers 403 Forbidden", 65)
+
+
 def test_the_index_comes_from_the_label_or_the_name() -> None:
     label = {"batch.kubernetes.io/job-completion-index": "7"}
     assert rank_of(pod("adult-trainer-7-x2b4k", labels=label)).rank == 7

@@ -87,6 +87,19 @@ def test_a_script_in_a_bucket_is_fetched_first() -> None:
     assert spec["containers"][0]["command"][-1] == "/run/muster/script/main.py"
 
 
+def test_a_script_that_cannot_be_fetched_fails_the_job() -> None:
+    rules = {
+        url: of_kind("Job", script=url)["spec"]["podFailurePolicy"]["rules"] for url in ("s3://b/main.py", "train.py")
+    }
+    told = {
+        url: [rule["onExitCodes"]["containerName"] for rule in found if "onExitCodes" in rule]
+        for url, found in rules.items()
+    }
+    assert told == {"s3://b/main.py": ["fetch-script", "worker", "worker", "worker"], "train.py": ["worker"] * 3}
+    programs = {url: set(manifests(job(script=url))[0]["data"]) for url in rules}
+    assert programs == {"s3://b/main.py": {"launch.py", "fetch.py"}, "train.py": {"launch.py"}}
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
