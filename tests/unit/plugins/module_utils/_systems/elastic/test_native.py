@@ -65,6 +65,16 @@ def test_etcd_is_where_the_user_says() -> None:
     assert with_etcd["PET_RDZV_CONF"].endswith("protocol=https")
 
 
+def test_gpus_and_shared_memory() -> None:
+    spec = of_kind("Job", resources={"limits": {"nvidia.com/gpu": 1}}, shm_size="8Gi")["spec"]["template"]["spec"]
+    assert spec["containers"][0]["resources"] == {
+        "requests": {"nvidia.com/gpu": "1"},
+        "limits": {"nvidia.com/gpu": "1"},
+    }
+    assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in spec["volumes"]
+    assert {"name": "shm", "mountPath": "/dev/shm"} in spec["containers"][0]["volumeMounts"]
+
+
 def _tolerated(**more: t.Any) -> list[tuple[str, int | None]]:
     found = of_kind("Job", **more)["spec"]["template"]["spec"].get("tolerations") or []
     return [(entry.get("key", ""), entry.get("tolerationSeconds")) for entry in found]
