@@ -20,6 +20,8 @@ State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unkn
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _MESSAGE_LINES = 6
+# The taint by which a person says that the node is off, and its pods with it.
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,9 +170,9 @@ def rank_of(pod: Manifest) -> Rank:
     metadata, status = pod["metadata"], pod.get("status") or {}
     containers = status.get("containerStatuses") or []
     main: Manifest = containers[0] if containers else {}
-    ended = (main.get("state") or {}).get("terminated") or {}
     before = (main.get("lastState") or {}).get("terminated") or {}
     phase = "Terminating" if metadata.get("deletionTimestamp") else status.get("phase") or "Pending"
+    ended = _terminated(main) or (_failed_init(status) if phase == "Failed" else {})
     reason, stuck = _reason(pod, phase, main)
     said = ended or (before if stuck else {})
     return Rank(
@@ -188,6 +190,16 @@ def rank_of(pod: Manifest) -> Rank:
         finished=ended.get("finishedAt"),
         stuck=stuck,
     )
+
+
+def _terminated(container: Manifest) -> Manifest:
+    return (container.get("state") or {}).get("terminated") or {}
+
+
+def _failed_init(status: Manifest) -> Manifest:
+    """How the init container ended because of which the others never began."""
+    ends = map(_terminated, status.get("initContainerStatuses") or [])
+    return next((ended for ended in ends if ended.get("exitCode")), {})
 
 
 def _index(pod: Manifest) -> int:
@@ -213,12 +225,22 @@ def last_lines(text: str) -> str:
 def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:
     """Why a pod does not run (or ended badly), and whether that stays so."""
     if phase == "Terminating":
-        return "is being deleted", False
+        return _deletion_reason(pod), False
     reason, stuck = why_not_running(pod)
     if phase == "Pending" and not reason:
         waiting = ((main.get("state") or {}).get("waiting") or {}).get("reason")
         return waiting or ("is starting" if (pod.get("status") or {}).get("startTime") else "waits for a node"), False
     return reason, stuck
+
+
+def _deletion_reason(pod: Manifest) -> str:
+    """A pod whose node does not answer stays in deletion for ever: nobody but a person can know that it does not run any more."""
+    if condition(pod, "DisruptionTarget").get("reason") != "DeletionByTaintManager":
+        return "is being deleted"
+    node = pod["spec"].get("nodeName")
+    return (
+        f"is evicted and waits for an answer of node {node}; if that is off: kubectl taint node {node} {OUT_OF_SERVICE}"
+    )
 
 
 def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:

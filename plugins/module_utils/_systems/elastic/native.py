@@ -22,14 +22,18 @@ from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, pod_t
 from ..._manifests.programs import program
 from ..._manifests.shared import config_map, mounted
 from ..._manifests.storage import storage_claim
-from ..._pod_programs import elastic_fetch, elastic_launch
+from ..._pod_programs import dataset_fetch, elastic_launch
+from ..._pod_programs.dataset_fetch import EXIT_PERMANENT
 from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, EXIT_STOPPED
-from .spec import FETCHED_PATH, GROUP, REMOTE, ElasticJob
+from .spec import FETCHED_PATH, GROUP, ElasticJob
 
 CONFIG_PATH = "/etc/muster/elastic"
 C10D_PORT = 29400
+FETCH = "fetch-script"
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
 RENDEZVOUS = "PET_RDZV_BACKEND"
+# The taints of a node whose kubelet is not well, or does not answer.
+LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def manifests(job: ElasticJob) -> list[Manifest]:
@@ -40,7 +44,7 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 def shared_objects(job: ElasticJob) -> list[Manifest]:
     """What the pods of either backend need: the launcher, the user's files, storage, the Service with their names, the NetworkPolicy."""
     of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
-    config = config_map(of(job.objects_name), _launcher())
+    config = config_map(of(job.objects_name), _programs(job))
     # The record of the options is on this ConfigMap, because it must outlive the workload.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
     files = [config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
@@ -54,8 +58,9 @@ def _files_name(objects_name: str) -> str:
     return f"{objects_name}-files"
 
 
-def _launcher() -> dict[str, str]:
-    return {"launch.py": program(elastic_launch), "fetch.py": program(elastic_fetch)}
+def _programs(job: ElasticJob) -> dict[str, str]:
+    fetch = {"fetch.py": program(dataset_fetch)} if job.is_remote else {}
+    return {"launch.py": program(elastic_launch), **fetch}
 
 
 def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
@@ -108,7 +113,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         maps["files"] = (_files_name(job.objects_name), job.files_path)
     volumes, mounts = mounted("muster", maps, job.storage)
     first: list[Mapping[str, t.Any]] = []
-    if job.script.startswith(REMOTE):
+    if job.is_remote:
         volumes.append({"name": "muster-script", "emptyDir": {}})
         mounts.append({"name": "muster-script", "mountPath": FETCHED_PATH})
         first.append(_fetch(job, [mounts[0], mounts[-1]]))
@@ -118,6 +123,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         volumes=(*job.pod.volumes, *volumes),
         volume_mounts=(*job.pod.volume_mounts, *mounts),
         init_containers=(*first, *job.pod.init_containers),
+        tolerations=(*job.pod.tolerations, *_tolerations(job)),
         ports=({"name": port, "container_port": C10D_PORT}, *job.pod.ports),
     )
     return pod_template(
@@ -126,16 +132,28 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         labels=job.labels,
         selector=job.selector,
         env=env,
-        annotations={ANNOTATION_CONFIG_HASH: spec_hash([_launcher(), dict(job.files)])},
+        annotations={ANNOTATION_CONFIG_HASH: spec_hash([_programs(job), dict(job.files)])},
     )
 
 
+def _tolerations(job: ElasticJob) -> list[Manifest]:
+    """How long a pod stays bound to a lost node; without this Kubernetes adds its own 300 seconds. What the user tolerates comes first."""
+    given = [entry for entry in job.pod.tolerations if entry.get("effect") in (None, "", "NoExecute")]
+    keys = {entry.get("key") or "" for entry in given}
+    seconds = job.unreachable_toleration_seconds
+    return [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+        for key in LOST
+        if not keys & {key, ""}
+    ]
+
+
 def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
-    """The command that fetches the script from its bucket, with the pod's credentials and a client of the image."""
+    """The init container that fetches the script from its bucket, with the pod's own credentials. Any image with Python will do."""
     security = RESTRICTED_CONTAINER if job.pod.security_context is None else dict(job.pod.security_context)
     return compact(
         {
-            "name": "fetch-script",
+            "name": FETCH,
             "image": job.pod.image,
             "imagePullPolicy": job.pod.image_pull_policy,
             "command": ["python3", f"{CONFIG_PATH}/fetch.py", job.script, job.script_path],
@@ -151,6 +169,7 @@ def _job(job: ElasticJob) -> Manifest:
     pods = template(job, GROUP, torchrun_env(job))
     pods["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
     rules = [
+        *([_on_exit("FailJob", EXIT_PERMANENT, FETCH)] if job.is_remote else []),
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         # The pod was stopped, by a scale-down or by somebody who deleted it.
         _on_exit("Ignore", EXIT_STOPPED),
@@ -182,5 +201,5 @@ def _job(job: ElasticJob) -> Manifest:
     }
 
 
-def _on_exit(action: str, code: int) -> Manifest:
-    return {"action": action, "onExitCodes": {"containerName": GROUP, "operator": "In", "values": [code]}}
+def _on_exit(action: str, code: int, container: str = GROUP) -> Manifest:
+    return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}

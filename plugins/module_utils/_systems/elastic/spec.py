@@ -61,6 +61,7 @@ class ElasticJob:
     files_path: str = "/workspace/scripts"
     storage: Storage | None = None
     backoff_limit: int = 6
+    unreachable_toleration_seconds: int = 30
     ttl_seconds_after_finished: int | None = None
     active_deadline_seconds: int | None = None
     overrides: Mapping[str, t.Any] | None = None
@@ -79,7 +80,7 @@ class ElasticJob:
             )
         for name in ("join_timeout", "keep_alive_interval", "keep_alive_max_attempt"):
             check_count(getattr(self, name), name, minimum=1)
-        for name in ("last_call_timeout", "max_restarts", "backoff_limit"):
+        for name in ("last_call_timeout", "max_restarts", "backoff_limit", "unreachable_toleration_seconds"):
             check_count(getattr(self, name), name)
         for name in ("ttl_seconds_after_finished", "active_deadline_seconds"):
             if getattr(self, name) is not None:
@@ -108,9 +109,14 @@ class ElasticJob:
         return f"{self.name}-elastic"
 
     @functools.cached_property
+    def is_remote(self) -> bool:
+        """Whether the script comes from a bucket."""
+        return self.script.startswith(REMOTE)
+
+    @functools.cached_property
     def script_path(self) -> str:
         """The script as the pods see it."""
-        if self.script.startswith(REMOTE):
+        if self.is_remote:
             return f"{FETCHED_PATH}/{posixpath.basename(self.script)}"
         return self.script if self.script.startswith("/") else f"{self.files_path}/{self.script}"
 

@@ -343,7 +343,7 @@ def test_a_run_keeps_the_program_that_it_began_with(cluster: FakeCluster, monkey
 def test_a_launcher_that_somebody_removed_is_set_again(cluster: FakeCluster) -> None:
     run(cluster)
     stored = copy.deepcopy(cluster.stored("ConfigMap", "digits-elastic", "default") or {})
-    del stored["data"]["launch.py"]
-    del stored["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]["f:launch.py"]
+    del stored["data"]
+    del stored["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]
     cluster.add(stored)
     assert actions(run(cluster))["ConfigMap"] == "updated"
