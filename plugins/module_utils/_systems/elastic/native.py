@@ -33,7 +33,8 @@ FETCH = "fetch-script"
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
 RENDEZVOUS = "PET_RDZV_BACKEND"
 # The taints of a node whose kubelet is not well, or does not answer.
-LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+NODE_LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+PROGRAMS = {"launch.py": program(elastic_launch), "fetch.py": program(dataset_fetch)}
 
 
 def manifests(job: ElasticJob) -> list[Manifest]:
@@ -44,7 +45,7 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 def shared_objects(job: ElasticJob) -> list[Manifest]:
     """What the pods of either backend need: the launcher, the user's files, storage, the Service with their names, the NetworkPolicy."""
     of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
-    config = config_map(of(job.objects_name), _programs(job))
+    config = config_map(of(job.objects_name), PROGRAMS)
     # The record of the options is on this ConfigMap, because it must outlive the workload.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
     files = [config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
@@ -56,11 +57,6 @@ def shared_objects(job: ElasticJob) -> list[Manifest]:
 
 def _files_name(objects_name: str) -> str:
     return f"{objects_name}-files"
-
-
-def _programs(job: ElasticJob) -> dict[str, str]:
-    fetch = {"fetch.py": program(dataset_fetch)} if job.is_remote else {}
-    return {"launch.py": program(elastic_launch), **fetch}
 
 
 def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
@@ -123,7 +119,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         volumes=(*job.pod.volumes, *volumes),
         volume_mounts=(*job.pod.volume_mounts, *mounts),
         init_containers=(*first, *job.pod.init_containers),
-        tolerations=(*job.pod.tolerations, *_tolerations(job)),
+        tolerations=(*job.pod.tolerations, *_lost_node(job.pod.tolerations, job.unreachable_toleration_seconds)),
         ports=({"name": port, "container_port": C10D_PORT}, *job.pod.ports),
     )
     return pod_template(
@@ -132,19 +128,17 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         labels=job.labels,
         selector=job.selector,
         env=env,
-        annotations={ANNOTATION_CONFIG_HASH: spec_hash([_programs(job), dict(job.files)])},
+        annotations={ANNOTATION_CONFIG_HASH: spec_hash([PROGRAMS, dict(job.files)])},
     )
 
 
-def _tolerations(job: ElasticJob) -> list[Manifest]:
-    """How long a pod stays bound to a lost node; without this Kubernetes adds its own 300 seconds. What the user tolerates comes first."""
-    given = [entry for entry in job.pod.tolerations if entry.get("effect") in (None, "", "NoExecute")]
-    keys = {entry.get("key") or "" for entry in given}
-    seconds = job.unreachable_toleration_seconds
+def _lost_node(tolerations: Sequence[Mapping[str, t.Any]], seconds: int) -> list[Manifest]:
+    """How long a pod stays bound to a lost node, unless TOLERATIONS say it. Without this Kubernetes adds 300 seconds of its own."""
+    given = {entry.get("key") or "" for entry in tolerations if entry.get("effect") in (None, "", "NoExecute")}
     return [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
-        for key in LOST
-        if not keys & {key, ""}
+        for key in NODE_LOST
+        if not given & {key, ""}
     ]
 
 
