@@ -234,7 +234,7 @@ def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:
 
 
 def _deletion_reason(pod: Manifest) -> str:
-    """Whether a pod cannot be fully deleted because its node does not answer: only a person can know that it no longer runs."""
+    """Why a pod is not gone yet. If its node does not answer, only a person can know that the pod no longer runs."""
     if condition(pod, "DisruptionTarget").get("reason") != "DeletionByTaintManager":
         return "is being deleted"
     node = pod["spec"].get("nodeName")
