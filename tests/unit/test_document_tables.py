@@ -14,6 +14,7 @@ from support.reading import load
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOWN = re.compile(r"(claim|scenario|test) `([\w/]+)`")
+NAMED = re.compile(r"(?:(claim|scenario) )?`([\w/]+)`")
 LEVELS = ("runs", "simulator", "rendered")
 # What a level needs at least: a cluster that ran it, simulated nodes or a simulated account, or code that was checked.
 BY = {"runs": {"claim", "scenario"}, "simulator": {"claim", "test"}, "rendered": {"test"}}
@@ -56,6 +57,21 @@ def problems(page: str, row: str) -> list[str]:
         wrong += [f"{kind} {name} does not exist" for kind, name in shown if not exists(page, kind, name)]
         wrong += [f"{level} is not shown by {kind} {name}" for kind, name in shown if kind not in BY.get(level, set())]
     return wrong
+
+
+def named() -> list[tuple[str, str, str]]:
+    """Page, kind and name of everything that shows a row of a table whose last column is 'shown by'."""
+    found = []
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        for part in page.read_text(encoding="utf-8").split("| shown by |\n|---|---|---|---|\n")[1:]:
+            cells = " ".join(row.rstrip("| ").rpartition(" | ")[2] for row in part.split("\n\n")[0].splitlines())
+            found += [(page.stem, kind or "test", name) for kind, name in NAMED.findall(cells)]
+    return found
+
+
+def test_what_shows_a_step_exists() -> None:
+    assert len(named()) > 20, "the check below would hold for nothing"
+    assert [item for item in named() if not exists(*item)] == []
 
 
 def test_there_are_tables() -> None:
