@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from acceptance.filter_plugins import elastic_log as log
-from acceptance.filter_plugins.persia_log import persia_endings, persia_metrics, persia_ranks
+from acceptance.filter_plugins.persia_log import persia_endings, persia_ranks
 from acceptance.filter_plugins.reports import failure_text
 from support.reading import load
 
@@ -150,9 +150,3 @@ def test_what_each_rank_of_a_persia_training_ended_with() -> None:
     line = "MUSTER rank={} world_size=2 device=cpu backend=gloo\nMUSTER rank={} world_size=2 loss=0.540000 auc=0.740000 weights=ab{}\n"
     found = persia_endings([line.format(1, 1, 2), line.format(0, 0, 1)])
     assert [(each["rank"], each["loss"], each["weights"]) for each in found] == [(0, 0.54, "ab1"), (1, 0.54, "ab2")]
-
-
-def test_whom_the_metrics_gateway_has_heard_from() -> None:
-    text = 'index_miss_count{instance="rep_1",job="a"} 3\nindex_miss_count{instance="rep_0",job="a"} 3\n# HELP staleness of\n'
-    assert persia_metrics(text) == {"servers": [0, 1], "workers": []}
-    assert persia_metrics(text + 'staleness_sum{job="a",instance="rep_0"} 1\n')["workers"] == [0]

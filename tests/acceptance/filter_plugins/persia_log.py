@@ -12,8 +12,6 @@ from typing import Any
 STARTED = re.compile(r"starting: persia-launcher (\S+) (.*)")
 FLAG = re.compile(r"--(\S+) (\d+)")
 ENDED = re.compile(r"MUSTER rank=(\d+) world_size=(\d+) loss=([\d.]+) auc=([\d.]+) weights=(\w+)")
-# One metric of the embedding servers, and one of the embedding workers.
-METRICS = {"servers": "index_miss_count", "workers": "staleness"}
 
 
 def persia_ranks(logs: Iterable[str]) -> list[str]:
@@ -34,14 +32,6 @@ def persia_endings(logs: Iterable[str]) -> list[dict[str, Any]]:
     ]
 
 
-def persia_metrics(text: str) -> dict[str, list[int]]:
-    """Which embedding servers and workers the metrics gateway has heard from, by their index."""
-    return {
-        who: sorted({int(index) for index in re.findall(rf'^{name}\w*{{.*instance="rep_(\d+)"', text, re.MULTILINE)})
-        for who, name in METRICS.items()
-    }
-
-
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"persia_ranks": persia_ranks, "persia_endings": persia_endings, "persia_metrics": persia_metrics}
+        return {"persia_ranks": persia_ranks, "persia_endings": persia_endings}
