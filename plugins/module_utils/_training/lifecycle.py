@@ -13,7 +13,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Sequence
 
-from .._core.errors import Immutable, MissingKind, MusterError, WaitTimeout
+from .._core.errors import Immutable, KeepsFailing, MissingKind, MusterError, WaitTimeout
 from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
@@ -22,8 +22,9 @@ from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from .continued import with_live_programs
+from .failing import RepeatedFailures
 from .kind import Backend, Desired, Kind, Observed, Request
-from .logs import failure_of
+from .logs import failure_of, repeated_failure_of
 from .read import observe
 
 
@@ -168,15 +169,17 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
             f"{desired} does not go on with {desired.size} pods",
             request.world_timeout,
         )
-    except WaitTimeout as exc:
+    except (WaitTimeout, KeepsFailing) as exc:
         objects = desired.backend.sized(desired.objects, size)
+        # What keeps failing ends with lines of a log.
+        said = f"{exc.message}\n" if isinstance(exc, KeepsFailing) else f"{exc.message} "
         try:
             _apply(request, desired, objects)
         except MusterError as second:
-            raise WaitTimeout(f"{exc.message} Going back to {size} failed, too: {second}") from exc
+            raise WaitTimeout(f"{said}Going back to {size} failed, too: {second}") from exc
         raise WaitTimeout(
-            f"{exc.message} It is back at {size} replicas.",
-            last_seen=exc.last_seen,
+            f"{said}It is back at {size} replicas.",
+            last_seen=exc.details["last_seen"],
             hint="Correct the cause (nodes, GPUs, the script's logs) and scale again, or raise world_timeout.",
         ) from exc
 
@@ -221,12 +224,16 @@ def _release_resources(request: Request, desired: Desired, observed: Observed, r
 def _follow(
     request: Request, desired: Desired, pending_reason: Callable[[Observed], str | None], goal: str, timeout: float
 ) -> Observed:
-    """Observe the training whenever one of its pods changes, until nothing is missing or it has ended."""
+    """Observe the training whenever one of its pods changes, until nothing is missing, it has ended or it keeps failing."""
+    failures = RepeatedFailures()
 
     def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
         observed = observe(cluster, desired.kind, desired.namespace, desired.name)
         if observed.status.state == "Failed":
             raise failure_of(cluster, observed.status)
+        again = failures.find(observed.status)
+        if again and not observed.has_ended:
+            raise repeated_failure_of(cluster, observed.status, *again)
         return observed, None if observed.has_ended else pending_reason(observed)
 
     pods = watching.Changes.of_pods(desired.namespace, desired.backend.selector(desired.name))

@@ -13,13 +13,14 @@ import typing as t
 from collections.abc import Iterable, Mapping, Sequence
 
 from .._core.conditions import condition, is_true
-from .._kube.pod_status import why_not_running
+from .._kube.pod_status import EndedRun, ended_runs, why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_ROLE, Manifest
 
 State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unknown"]
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _MESSAGE_LINES = 6
+_PRIVATE = ("created", "stuck", "ended_runs")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +74,8 @@ class Rank:
     finished: str | None = None
     # Waiting longer does not help: somebody has to correct it.
     stuck: bool = False
+    # Of all pods of its index that are known, oldest first.
+    ended_runs: Sequence[EndedRun] = ()
 
     @property
     def pending_reason(self) -> str:
@@ -91,11 +94,13 @@ class GroupStatus:
     ranks: Sequence[Rank]
     state: State = "Unknown"
     reason: str = ""
+    # Exit status of pods whose end is no failure: part of the training was replaced, and begins again.
+    expected_exit_codes: frozenset[int] = frozenset()
 
     @property
     def running(self) -> int:
-        """Ranks whose container runs."""
-        return sum(rank.phase == "Running" for rank in self.ranks)
+        """Ranks whose container runs. A pod whose container is started again and again is in phase Running all the time."""
+        return sum(rank.phase == "Running" and not rank.stuck for rank in self.ranks)
 
     @property
     def succeeded(self) -> int:
@@ -153,9 +158,7 @@ class JobStatus:
         for group in self.groups:
             entry = {key: getattr(group, key) for key in ("name", "role", "kind", "desired", "state", "reason")}
             counts = {"running": group.running, "succeeded": group.succeeded, "failed": group.failed}
-            ranks = [
-                {k: v for k, v in dataclasses.asdict(r).items() if k not in ("created", "stuck")} for r in group.ranks
-            ]
+            ranks = [{k: v for k, v in dataclasses.asdict(r).items() if k not in _PRIVATE} for r in group.ranks]
             groups.append({**entry, **counts, "ranks": ranks})
         return {"state": self.state, "reason": self.reason, "backend": self.backend, "groups": groups}
 
@@ -187,6 +190,7 @@ def rank_of(pod: Manifest) -> Rank:
         started=((main.get("state") or {}).get("running") or ended).get("startedAt") or status.get("startTime"),
         finished=ended.get("finishedAt"),
         stuck=stuck,
+        ended_runs=sorted(ended_runs(pod)),
     )
 
 
@@ -224,8 +228,10 @@ def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:
 def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
     """One rank per index: the newest pod, except that one which ended well is the end of it."""
     newest: dict[int, tuple[tuple[bool, bool, str], Rank]] = {}
+    runs: dict[int, list[EndedRun]] = {}
     for pod in pods:
         rank = rank_of(pod)
+        runs.setdefault(rank.rank, []).extend(rank.ended_runs)
         order = (
             rank.phase == "Succeeded",
             rank.phase not in ("Failed", "Terminating"),
@@ -233,7 +239,9 @@ def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
         )
         if rank.rank not in newest or order >= newest[rank.rank][0]:
             newest[rank.rank] = (order, rank)
-    return [rank for _order, rank in (newest[index] for index in sorted(newest))]
+    return [
+        dataclasses.replace(rank, ended_runs=sorted(runs[index])) for index, (_order, rank) in sorted(newest.items())
+    ]
 
 
 # Groups
@@ -249,8 +257,16 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
         kind=workload["kind"],
         desired=form.desired_replicas(workload),
         ranks=ranks_of(pods),
+        expected_exit_codes=_expected_exit_codes(workload),
     )
     return _judge_job(group, workload) if form.ends else judge_group(group)
+
+
+def _expected_exit_codes(workload: Manifest) -> frozenset[int]:
+    """What a Job does not count towards its backoffLimit."""
+    rules = (workload["spec"].get("podFailurePolicy") or {}).get("rules") or []
+    ignored = (rule.get("onExitCodes") or {} for rule in rules if rule.get("action") == "Ignore")
+    return frozenset(code for on in ignored if on.get("operator") == "In" for code in on.get("values") or [])
 
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:

@@ -67,6 +67,12 @@ def test_why_a_rank_does_not_run(found: dict[str, t.Any], reason: str, stuck: bo
     assert (rank.reason, rank.stuck) == (reason, stuck)
 
 
+def test_a_container_that_is_started_again_and_again_does_not_run() -> None:
+    loops = pod("t-0", state={"waiting": {"reason": "CrashLoopBackOff"}}, last_state=ended(3), restarts=4)
+    group = group_status(STATEFUL_SET, workload("StatefulSet", "t", "t", "t", 1), [loops])
+    assert (group.running, group.state) == (0, "Degraded")
+
+
 def test_the_index_comes_from_the_label_or_the_name() -> None:
     label = {"batch.kubernetes.io/job-completion-index": "7"}
     assert rank_of(pod("adult-trainer-7-x2b4k", labels=label)).rank == 7
