@@ -11,6 +11,7 @@ import typing as t
 
 from ansible.utils.display import Display
 
+from ansible_collections.muster.ml.plugins.module_utils._core.brief import in_brief
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
@@ -55,8 +56,8 @@ class Heartbeat:
         self._thread.join()
 
     def show(self, message: str) -> None:
-        self._last = message
-        display.display(f"    {message}")
+        self._last = in_brief(message)
+        display.display(f"    {self._last}")
 
     def _beat(self) -> None:
         while not self._done.wait(HEARTBEAT_SECONDS):

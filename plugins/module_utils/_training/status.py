@@ -12,6 +12,7 @@ import re
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
 
+from .._core.brief import Missing, grouped
 from .._core.conditions import condition, is_true
 from .._kube.pod_status import EndedRun, ended_runs, why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_ROLE, Manifest
@@ -146,11 +147,19 @@ class JobStatus:
         """The summary as lines: how many pods of each group run."""
         return [f"{group.name}: {group.running}" for group in self.groups]
 
-    def line(self) -> str:
-        """The summary as one line, for the progress of a wait."""
+    def line(self) -> Missing:
+        """The summary as one line, for a wait."""
         groups = [group for group in self.groups if group.desired]
         counts = ", ".join(f"{group.name} {group.running + group.succeeded}/{group.desired}" for group in groups)
-        return "; ".join(part for part in (self.state, counts, self.reason) if part)
+        there, desired = sum(g.running + g.succeeded for g in groups), sum(g.desired for g in groups)
+        brief = "; ".join(filter(None, (f"{self.state}: {there} of {desired} pods run", self.brief_reason)))
+        return Missing("; ".join(filter(None, (self.state, counts, self.reason))), brief)
+
+    @property
+    def brief_reason(self) -> str:
+        """The reason that most pods have that do not run, with one of them."""
+        unwell = [group for group in self.groups if group.state in ("Pending", "Degraded")]
+        return grouped([text for group in unwell for text in (_not_running(group) or [group.reason])]) or self.reason
 
     def result(self) -> dict[str, t.Any]:
         """As the modules return it."""
@@ -285,6 +294,11 @@ def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
     return judge_group(group)
 
 
+def _not_running(group: GroupStatus) -> list[str]:
+    """A clause for each rank that is there and does not run."""
+    return [_rank_line(r) for r in group.ranks if r.stuck or r.phase not in ("Running", "Succeeded")]
+
+
 def _rank_line(rank: Rank) -> str:
     last = rank.message.splitlines()[-1] if rank.message else ""
     return f"{rank.pending_reason}: {last}" if last else rank.pending_reason
@@ -299,7 +313,7 @@ def judge_group(group: GroupStatus) -> GroupStatus:
         return dataclasses.replace(group, state="Succeeded")
     if there >= group.desired:
         return dataclasses.replace(group, state="Running")
-    bad = [_rank_line(rank) for rank in group.ranks if rank.phase not in ("Running", "Succeeded")]
+    bad = _not_running(group)
     lost = group.desired - len(group.ranks)
     if lost > 0:
         bad.append(f"{lost} of {group.desired} pods are missing")
