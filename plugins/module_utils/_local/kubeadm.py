@@ -21,6 +21,8 @@ API = "kubeadm.k8s.io/v1beta4"
 # import come before it.
 SKIP_INIT = ["preflight", "show-join-command"]
 SKIP_JOIN = ["preflight"]
+# Kinds whose objects the controller manager works on concurrently, as its flags call them.
+SYNCED = ("deployment", "endpoint", "job", "replicaset", "service-endpoint", "statefulset")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,8 +43,22 @@ class AuditSettings:
     max_backups: int = 2
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rates:
+    """How fast controllers work: requests a second of each program, and objects of one kind at a time."""
+
+    api_qps: int
+    concurrent_syncs: int
+
+    def client_flags(self) -> dict[str, str]:
+        return {"kube-api-qps": str(self.api_qps), "kube-api-burst": str(self.api_qps * 2)}
+
+    def controller_flags(self) -> dict[str, str]:
+        return {f"concurrent-{kind}-syncs": str(self.concurrent_syncs) for kind in SYNCED}
+
+
 def init_documents(
-    spec: ClusterSpec, host: HostTraits, release: Release, audit: AuditSettings, *, api_qps: int
+    spec: ClusterSpec, host: HostTraits, release: Release, audit: AuditSettings, rates: Rates
 ) -> list[Document]:
     """For ``kubeadm init`` on the first node."""
     node = spec.control_plane
@@ -55,7 +71,7 @@ def init_documents(
     }
     return [
         init,
-        cluster_configuration(spec, release, audit, api_qps),
+        cluster_configuration(spec, release, audit, rates),
         kubelet_configuration(host),
         kube_proxy_configuration(spec),
     ]
@@ -87,8 +103,9 @@ def node_registration(node: NodeSpec) -> Document:
     }
 
 
-def cluster_configuration(spec: ClusterSpec, release: Release, audit: AuditSettings, api_qps: int) -> Document:
-    busy = {"kube-api-qps": str(api_qps), "kube-api-burst": str(api_qps * 2)}
+def cluster_configuration(spec: ClusterSpec, release: Release, audit: AuditSettings, rates: Rates) -> Document:
+    # A node's range of pod addresses follows from its number, so nobody needs to hand them out.
+    controllers = {"allocate-node-cidrs": "false", **rates.client_flags(), **rates.controller_flags()}
     return {
         "apiVersion": API,
         "kind": "ClusterConfiguration",
@@ -101,11 +118,8 @@ def cluster_configuration(spec: ClusterSpec, release: Release, audit: AuditSetti
         "etcd": {"local": {"imageTag": release.etcd, "dataDir": "/var/lib/etcd"}},
         "dns": {"imageTag": release.coredns},
         "apiServer": audited_api_server(audit),
-        "controllerManager": {
-            # A node's range of pod addresses follows from its number, so nobody needs to hand them out.
-            "extraArgs": _args({"allocate-node-cidrs": "false", **busy}),
-        },
-        "scheduler": {"extraArgs": _args(busy)},
+        "controllerManager": {"extraArgs": _args(controllers)},
+        "scheduler": {"extraArgs": _args(rates.client_flags())},
     }
 
 

@@ -44,6 +44,14 @@ OPTIONS = {key: spec.get("default") for key, spec in CLUSTER_OPTION["options"].i
     "service_subnet": "10.3.0.0/16",
 }
 CLUSTER = LocalCluster.of(OPTIONS)
+
+
+@pytest.mark.parametrize("option", ["api_qps", "concurrent_syncs"])
+def test_a_controller_that_would_do_nothing_is_refused(option: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^local_cluster_{option} is 0\."):
+        LocalCluster.of({**OPTIONS, option: 0})
+
+
 FACTS = preflight.HostFacts(
     root=True,
     architecture="amd64",
