@@ -56,10 +56,10 @@ class CallbackModule(Default):  # type: ignore[misc]
     def _is_verbose(self) -> bool:
         return bool(self._display.verbosity)
 
-    def get_option(self, option: str, hostvars: t.Any = None) -> t.Any:
+    def get_option(self, option: str, *more: t.Any) -> t.Any:  # ansible-core 2.18 has no more
         if option in _NOT_PRINTED and not self._is_verbose:
             return False
-        return super().get_option(option, hostvars)
+        return super().get_option(option, *more)
 
     # Plays
 
