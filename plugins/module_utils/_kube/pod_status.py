@@ -29,6 +29,8 @@ STUCK = {
 _STARTING = ("ContainerCreating", "PodInitializing")
 _KILLED = (137, 143)
 """Exit status of a process that somebody else ended, by SIGKILL or SIGTERM."""
+_LOST = ("ContainerStatusUnknown", "Unknown")
+"""What the kubelet says of a container that ended with its node."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -56,7 +58,7 @@ def ended_runs(pod: Manifest) -> Iterator[EndedRun]:
             ended = (container.get(state) or {}).get("terminated")
             if ended:
                 code, reason = int(ended.get("exitCode") or 0), ended.get("reason") or "Error"
-                killed = code in _KILLED and reason != "OOMKilled"
+                killed = reason in _LOST or (code in _KILLED and reason != "OOMKilled")
                 times = str(ended.get("finishedAt") or ""), str(ended.get("startedAt") or "")
                 where = pod["metadata"]["name"], container.get("name") or ""
                 yield EndedRun(*times, *where, reason, code, disrupted or killed)

@@ -16,7 +16,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Keep
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.pod_status import EndedRun
+from ansible_collections.muster.ml.plugins.module_utils._kube.pod_status import EndedRun, ended_runs
 from ansible_collections.muster.ml.plugins.module_utils._training.failing import failed_in_a_row
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import persia_job
@@ -164,3 +164,19 @@ def test_what_is_counted(runs: list[tuple[float, int]], counted: int) -> None:
 def test_a_sidecar_does_not_count_for_the_program() -> None:
     runs = [EndedRun(moment(n), moment(n - 5), "p", "main" if n % 2 else "sidecar", "Error", 1) for n in range(6)]
     assert [run.container for run in failed_in_a_row(runs, frozenset())] == ["main"] * 3
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "conditions", "was_ended"),
+    [
+        (1, "Error", [], False),
+        (137, "Error", [], True),
+        (137, "OOMKilled", [], False),
+        (143, "Error", [], True),
+        (255, "Unknown", [], True),
+        (1, "Error", [{"type": "DisruptionTarget", "status": "True"}], True),
+    ],
+)
+def test_who_did_not_end_by_itself(code: int, reason: str, conditions: list[Manifest], was_ended: bool) -> None:
+    (run,) = ended_runs(pod("t-0", "Failed", state=over(0, 5, code, reason), conditions=conditions))
+    assert run.was_ended is was_ended
