@@ -310,9 +310,7 @@ def parse_arguments() -> argparse.Namespace:
         help="cluster to measure on (default: the local one of make run)",
     )
     parser.add_argument("--audit-log", type=pathlib.Path, default=pathlib.Path("/var/log/muster/audit.log"))
-    parser.add_argument(
-        "--kubectl", help="kubectl to compare with (default: that of the local cluster)"
-    )
+    parser.add_argument("--kubectl", help="kubectl to compare with (default: that of the local cluster)")
     parser.add_argument("--objects", type=int, nargs="+", default=[20, 200, 2000])
     parser.add_argument("--latency-ms", type=int, nargs="+", default=[0, 20])
     parser.add_argument("--repeats", type=int, default=5)

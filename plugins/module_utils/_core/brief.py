@@ -15,7 +15,7 @@ from collections.abc import Sequence
 LONGEST = 120
 """Letters of a line of progress. The name of its task stands before it, the time after it."""
 _LISTED = 4
-"""Of many things that are in the way, so many are told in full."""
+"""Of many things that are in the way, so many are listed in full."""
 
 
 class Missing(str):
