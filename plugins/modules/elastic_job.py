@@ -209,11 +209,11 @@ options:
     default: 300
   wait:
     description:
-      - State to wait for. V(completed) is the successful end, V(running) is a rendezvous of all pods, V(none) does not wait, not even
-        after a change of O(replicas).
+      - State to wait for. V(completed) is the successful end, V(running) is a rendezvous of all pods, V(step) is a step that the script
+        reports after that and after the task began. V(none) does not wait, not even after a change of O(replicas).
       - With O(state=absent), V(none) does not wait for the deletion.
     type: str
-    choices: [completed, running, none]
+    choices: [completed, step, running, none]
     default: running
   wait_timeout:
     description: Seconds after which waiting fails. The error contains the last observed state.
@@ -359,6 +359,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **groups.NETWORK,
     "world_timeout": {"type": "int", "default": 300},
     **trainings.LIFE,
+    "wait": {"type": "str", "choices": ["completed", "step", "running", "none"], "default": "running"},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {

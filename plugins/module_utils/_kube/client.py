@@ -509,9 +509,8 @@ class HttpCluster:
         container: str | None = None,
         tail_lines: int | None = None,
         previous: bool = False,
-        since_seconds: int | None = None,
     ) -> str:
-        query = {"container": container, "tailLines": tail_lines, "sinceSeconds": since_seconds}
+        query = {"container": container, "tailLines": tail_lines}
         given = {key: str(value) for key, value in query.items() if value is not None}
         if previous:
             given["previous"] = "true"

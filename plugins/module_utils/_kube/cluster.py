@@ -103,7 +103,6 @@ class Cluster(t.Protocol):
         container: str | None = None,
         tail_lines: int | None = None,
         previous: bool = False,
-        since_seconds: int | None = None,
     ) -> str:
         """The log of one container."""
 

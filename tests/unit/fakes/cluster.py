@@ -375,7 +375,6 @@ class FakeCluster:
         container: str | None = None,
         tail_lines: int | None = None,
         previous: bool = False,
-        since_seconds: int | None = None,
     ) -> str:
         self._note("logs", Ref("v1", "Pod", pod, namespace))
         if (namespace, pod) not in self.log_lines:

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Object stores on this machine, at its address on the cluster's bridge: S3 (moto, which checks signatures and policies) and
-Google Cloud Storage (gcp-storage-emulator). Each has the same archive, and a second port where it comes at 128 KiB a second.
+Google Cloud Storage (gcp-storage-emulator). Each has the same archive, and a second port where it comes at 128 KiB a second until it is
+interrupted.
 
     stores.py start STATE NODE_ADDRESS NAMESPACE [FILE]     says as JSON where and what they are; S3 has the file, too, by its name
     stores.py stop STATE
@@ -54,13 +55,15 @@ def listen(host: str) -> socket.socket:
 
 
 def slowly(host: str, port: int) -> int:
-    """A port that passes on what PORT answers, at a pace."""
+    """A port that passes on what PORT answers, at a pace; what is asked for again after an interruption comes at once."""
     door = listen(host)
 
     def serve(client: socket.socket) -> None:
         with client, socket.create_connection((host, port)) as server:
+            request = client.recv(1 << 16)
+            server.sendall(request)
             threading.Thread(target=forward, args=(client, server, 0), daemon=True).start()
-            forward(server, client, SLOW)
+            forward(server, client, 0 if b"\r\nrange:" in request.lower() else SLOW)
 
     def forward(source: socket.socket, sink: socket.socket, pace: int) -> None:
         try:

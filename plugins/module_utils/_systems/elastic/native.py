@@ -4,7 +4,7 @@
 
 """An elastic PyTorch job: an Indexed Job whose completions and parallelism are scaled together, and its Service.
 
-Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest indexes go first when the job shrinks.
+Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest indexes are removed first when the job shrinks.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 
 
 def shared_objects(job: ElasticJob) -> list[Manifest]:
-    """What the pods need of either backend: the launcher, the user's files, storage, the name that finds them all, and who may connect."""
+    """What the pods of either backend need: the launcher, the user's files, storage, the Service with their names, the NetworkPolicy."""
     of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
     config = config_map(of(job.objects_name), _programs(job))
-    # Here, and not on the workload: it must outlive that.
+    # The record of the options is on this ConfigMap, because it must outlive the workload.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
     files = [config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
     claim = storage_claim(job.storage, job.namespace, job.labels)
@@ -64,7 +64,7 @@ def _programs(job: ElasticJob) -> dict[str, str]:
 
 
 def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
-    """Gives every pod its DNS name; not-ready ones too, because pods meet while they start."""
+    """The Service that gives every pod a DNS name, ready or not, because pods meet while they start."""
     spec: Manifest = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
@@ -75,7 +75,7 @@ def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
 
 
 def launcher_env(job: ElasticJob) -> dict[str, str]:
-    """What the launcher and the script read besides the variables of the rendezvous."""
+    """The variables of the launcher and the script, besides those of the rendezvous."""
     values = {
         "PET_MONITOR_INTERVAL": f"{job.monitor_interval:g}",
         "MUSTER_SERVICE": job.name,
@@ -87,12 +87,12 @@ def launcher_env(job: ElasticJob) -> dict[str, str]:
 
 
 def torchrun_env(job: ElasticJob) -> list[Manifest]:
-    """torchrun's own variables. The run's id is that of the Job object: scaling keeps it, a new run has a new one."""
+    """torchrun's own variables. The ID of a run is the uid of the Job: scaling keeps it, and a new run has a new one."""
     values = {
         "PET_NNODES": f"{job.min_replicas}:{job.max_replicas}",
         "PET_NPROC_PER_NODE": job.nproc_per_node,
         RENDEZVOUS: job.rdzv_backend,
-        # With c10d the name of pod 0, whatever node it runs on.
+        # With c10d the DNS name of pod 0, which stays when the pod moves to another node.
         "PET_RDZV_ENDPOINT": job.rdzv_endpoint or f"{job.name}-0.{job.name}.{job.namespace}.svc:{C10D_PORT}",
         "PET_RDZV_CONF": ",".join(f"{key}={value}" for key, value in job.rendezvous.items()),
         "PET_MAX_RESTARTS": str(job.max_restarts),
@@ -107,7 +107,7 @@ def torchrun_env(job: ElasticJob) -> list[Manifest]:
 
 
 def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str = "c10d") -> Manifest:
-    """What the user chose, with what torchrun needs around it; the container and the port are named as the backend wants them."""
+    """The pod template: the user's settings with what torchrun needs; the backend determines the names of container and port."""
     maps = {"config": (job.objects_name, CONFIG_PATH)}
     if job.files:
         maps["files"] = (_files_name(job.objects_name), job.files_path)
@@ -149,7 +149,7 @@ def _tolerations(job: ElasticJob) -> list[Manifest]:
 
 
 def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
-    """The step that brings the script from its bucket, with the pod's own credentials. Any image with Python will do."""
+    """The init container that fetches the script from its bucket, with the pod's own credentials. Any image with Python will do."""
     security = RESTRICTED_CONTAINER if job.pod.security_context is None else dict(job.pod.security_context)
     return compact(
         {
@@ -171,7 +171,7 @@ def _job(job: ElasticJob) -> Manifest:
     rules = [
         *([_on_exit("FailJob", EXIT_PERMANENT, FETCH)] if job.is_remote else []),
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-        # Asked to end, by a scale-down or by whoever deleted the pod.
+        # The pod was stopped, by a scale-down or by somebody who deleted it.
         _on_exit("Ignore", EXIT_STOPPED),
         _on_exit("FailJob", EXIT_SCRIPT_FAILED),
         _on_exit("FailJob", EXIT_MISCONFIGURED),
@@ -182,13 +182,13 @@ def _job(job: ElasticJob) -> Manifest:
             "completions": job.replicas,
             "parallelism": job.replicas,
             "backoffLimit": job.backoff_limit,
-            # Counted by index, too, because Kubernetes then delays only that index' next pod, and not that of all others:
-            # 10 seconds, twice as long after each loss, up to ten minutes.
+            # Counted by index, too, because Kubernetes then delays only the next pod of that index, and not those of all others: 10
+            # seconds, doubled after each loss, up to ten minutes.
             "backoffLimitPerIndex": job.backoff_limit,
             "ttlSecondsAfterFinished": job.ttl_seconds_after_finished,
             "activeDeadlineSeconds": job.active_deadline_seconds,
             "podFailurePolicy": {"rules": rules},
-            # Agents end together, and a pod that came too late for that must not keep the job from ending.
+            # Agents end together, and a pod that was too late to end with them must not keep the job from ending.
             "successPolicy": {"rules": [{"succeededIndexes": "0"}]},
             "template": pods,
         }
