@@ -458,12 +458,14 @@ class HttpCluster:
 
     def delete(
         self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None,
-        resource_version: str | None = None,
+        resource_version: str | None = None, grace_period_seconds: int | None = None,
     ) -> bool:  # fmt: skip
         resource = self.resource(ref.api_version, ref.kind)
         if resource is None:
             return False
         options: Manifest = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
         known = {"uid": uid, "resourceVersion": resource_version}
         if uid or resource_version:
             options["preconditions"] = {key: value for key, value in known.items() if value}

@@ -315,6 +315,7 @@ class FakeCluster:
         propagation: str = "Background",
         uid: str | None = None,
         resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
     ) -> bool:
         self._note("delete", ref, dry_run)
         live = self.objects.get(ref.identity)

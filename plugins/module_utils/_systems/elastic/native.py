@@ -25,15 +25,16 @@ from ..._manifests.storage import storage_claim
 from ..._pod_programs import dataset_fetch, elastic_launch
 from ..._pod_programs.dataset_fetch import EXIT_PERMANENT
 from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, EXIT_STOPPED
-from .spec import FETCHED_PATH, GROUP, ElasticJob, is_remote
+from .spec import FETCHED_PATH, GROUP, ElasticJob
 
 CONFIG_PATH = "/etc/muster/elastic"
 C10D_PORT = 29400
 FETCH = "fetch-script"
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
 RENDEZVOUS = "PET_RDZV_BACKEND"
-# The taints of a node whose kubelet is not well, or does not answer.
-LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+# The taints of a node that is not ready or does not answer.
+NODE_LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+PROGRAMS = {"launch.py": program(elastic_launch), "fetch.py": program(dataset_fetch)}
 
 
 def manifests(job: ElasticJob) -> list[Manifest]:
@@ -44,7 +45,7 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 def shared_objects(job: ElasticJob) -> list[Manifest]:
     """What the pods of either backend need: the launcher, the user's files, storage, the Service with their names, the NetworkPolicy."""
     of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
-    config = config_map(of(job.objects_name), _programs(job.script))
+    config = config_map(of(job.objects_name), PROGRAMS)
     # The record of the options is on this ConfigMap, because it must outlive the workload.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
     files = [config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
@@ -56,11 +57,6 @@ def shared_objects(job: ElasticJob) -> list[Manifest]:
 
 def _files_name(objects_name: str) -> str:
     return f"{objects_name}-files"
-
-
-def _programs(script: str) -> dict[str, str]:
-    fetch = {"fetch.py": program(dataset_fetch)} if is_remote(script) else {}
-    return {"launch.py": program(elastic_launch), **fetch}
 
 
 def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
@@ -113,7 +109,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         maps["files"] = (_files_name(job.objects_name), job.files_path)
     volumes, mounts = mounted("muster", maps, job.storage)
     first: list[Mapping[str, t.Any]] = []
-    if is_remote(job.script):
+    if job.is_remote:
         volumes.append({"name": "muster-script", "emptyDir": {}})
         mounts.append({"name": "muster-script", "mountPath": FETCHED_PATH})
         first.append(_fetch(job, [mounts[0], mounts[-1]]))
@@ -123,7 +119,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         volumes=(*job.pod.volumes, *volumes),
         volume_mounts=(*job.pod.volume_mounts, *mounts),
         init_containers=(*first, *job.pod.init_containers),
-        tolerations=_tolerations(job.pod.tolerations, job.unreachable_toleration_seconds),
+        tolerations=(*job.pod.tolerations, *_lost_node(job.pod.tolerations, job.unreachable_toleration_seconds)),
         ports=({"name": port, "container_port": C10D_PORT}, *job.pod.ports),
     )
     return pod_template(
@@ -132,16 +128,18 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         labels=job.labels,
         selector=job.selector,
         env=env,
-        annotations={ANNOTATION_CONFIG_HASH: spec_hash([_programs(job.script), dict(job.files)])},
+        annotations={ANNOTATION_CONFIG_HASH: spec_hash([PROGRAMS, dict(job.files)])},
     )
 
 
-def _tolerations(given: Sequence[Mapping[str, t.Any]], seconds: int) -> list[Mapping[str, t.Any]]:
-    """With those of a lost node, for which Kubernetes adds its own 300 seconds otherwise. What the user tolerates comes first."""
-    keys = {entry.get("key") or "" for entry in given if entry.get("effect") in (None, "", "NoExecute")}
-    lost = [key for key in LOST if not keys & {key, ""}]
-    ours = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
-    return [*given, *({"key": key, **ours} for key in lost)]
+def _lost_node(tolerations: Sequence[Mapping[str, t.Any]], seconds: int) -> list[Manifest]:
+    """TOLERATIONS with a limit for how long a pod stays bound to a lost node, unless they have one; Kubernetes' default is 300 seconds."""
+    given = {entry.get("key") or "" for entry in tolerations if entry.get("effect") in (None, "", "NoExecute")}
+    return [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+        for key in NODE_LOST
+        if not given & {key, ""}
+    ]
 
 
 def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
@@ -165,7 +163,7 @@ def _job(job: ElasticJob) -> Manifest:
     pods = template(job, GROUP, torchrun_env(job))
     pods["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
     rules = [
-        *([_on_exit("FailJob", EXIT_PERMANENT, FETCH)] if is_remote(job.script) else []),
+        *([_on_exit("FailJob", EXIT_PERMANENT, FETCH)] if job.is_remote else []),
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         # The pod was stopped, by a scale-down or by somebody who deleted it.
         _on_exit("Ignore", EXIT_STOPPED),

@@ -109,9 +109,14 @@ class ElasticJob:
         return f"{self.name}-elastic"
 
     @functools.cached_property
+    def is_remote(self) -> bool:
+        """Whether the script comes from a bucket."""
+        return self.script.startswith(REMOTE)
+
+    @functools.cached_property
     def script_path(self) -> str:
         """The script as the pods see it."""
-        if is_remote(self.script):
+        if self.is_remote:
             return f"{FETCHED_PATH}/{posixpath.basename(self.script)}"
         return self.script if self.script.startswith("/") else f"{self.files_path}/{self.script}"
 
@@ -136,11 +141,6 @@ class ElasticJob:
             del spec["backend"]  # missing in jobs of earlier versions
         pod = spec.pop("pod")
         return hashes({**spec, **pod})
-
-
-def is_remote(script: str) -> bool:
-    """Whether the script is in a bucket."""
-    return script.startswith(REMOTE)
 
 
 def from_params(params: Mapping[str, t.Any]) -> ElasticJob:
@@ -176,7 +176,7 @@ def _check_endpoint(backend: str, endpoint: str) -> None:
 
 
 def _check_script(script: str, files: Mapping[str, str]) -> None:
-    if is_remote(script):
+    if script.startswith(REMOTE):
         if not script.partition("://")[2].partition("/")[2]:
             raise InvalidInput(f"script: '{script}' names no object in its bucket.")
     elif not script.startswith("/") and script not in files:

@@ -27,6 +27,10 @@ if t.TYPE_CHECKING:
 T = t.TypeVar("T")
 Observe: t.TypeAlias = "t.Callable[[Cluster], tuple[T, str | None]]"
 _TIMEOUT = 5.0
+OPERATOR_HINT = (
+    "Is nats-operator running and watching this namespace? After the loss of a pod, nats-operator 0.8.3 may wait forever; "
+    "then restart it: delete its pod."
+)
 
 
 def selector(nats: NatsCluster) -> str:
@@ -72,7 +76,7 @@ def _pending_reason(pod: Manifest) -> str | None:
 
 
 def wait_for_pods(ctx: Context, nats: NatsCluster, *, timeout: float) -> None:
-    """Until the pods of all servers run. The servers themselves are not queried."""
+    """Wait until the pods of all servers run, without querying the servers."""
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
         found = {pod["metadata"]["name"]: _pending_reason(pod) for pod in pods(cluster, nats)}
@@ -104,7 +108,7 @@ def _watch(ctx: Context, nats: NatsCluster, observe: Observe[T], *, goal: str, t
         goal=f"NATS cluster {nats.namespace}/{nats.name} {goal}",
         timeout=timeout,
         progress=ctx.progress,
-        hint="Is nats-operator running and watching this namespace?" if nats.backend == "operator" else None,
+        hint=OPERATOR_HINT if nats.backend == "operator" else None,
     )
 
 
@@ -113,13 +117,16 @@ def replace_outdated(ctx: Context, nats: NatsCluster, *, timeout: float) -> list
 
     The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never changes the resources of
     a running pod.
+
+    Without grace: if a pod ends while nats-operator 0.8.3 has not seen it go, the operator begins to wait for a pod that is gone (its
+    deletePod), and never looks at the NatsCluster again.
     """
     deadline, replaced = Deadline(timeout), set[str]()
     outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)
     while outdated:
         name, uid = outdated["name"], outdated["uid"]
         ctx.progress(f"replaces server {name}, which runs with an older configuration")
-        ctx.cluster.delete(Ref("v1", "Pod", name, nats.namespace), dry_run=False, uid=uid)
+        ctx.cluster.delete(Ref("v1", "Pod", name, nats.namespace), dry_run=False, uid=uid, grace_period_seconds=0)
         replaced.add(uid)
         _wait_for_successor(ctx, nats, replaced, timeout=deadline.answer_timeout)
         outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)

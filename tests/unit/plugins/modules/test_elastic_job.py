@@ -333,7 +333,7 @@ def test_a_run_keeps_the_program_that_it_began_with(cluster: FakeCluster, monkey
     """The launcher of another version of Muster would change the pods of a Job, which Kubernetes refuses."""
     run(cluster)
     written = len(cluster.writes)
-    monkeypatch.setattr(native, "program", lambda _module: "of another version\n")
+    monkeypatch.setitem(native.PROGRAMS, "launch.py", "of another version\n")
     assert set(actions(run(cluster)).values()) == {"unchanged"}
     assert len(cluster.writes) == written
     assert actions(run(cluster, replicas=3))["ConfigMap"] == "unchanged"
