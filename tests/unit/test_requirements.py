@@ -24,8 +24,8 @@ MODULES = sorted((PLUGINS / "modules").glob("*.py"))
 INSTALLED_AS = {"ansible": "ansible-core", "yaml": "PyYAML"}
 # What the collections that we build on need besides.
 NEEDED_BY_COLLECTION = {"amazon.aws": {"boto3", "botocore"}, "kubernetes.core": {"kubernetes", "PyYAML"}}
-# Every plugin runs within it.
-HOST = {"ansible-core"}
+# Every plugin runs within it; a filter may know the errors of its templates.
+HOST = {"ansible-core", "jinja2"}
 # What Galaxy's package has of YAML that runs: roles and playbooks.
 TASKS = [path for folder in ("roles", "playbooks") for path in sorted((ROOT / folder).rglob("*.yml"))]
 
