@@ -66,10 +66,16 @@ def _missing(host: Host) -> str:
     """Without a kubeconfig the one of the environment would be used, for every cluster the same."""
     name = _name(host)
     try:
-        given = bool(host.get("muster_kubeconfig"))
-    except (AnsibleError, UndefinedError) as exc:  # a variable that it names is in no file that was read
-        return f"The muster_kubeconfig of cluster {name} cannot be read: {exc}. Correct it, or leave {name} out (--limit '!{name}')."
-    if given:
+        given = host.get("muster_kubeconfig")
+        unread = (
+            given if isinstance(given, str) and "{{" in given else ""
+        )  # ansible-core 2.18 leaves the template as it is
+        is_set = bool(given)
+    except (AnsibleError, UndefinedError) as exc:
+        unread, is_set = str(exc), True
+    if unread:
+        return f"The muster_kubeconfig of cluster {name} cannot be read: {unread}. Correct it, or leave {name} out (--limit '!{name}')."
+    if is_set:
         return ""
     return (
         f"Cluster {name} of the group muster_clusters has no muster_kubeconfig. Set it for this host, to the path of a kubeconfig or to "

@@ -31,7 +31,10 @@ class HostAction(ControllerAction):
         warnings: list[str] = []
         with Heartbeat(self._title()) as progress:
             context = HostContext(
-                params=params, check=bool(self._task.check_mode), warn=warnings.append, progress=progress.show
+                params=params,
+                check=bool(self._task.check_mode),
+                warn=warnings.append,
+                progress=lambda message: progress.show(self._named(message)),
             )
             try:
                 found = self.module.execute(context)

@@ -41,9 +41,10 @@ def test_a_cluster_needs_a_kubeconfig(given: dict[str, t.Any]) -> None:
 
 
 def test_a_kubeconfig_that_cannot_be_read_is_named() -> None:
-    problems = cluster_problems([Broken(host("a")), host("b")])
-    assert list(problems) == ["a"]
+    problems = cluster_problems([Broken(host("a")), host("b"), host("c", muster_kubeconfig="{{ vault_c }}")])
+    assert list(problems) == ["a", "c"]
     assert "of cluster a cannot be read: 'vault_kubeconfig' is undefined" in problems["a"]
+    assert "of cluster c cannot be read: {{ vault_c }}" in problems["c"]
 
 
 def test_a_cluster_is_not_given_twice() -> None:
