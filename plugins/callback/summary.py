@@ -143,7 +143,7 @@ class Cluster:
 
     name: str = ""
     roles: dict[str, float] = dataclasses.field(default_factory=dict)
-    objects: dict[tuple[str | None, ...], None] = dataclasses.field(default_factory=dict)  # in order, and each one once
+    objects: dict[tuple[str | None, ...], None] = dataclasses.field(default_factory=dict)  # ordered, and each one once
     ended: float = 0.0
     _current: tuple[str, float] | None = None
 

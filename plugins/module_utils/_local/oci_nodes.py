@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An image archive in the cache, assembled by umoci; and the containerd of each node that gets it.
+"""An image archive in the cache, assembled by umoci; and its import into the containerd of each node.
 
 Private to the collection.
 """
@@ -24,7 +24,7 @@ from .oci import OciImage
 from .oci_layers import Progress, build_layers
 from .once import making
 
-# Times would make the same input give another image.
+# Without a fixed time the same input would give another image.
 EPOCH = "1970-01-01T00:00:00Z"
 NAMESPACE = "k8s.io"
 RUN_ROOT = Path("/run/muster")
@@ -57,7 +57,7 @@ def _build(image: OciImage, umoci: GoBuild, progress: Progress) -> None:
 
 
 def write_layout(image: OciImage, umoci: str, layers: t.Sequence[Path], layout: Path) -> None:
-    """An OCI layout with the layers uncompressed, because they only travel to a containerd beside it."""
+    """An OCI layout with the layers uncompressed, because they are only copied to a containerd on the same machine."""
     place = f"{layout}:image"
     run([umoci, "init", "--layout", str(layout)])
     run([umoci, "new", "--image", place])
@@ -120,7 +120,7 @@ def nodes_of(cluster: str) -> list[Node]:
 
 
 def is_imported(image: OciImage, digests: t.Mapping[str, str]) -> bool:
-    """Whether a node has this very image: made by this recipe and still under its name."""
+    """Whether a node has this very image: built from this recipe and still under its name."""
     return image.mark in digests and digests.get(image.name) == digests[image.mark]
 
 
