@@ -264,7 +264,7 @@ def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner:
             hint="Install nats-operator (role muster.ml.nats_operator), or use backend: statefulset.",
         )
     deadline = Deadline(params["wait_timeout"])
-    # A NatsCluster has no status that tells whether its servers run.
+    # A NatsCluster has no status that shows whether its servers run.
     report = groups.apply_group(ctx, objects, owner, wait=params["wait"] and not operator)
     budget = Ref("policy/v1", "PodDisruptionBudget", cluster.name, cluster.namespace)
     wants_none = not operator and (cluster.size == 1 or not cluster.pod_disruption_budget)

@@ -187,7 +187,7 @@ class Kind:
     progress: Callable[[Cluster, JobStatus], Progress] | None = None
     """What the pods say in their logs."""
     pending_reason: Callable[[Desired, Observed, Observed, Goal], str | None] | None = None
-    """What is still missing for the goal, where the state of the pods does not tell it: as it was before this run, and as it is now."""
+    """What is still missing for the goal, if the state of the pods does not show it: as it was before this run, and as it is now."""
     scaling_pending_reason: Callable[[Desired, Observed, Observed], str | None] | None = None
     """What is still missing after the number of pods has changed: as it was before, and as it is now."""
     results: Callable[[Observed], dict[str, t.Any]] | None = None

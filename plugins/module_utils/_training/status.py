@@ -20,7 +20,7 @@ State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unkn
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _MESSAGE_LINES = 6
-# The taint by which a person says that the node is off, and its pods with it.
+# The taint with which an administrator declares that the node is off, and its pods with it.
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
@@ -197,7 +197,7 @@ def _terminated(container: Manifest) -> Manifest:
 
 
 def _failed_init(status: Manifest) -> Manifest:
-    """How the init container ended because of which the others never began."""
+    """How the init container failed that kept the others from starting."""
     ends = map(_terminated, status.get("initContainerStatuses") or [])
     return next((ended for ended in ends if ended.get("exitCode")), {})
 
@@ -234,7 +234,7 @@ def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:
 
 
 def _deletion_reason(pod: Manifest) -> str:
-    """A pod whose node does not answer stays in deletion for ever: nobody but a person can know that it does not run any more."""
+    """Why a pod is not gone yet. If its node does not answer, only a person can know that the pod no longer runs."""
     if condition(pod, "DisruptionTarget").get("reason") != "DeletionByTaintManager":
         return "is being deleted"
     node = pod["spec"].get("nodeName")

@@ -32,7 +32,7 @@ C10D_PORT = 29400
 FETCH = "fetch-script"
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
 RENDEZVOUS = "PET_RDZV_BACKEND"
-# The taints of a node whose kubelet is not well, or does not answer.
+# The taints of a node that is not ready or does not answer.
 NODE_LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 PROGRAMS = {"launch.py": program(elastic_launch), "fetch.py": program(dataset_fetch)}
 
@@ -133,7 +133,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
 
 
 def _lost_node(tolerations: Sequence[Mapping[str, t.Any]], seconds: int) -> list[Manifest]:
-    """How long a pod stays bound to a lost node, unless TOLERATIONS say it. Without this Kubernetes adds 300 seconds of its own."""
+    """TOLERATIONS with a limit for how long a pod stays bound to a lost node, unless they have one; Kubernetes' default is 300 seconds."""
     given = {entry.get("key") or "" for entry in tolerations if entry.get("effect") in (None, "", "NoExecute")}
     return [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}

@@ -66,7 +66,7 @@ def _progress(cluster: Cluster, status: JobStatus) -> World:
 
 
 def _pending_reason(desired: Desired, before: Observed, observed: Observed, goal: Goal) -> str | None:
-    """It runs when all pods have met, and makes a step when one was reported since then and since this run began."""
+    """What is missing until all pods have met (running), or one has logged a step since then and since this run began (step)."""
     seen, now = _world(before), _world(observed)
     steps_on = now.makes_progress and now.stepped > seen.stepped
     if now.nodes == desired.size and (goal == "running" or (goal == "step" and steps_on)):

@@ -76,7 +76,7 @@ def _pending_reason(pod: Manifest) -> str | None:
 
 
 def wait_for_pods(ctx: Context, nats: NatsCluster, *, timeout: float) -> None:
-    """Until the pods of all servers run. The servers themselves are not queried."""
+    """Wait until the pods of all servers run, without querying the servers."""
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
         found = {pod["metadata"]["name"]: _pending_reason(pod) for pod in pods(cluster, nats)}
