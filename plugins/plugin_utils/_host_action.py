@@ -24,11 +24,18 @@ HEARTBEAT_SECONDS = 30
 class HostAction(ControllerAction):
     """Runs on this host with progress output, which continues during long steps."""
 
+    def _runs_elsewhere(self) -> bool:
+        # Tasks do not know of the ansible_become of an inventory.
+        return super()._runs_elsewhere() or self._connection.become is not None
+
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         warnings: list[str] = []
         with Heartbeat(self._title()) as progress:
             context = HostContext(
-                params=params, check=bool(self._task.check_mode), warn=warnings.append, progress=progress.show
+                params=params,
+                check=bool(self._task.check_mode),
+                warn=warnings.append,
+                progress=lambda message: progress.show(self._named(message)),
             )
             try:
                 found = self.module.execute(context)

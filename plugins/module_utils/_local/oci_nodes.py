@@ -22,6 +22,7 @@ from .gobuild import GoBuild
 from .host import run
 from .oci import OciImage
 from .oci_layers import Progress, build_layers
+from .once import making
 
 # Without a fixed time the same input would give another image.
 EPOCH = "1970-01-01T00:00:00Z"
@@ -32,8 +33,14 @@ STATE_ROOT = Path("/var/lib/muster")
 
 def build(image: OciImage, umoci: GoBuild, progress: Progress) -> Path:
     """Build the archive. It appears in the cache whole or not at all."""
+    with making(image.archive) as missing:
+        if missing:
+            _build(image, umoci, progress)
+    return image.archive
+
+
+def _build(image: OciImage, umoci: GoBuild, progress: Progress) -> None:
     target = image.archive
-    target.parent.mkdir(parents=True, exist_ok=True)
     if not umoci.path.is_file():
         progress("building umoci, which assembles images")
         gobuild.build(umoci)
@@ -47,7 +54,6 @@ def build(image: OciImage, umoci: GoBuild, progress: Progress) -> Path:
         with tarfile.open(draft, "w", format=tarfile.GNU_FORMAT) as archive:
             archive.add(layout, arcname=".")
         draft.replace(target)
-    return target
 
 
 def write_layout(image: OciImage, umoci: str, layers: t.Sequence[Path], layout: Path) -> None:
