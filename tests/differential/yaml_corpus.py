@@ -304,14 +304,14 @@ _JSON_TEXTS = (
 
 # What kubectl reads, dropping something without a word, and we refuse; with what we say.
 STRICTER = {
-    f"{HEAD}a: 1\na: 2\n": "the key 'a' is there twice",
-    f"{HEAD}1: a\n'1': a\n": "the key '1' is there twice",
-    f"{HEAD}true: 1\ntrue: 2\n": "the key 'true' is there twice",
-    f'{JSON}"a": 1, "a": 2}}': "the key 'a' is there twice",
+    f"{HEAD}a: 1\na: 2\n": "the key 'a' occurs twice",
+    f"{HEAD}1: a\n'1': a\n": "the key '1' occurs twice",
+    f"{HEAD}true: 1\ntrue: 2\n": "the key 'true' occurs twice",
+    f'{JSON}"a": 1, "a": 2}}': "the key 'a' occurs twice",
     f"{HEAD}a: 1\n...\nb: 2\n": "did not find expected <document start>",
     f"{HEAD}a: 1\n...\n}}\n": "did not find expected",
     f"{HEAD}value: !=\n": "the tag '!=' is not known",
-    f"{HEAD}&k key: &v value\n*k : 1\n": "the key 'key' is there twice",
+    f"{HEAD}&k key: &v value\n*k : 1\n": "the key 'key' occurs twice",
     f"{HEAD}a: !vault 5\n": "the tag '!vault' is not known",
     f"{HEAD}a: !!python/object:os.system [x]\n": "is not known",
     f"{HEAD}a: !!set {{x, y}}\n": "is not known",

@@ -88,7 +88,7 @@ def test_an_immutable_field_is_named_and_recreate_replaces(name: str, ground: Gr
     assert refused["failed"]
     assert "cannot be changed in place" in refused["msg"]
     assert field in refused["msg"]
-    assert "With recreate the object is deleted and made again." in refused["msg"]
+    assert "With recreate the object is deleted and created again." in refused["msg"]
     assert not uid_of(ground, other), "nothing may be written when one of the objects is refused"
     planned = applied(ground, build(after), recreate=True, check=True)
     assert [item["action"] for item in planned["objects"]] == ["recreated"]

@@ -28,7 +28,7 @@ from .._core.errors import (
 from . import redact
 from .objects import Manifest, Ref
 
-# Where the server says that the request itself did no harm and may be sent again.
+# Statuses that say nothing against the request itself, so it may be sent again.
 RETRIED = (408, 429, 500, 502, 503, 504)
 
 _MANAGER = re.compile(r'conflict with "(?P<manager>[^"]*)"')
@@ -45,30 +45,30 @@ def is_retryable(status: int, payload: Manifest) -> bool:
     """Whether the same request may succeed in a moment."""
     message = str(payload.get("message", ""))
     if status == 500:
-        # Other internal errors are bugs or webhooks that fail for good, which a caller decides.
+        # Other internal errors are bugs or failing webhooks, which the caller has to judge.
         return "etcdserver" in message or "leader changed" in message or "request timed out" in message
     if status == 409:
-        # Two writers met, or both made it; without a field manager conflict nobody objects to what we want.
+        # Two writers changed or created the object at the same time. Without a field manager conflict our write may be repeated.
         met = payload.get("reason") == "Conflict" and "object has been modified" in message
         return not _manager_conflicts(payload) and (met or payload.get("reason") == "AlreadyExists")
     return status in RETRIED
 
 
 def is_startup_answer(status: int, payload: Manifest) -> bool:
-    """Whether a server that only just came back may say this for a moment: it has not read all roles and definitions yet."""
+    """Whether a restarted server may answer this for a moment, before it has read all roles and definitions."""
     unserved = payload.get("reason") == "NotFound" and not _names_an_object(payload)
     return status == 403 or (status == 404 and unserved)
 
 
 def _names_an_object(payload: Manifest) -> bool:
-    """Of an answer 404: whether the address is known and the object is missing, or the address itself (a kind) is."""
+    """Whether a 404 is about a missing object, and not about an unknown address (a kind)."""
     return bool((payload.get("details") or {}).get("name"))
 
 
 def to_error(
     status: int, payload: Manifest, *, verb: str, ref: Ref | None, what: str, sent: Manifest | None = None
 ) -> MusterError:
-    """The error for an answer that is not a success. ``what`` names the object or the list; no secret value of what was SENT is told."""
+    """The error for an answer that is not a success. ``what`` names the object or list. It shows no secret value of SENT."""
     message = _readable(payload, secret=bool(sent and redact.has_secret(sent))).rstrip(".") or f"HTTP status {status}"
     message = redact.without_secrets(message, sent) if sent else message
     if status == 401:
@@ -88,7 +88,7 @@ def to_error(
 
 
 def _readable(payload: Manifest, *, secret: bool) -> str:
-    """The server's message. It repeats the whole value of an invalid field, which may be long or secret, so that is left out."""
+    """The server's message without the values of invalid fields, which may be long or secret."""
     if payload.get("reason") != "Invalid" or not _causes(payload):
         return str(payload.get("message") or "").strip()[:_LONGEST]
     secret = secret or (payload.get("details") or {}).get("kind") == "Secret"
@@ -104,7 +104,7 @@ def _cause(cause: dict[str, t.Any], secret: bool) -> str:
 
 
 def _only_immutable(payload: Manifest, message: str) -> bool:
-    """Whether the object is refused for nothing else than that a field cannot change: then a new one would be accepted, perhaps."""
+    """Whether an immutable field is the only reason for the refusal, so that a new object might be accepted."""
     messages = [str(cause.get("message", "")) for cause in _causes(payload)] or [message]
     return all(map(_IMMUTABLE.search, messages))
 
@@ -151,7 +151,7 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
         by_manager.setdefault(manager, []).append(field)
     conflicting = "; ".join(f"{', '.join(fields)} (set by {manager})" for manager, fields in by_manager.items())
     return Conflict(
-        f"{what}: other field managers have fields that differ from what is wanted: {conflicting}.",
+        f"{what}: other field managers have fields that differ from the desired ones: {conflicting}.",
         managers=list(by_manager), fields=[field for _manager, field in conflicts], ref=ref,
         hint="Leave those fields out, or take them over with force_conflicts.",
     )  # fmt: skip
@@ -162,6 +162,6 @@ def _rejected(status: int, payload: Manifest, message: str, verb: str, ref: Ref 
     if verb == "apply" and status == 422 and _only_immutable(payload, message):
         return Immutable(
             f"{what} cannot be changed in place: {message}.",
-            hint="With recreate the object is deleted and made again.", ref=ref, details={"fields": fields},
+            hint="With recreate the object is deleted and created again.", ref=ref, details={"fields": fields},
         )  # fmt: skip
     return Rejected(f"The API server refused {what}: {message}.", ref=ref, details={"fields": fields} if fields else {})

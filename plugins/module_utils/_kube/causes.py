@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a refusal means beyond its class, where only its text says so. The one place that reads messages to decide.
+"""What a refusal means beyond its class, if only its text says so. The one place that decides by message texts.
 
-Whatever the API server says by status code, reason and details has become a class in answers.py. What stands here has none of these of its
-own: admission plugins answer a plain Forbidden, and a webhook that cannot be called is a plain InternalError, each with nothing but a
-message.
+What status code, reason and details say has become a class in answers.py. The causes here share theirs with others: admission plugins
+answer a plain Forbidden, and a webhook that cannot be called is a plain InternalError.
 
 Private to the collection.
 """
@@ -23,11 +22,11 @@ Cause = t.Literal[
 ]
 
 _TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
-    # 500 InternalError: nobody answers at the webhook's address, or its certificate is not accepted.
+    # 500 InternalError: nothing answers at the webhook's address, or its certificate is not accepted.
     ("webhook unavailable", re.compile(r"failed calling webhook")),
     # 400 BadRequest: the webhook has side effects, so the API server does not ask it in a dry run.
     ("webhook without dry run", re.compile(r"does not support dry run")),
-    # Code and reason are whatever the webhook chooses; the API server puts only these words in front.
+    # The webhook chooses code and reason; only these words in front come from the API server.
     ("webhook refusal", re.compile(r"admission webhook")),
     # 403 Forbidden, from the plugins ServiceAccount, Priority and RuntimeClass: what a pod names does not exist (yet).
     (
@@ -40,5 +39,5 @@ _TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
 
 
 def cause_of(refusal: MusterError) -> Cause:
-    """The first that fits."""
+    """The first cause whose pattern matches."""
     return next((cause for cause, text in _TEXTS if text.search(refusal.message)), "other")

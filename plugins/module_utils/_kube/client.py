@@ -45,14 +45,14 @@ _ANYTHING = "*/*"
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 _RATE, _BURST = 1000.0, 2000
-# What holds us back is the number of connections, and the server itself by 429: this bucket only stops a loop that went wrong.
+# The number of connections and the server's 429 limit us; this bucket only stops a loop that went wrong.
 _PIECE = 1 << 20
 _GRACE = 2.0
 """Seconds that a watch may be late in ending by itself."""
 _EVENTS = 100
-"""Of one object. Those that differ in a few words only are made one by whoever sends them."""
+"""Most events of one object that are read; senders combine those that are much alike."""
 _SETTLING = 10.0
-"""Seconds in which an API server that came back may still forbid what it allows, or not know what it serves."""
+"""Seconds in which a restarted API server may still refuse what it allows, or not know kinds that it serves."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Answer:
     """Where a redirect leads to."""
 
     def json(self) -> Manifest:
-        """The body as an object; a message where it is not JSON (a proxy's page, a server of another protocol)."""
+        """The body as an object; if it is not JSON (a proxy's page, another protocol), an object with its text as the message."""
         if self._parsed is None:
             return {"message": self.body[:200].decode(errors="replace")}
         return self._parsed
@@ -86,7 +86,7 @@ class Answer:
 
 
 class _Headers(list[tuple[str, bytes]]):
-    """What http.client asks of headers (names, and pairs), where a name may be there several times (Impersonate-Group)."""
+    """The part of a mapping that http.client uses (names, and pairs), with names that may repeat (Impersonate-Group)."""
 
     def __iter__(self) -> t.Iterator[t.Any]:
         return (name for name, _value in super().__iter__())
@@ -99,7 +99,7 @@ Pair: t.TypeAlias = "tuple[str | None, Sensitive | None]"
 
 
 class _Wire(http.client.HTTPConnection):
-    """A connection to the API server, perhaps through a proxy. TLS, where there is any, was begun with the client certificate ``pair``."""
+    """A connection to the API server, perhaps through a proxy. ``pair`` is the client certificate of its TLS session."""
 
     def __init__(self, connection: Connection, context: ssl.SSLContext | None, pair: Pair, timeout: float) -> None:
         url = connection.url
@@ -113,7 +113,7 @@ class _Wire(http.client.HTTPConnection):
         proxy = self._connection.proxy
         if proxy is None:
             sock = socket.create_connection((self.host, self.port), self.timeout)
-        elif proxy.speaks_http and self._tls_context is None:  # asked with the whole URL, and no tunnel
+        elif proxy.speaks_http and self._tls_context is None:  # it gets the whole URL, without a tunnel
             sock = socket.create_connection((proxy.host, proxy.port), self.timeout)
         else:
             sock = proxy.connect(self.host, self.port, self.timeout)
@@ -126,7 +126,7 @@ class _Wire(http.client.HTTPConnection):
 
 
 class Transport:
-    """HTTP to one API server. Connections are kept and lent to whichever thread needs one."""
+    """HTTP to one API server. Threads share a pool of connections."""
 
     def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK, limits: Limits | None = None) -> None:
         self.connection = connection
@@ -145,7 +145,7 @@ class Transport:
         self, method: str, path: str, query: t.Mapping[str, str], body: Manifest | None = None, *,
         content_type: str = _JSON, accept: str = _JSON, timeout: float | None = None, within: float | None = None,
     ) -> Answer:  # fmt: skip
-        """One request, tried again while that makes sense. The last answer is returned whatever its status.
+        """Send one request, and again as long as that makes sense. The last answer is returned whatever its status.
 
         ``timeout`` bounds one attempt, ``within`` all of them together.
         """
@@ -153,7 +153,7 @@ class Transport:
         longest = math.inf if within is None else within
         deadline = self._clock.monotonic() + longest
         backoff, refreshed = Backoff(self._clock), False
-        # What names the version that it is about is as wrong the second time.
+        # A conflict about a given version would be the same the second time.
         pinned = "resourceVersion" in ((body or {}).get("metadata") or {})
         while True:
             self._bucket.take()
@@ -168,7 +168,7 @@ class Transport:
             except ssl.SSLCertVerificationError as exc:
                 raise self._untrusted(exc) from exc
             except (OSError, http.client.HTTPException) as exc:
-                # TLS that never worked will not begin to. One that did breaks off so: with the server, or after 90 idle seconds.
+                # TLS that never worked will not start to. TLS that did breaks off with the server, or after 90 idle seconds.
                 if (isinstance(exc, ssl.SSLError) and not self._answered) or not backoff.wait_for_retry(limit=limit):
                     raise self._unreachable(exc) from exc
                 self._broken_at = self._clock.monotonic()
@@ -191,7 +191,7 @@ class Transport:
         )
 
     def stream(self, path: str, query: t.Mapping[str, str], *, timeout: float) -> t.Iterator[bytes]:
-        """The lines of one long answer, over a connection of its own. Ends when the server ends it, or breaks off."""
+        """The lines of one long answer, over a separate connection, until the server ends it or breaks off."""
         refreshed = False
         while True:
             self._bucket.take()
@@ -207,7 +207,7 @@ class Transport:
             except ssl.SSLCertVerificationError as exc:
                 raise self._untrusted(exc) from exc
             except TimeoutError:
-                return  # the server keeps its own time a little differently
+                return  # the server's clock differs a little from ours
             except (OSError, http.client.HTTPException) as exc:
                 self._broken_at = self._clock.monotonic()
                 raise self._unreachable(exc) from exc
@@ -261,7 +261,7 @@ class Transport:
         return _answer(response, body)
 
     def _borrowed(self, auth: RequestAuth) -> _Wire:
-        """An idle connection, or a new one. A client certificate belongs to its connection, so those of an old one are closed."""
+        """An idle connection, or a new one. A client certificate belongs to its connection, so connections with an old one are closed."""
         while True:
             try:
                 found = self._idle.get_nowait()
@@ -272,7 +272,7 @@ class Transport:
             found.close()
 
     def _body(self, response: http.client.HTTPResponse, timeout: float) -> bytes:
-        """The whole body. The socket's timeout is only for the next byte, so a server that drips is stopped here."""
+        """The whole body. The socket's timeout only covers the next byte, so a server that sends slowly is stopped here."""
         deadline, pieces = self._clock.monotonic() + timeout, []
         while piece := response.read1(_PIECE):
             pieces.append(piece)
@@ -288,7 +288,7 @@ class Transport:
         return f"{self._base}{path}?{urllib.parse.urlencode(query)}" if query else f"{self._base}{path}"
 
     def _headers(self, accept: str, content_type: str | None, auth: RequestAuth) -> t.Any:
-        """As they go out; here alone secrets are revealed. What cannot be sent is refused before http.client prints it."""
+        """The headers as they are sent; only here are secrets revealed. Invalid values are refused before http.client prints them."""
         given: list[tuple[str, t.Any]] = [*self.connection.headers, ("Accept", accept), ("User-Agent", "muster")]
         if content_type:
             given.append(("Content-Type", content_type))
@@ -314,7 +314,7 @@ class Transport:
             return self._tls[1]
 
     def close(self) -> None:
-        """Give up the idle connections."""
+        """Close the idle connections."""
         while True:
             try:
                 self._idle.get_nowait().close()
@@ -329,7 +329,7 @@ class Transport:
         reason = getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
         hint = "Check the address, and that the cluster is running."
         if self.connection.proxy:
-            hint = f"Check the address, and the proxy {self.connection.proxy}; what needs none belongs into NO_PROXY."
+            hint = f"Check the address, and the proxy {self.connection.proxy}; hosts that need none belong in NO_PROXY."
         return self._error(f"does not answer: {reason}.", hint)
 
     def _untrusted(self, exc: ssl.SSLCertVerificationError) -> MusterError:
@@ -337,7 +337,7 @@ class Transport:
         return self._error(f"has a certificate that is not trusted: {reason}.", hint)
 
     def _redirected(self, answer: Answer) -> MusterError:
-        """The API server itself redirects nothing that we ask for. Only the host is told: the rest may hold the key of a session."""
+        """The error for a redirect, which no API server sends us. It names only the host: the rest may hold a session key."""
         return self._error(
             f"answered with a redirect (status {answer.status}) to {_host_of(answer.location, self.connection)}.",
             "A login page, a load balancer or a proxy answers in its place: check the address.",
@@ -353,7 +353,7 @@ class Transport:
 
 
 class _Bounded:
-    """A transport whose answers are all waited for until one moment; streams keep their own time."""
+    """A transport whose requests share one deadline; streams have their own."""
 
     def __init__(self, transport: Transport, seconds: float) -> None:
         self._transport = transport
@@ -363,7 +363,7 @@ class _Bounded:
         return getattr(self._transport, name)
 
     def call(self, *args: t.Any, within: float | None = None, **options: t.Any) -> Answer:
-        """As Transport.call. Also what is asked too late is sent, and given a tenth of a second."""
+        """As Transport.call. A request after the deadline is still sent, with a tenth of a second for its answer."""
         left = max(0.0, self._until - self._transport._clock.monotonic())
         return self._transport.call(*args, within=left if within is None else min(left, within), **options)
 
@@ -527,7 +527,7 @@ class HttpCluster:
         url, _mark, query = path.partition("?")
         target = f"{base}/{url.lstrip('/')}"
         asked = dict(urllib.parse.parse_qsl(query))
-        # A pod that does not answer is a 503 of the API server, which would be asked again for a minute.
+        # The API server answers 503 for a pod that does not answer, which Transport.call would retry for a minute.
         answer = self._http.call("GET", target, asked, accept=_ANYTHING, timeout=timeout, within=timeout)
         return answer.status, answer.body.decode(errors="replace")
 
@@ -537,13 +537,13 @@ class HttpCluster:
     def events_of(self, ref: Ref, uid: str | None = None) -> t.Sequence[Manifest]:
         about = {"kind": ref.kind, "name": ref.name, "uid": uid}
         selector = ",".join(f"involvedObject.{key}={value}" for key, value in about.items() if value)
-        # Events of what lies in no namespace are in "default".
+        # Events about cluster-wide objects are in "default".
         path = _path("v1", kinds.BUILT_IN["v1", "Event"], ref.namespace or "default")
         query = {"fieldSelector": selector, "limit": str(_EVENTS)}
         return list(self._json("GET", path, query, verb="list", what=f"events of {ref}").get("items") or [])
 
     def within(self, seconds: float) -> HttpCluster:
-        bounded = copy.copy(self)  # what is known of kinds stays shared
+        bounded = copy.copy(self)  # the cache of kinds stays shared
         bounded._http = t.cast(Transport, _Bounded(self._http, seconds))
         return bounded
 
@@ -562,7 +562,7 @@ class HttpCluster:
         found = self._checked(
             answer, verb="list", ref=Ref(api_version, kind, "", namespace), what=f"objects of kind {kind}"
         )
-        # Items of a list come without the two fields that say what they are.
+        # Items of a list lack apiVersion and kind.
         items = (
             redact.seal_secrets({**item, "apiVersion": api_version, "kind": kind}) for item in found.get("items") or []
         )
@@ -578,7 +578,7 @@ class HttpCluster:
         return self._checked(answer, verb=verb, ref=ref, what=str(ref), sent=body)
 
     def _served(self, api_version: str, kind: str) -> Resource:
-        # Asked again before giving up: a definition may be established a moment before discovery knows of it.
+        # Ask once more: a definition may be established a moment before discovery lists it.
         resource = self.resource(api_version, kind) or self.resource(api_version, kind, refresh=True)
         if resource is None:
             raise MissingKind(f"The cluster does not serve {kind} of {api_version}.")
@@ -597,13 +597,14 @@ class HttpCluster:
 
 
 def connect(params: Params) -> HttpCluster:
-    """A cluster by the connection options of a module. Nothing is sent yet."""
+    """A cluster from the connection options of a module. Nothing is sent yet."""
     return HttpCluster(Transport(load(params)))
 
 
 def request_body(body: Manifest) -> bytes:
-    """A body as JSON that is YAML, too: the API server reads what is applied as YAML, which refuses the halves of a character that JSON
-    writes for what lies beyond U+FFFF, and breaks lines at some characters that JSON leaves as they are.
+    """The body as JSON that is also valid YAML, because the API server reads applied objects as YAML.
+
+    YAML refuses the surrogate pairs by which JSON escapes characters beyond U+FFFF, and breaks lines at some that JSON leaves as they are.
     """
     return _NOT_IN_YAML.sub(
         lambda found: f"\\u{ord(found[0]):04x}", json.dumps(body, ensure_ascii=False, default=_revealed)
@@ -629,7 +630,7 @@ def _path(api_version: str, resource: Resource, namespace: str | None = None, na
 
 
 def _segment(name: str) -> str:
-    """A name as one part of a path. An empty one would mean all objects, and dots the parts before."""
+    """A name as one segment of a path. An empty one would address all objects, and dots a parent path."""
     if name in ("", ".", ".."):
         raise InvalidInput(f"{name!r} is not the name of an object.")
     return urllib.parse.quote(name, safe=":")
@@ -651,14 +652,14 @@ def _event(line: bytes, what: str) -> Event:
 
 
 def _revealed(value: t.Any) -> t.Any:
-    """The one place at which a sensitive value of an object is written out: into the request."""
+    """The only place that writes out a sensitive value of an object: into the request."""
     if isinstance(value, Sensitive):
         return value.reveal()
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
-    # The server's own clock, if it tells the time: ours may differ.
+    # The server's own time, if it sends it, because clocks may differ.
     try:
         now = email.utils.parsedate_to_datetime(response.getheader("Date") or "")
     except (ValueError, TypeError):
@@ -668,7 +669,7 @@ def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
 
 
 def _base(connection: Connection) -> str:
-    """What stands before the path in a request: the server's own path; to an HTTP proxy without a tunnel, the whole address."""
+    """What precedes the path in a request: the server's own path or, to an HTTP proxy without a tunnel, the whole address."""
     url, proxy = connection.url, connection.proxy
     path = urllib.parse.quote(url.path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
     return f"http://{url.netloc}{path}" if proxy and proxy.speaks_http and url.scheme == "http" else path

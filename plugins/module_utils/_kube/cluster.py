@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The seam between the engine and a cluster.
+"""The interface between the engine and a cluster.
 
 ``client.HttpCluster`` is the real one; tests use ``FakeCluster`` of tests/unit/conftest.py. Every method may be called from several
 threads at once and raises only errors of ``errors``.
@@ -19,23 +19,23 @@ from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
 
 
 class Cluster(t.Protocol):
-    """Everything that Muster asks of Kubernetes. Secret values of the objects it gives are Sensitive (redact.py)."""
+    """Everything that Muster asks of Kubernetes. Secret values of the objects it returns are Sensitive (redact.py)."""
 
     @property
     def namespace(self) -> str:
         """The namespace of the connection's context, for objects that name none."""
 
     def warnings(self) -> t.Sequence[str]:
-        """What the API server warned of so far (deprecated versions, suspicious fields), each once."""
+        """The API server's warnings so far (deprecated versions, suspicious fields), each once."""
 
     def close(self) -> None:
-        """Give up the connections. A later call makes new ones."""
+        """Close the connections. A later call opens new ones."""
 
     def resource(self, api_version: str, kind: str, *, refresh: bool = False) -> Resource | None:
-        """How the kind is served, None where the cluster does not know it. ``refresh`` asks the server again."""
+        """How the kind is served, or None if the cluster does not know it. ``refresh`` asks the server again."""
 
     def get(self, ref: Ref) -> Manifest | None:
-        """The object, None where it does not exist (or its kind, or its namespace)."""
+        """The object, or None if it (or its kind or namespace) does not exist."""
 
     def list(
         self,
@@ -57,7 +57,7 @@ class Cluster(t.Protocol):
     ) -> Listing:
         """As ``list``, but only apiVersion, kind and metadata of each object, and of the first ``limit`` objects only.
 
-        NotFound where the kind was served and is not any more: what decides about deleting must not take that for "none".
+        NotFound if the kind is no longer served: a decision about deletion must not mistake that for an empty list.
         """
 
     def kinds(self) -> Kinds:
@@ -66,7 +66,7 @@ class Cluster(t.Protocol):
     def apply(
         self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
     ) -> Manifest:
-        """Server-side apply; the object as stored (or as it would be). With ``metadata.uid`` only to that very object."""
+        """Server-side apply; the object as stored (or as it would be). ``metadata.uid`` limits it to that very object."""
 
     def delete(
         self,
@@ -77,7 +77,7 @@ class Cluster(t.Protocol):
         uid: str | None = None,
         resource_version: str | None = None,
     ) -> bool:
-        """Delete the object; False where it does not exist, or is another one or another version than was asked for."""
+        """Delete the object; False if it does not exist, or has another uid or version than the given one."""
 
     def patch(self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool) -> Manifest:
         """JSON merge patch of an object that exists."""
@@ -114,7 +114,7 @@ class Cluster(t.Protocol):
         """The server's version, as ``v1.36.3``."""
 
     def events_of(self, ref: Ref, uid: str | None = None) -> t.Sequence[Manifest]:
-        """What controllers said of an object, in no order; with ``uid`` only of that very object. At most a hundred."""
+        """Up to a hundred events about an object, unordered; with ``uid`` only about that very object."""
 
     def within(self, seconds: float) -> Cluster:
-        """The same cluster, all of whose requests together, retries included, end within so many seconds from now."""
+        """The same cluster with one deadline, so many seconds from now, for all requests together, retries included."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ways to prove who we are. Each can be asked again after the API server said 401.
+"""Ways to authenticate. Each can be refreshed after the API server answered 401.
 
 Private to the collection.
 """
@@ -32,7 +32,7 @@ Now = t.Callable[[], dt.datetime]
 
 @dataclasses.dataclass(frozen=True)
 class RequestAuth:
-    """What goes along with a request: a header, a client certificate, or neither."""
+    """The credentials of one request: a header, a client certificate, or neither."""
 
     authorization: Sensitive | None = None
     client_cert: str | None = None
@@ -40,22 +40,22 @@ class RequestAuth:
 
 
 def bearer(token: str, source: str) -> Sensitive:
-    """The header of a token."""
+    """The header that carries a token."""
     return Sensitive(headers.sendable(f"Bearer {token}", f"The token of {source}"))
 
 
 class Credentials(t.Protocol):
-    """Thread safe."""
+    """A source of credentials, safe to share between threads."""
 
     def auth(self) -> RequestAuth:
-        """What to send; cheap after the first call."""
+        """The credentials to send; cheap after the first call."""
 
     def refresh(self, refused: RequestAuth, /) -> bool:
-        """Get something else than what was refused. False where there is nothing newer to be had."""
+        """Replace refused credentials. False if there are no newer ones."""
 
 
 class Anonymous:
-    """Nothing to send (a client certificate of the kubeconfig may do)."""
+    """No credentials (the kubeconfig may have a client certificate)."""
 
     def auth(self) -> RequestAuth:
         return RequestAuth()
@@ -65,7 +65,7 @@ class Anonymous:
 
 
 class Token:
-    """A bearer token as it stands in the kubeconfig or the options. ``source`` is for messages."""
+    """A bearer token from the kubeconfig or the options. ``source`` is for messages."""
 
     def __init__(self, token: Sensitive, source: str) -> None:
         self._auth = RequestAuth(bearer(token.reveal(), source))
@@ -92,7 +92,7 @@ class Basic:
 
 
 class TokenFile:
-    """A token that somebody else renews in place, as the kubelet does for service accounts."""
+    """A file whose token something else renews, as the kubelet does for service accounts."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
@@ -101,7 +101,7 @@ class TokenFile:
     def auth(self) -> RequestAuth:
         auth = self._auth
         if auth is None:
-            # Editors and echo end a file with a line break; client-go cuts it off in files, and only there.
+            # Editors and echo end a file with a line break. Like client-go, strip it, but only from files.
             token = settings.read(self._path, "tokenFile").strip()
             if not token:
                 raise InvalidInput(f"The token file {self._path} is empty.")
@@ -117,7 +117,7 @@ class Exec:
     """A credential plugin (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins)."""
 
     def __init__(self, config: settings.Settings, cluster: t.Mapping[str, t.Any], now: Now | None = None) -> None:
-        """``cluster`` is what the plugin is told with provideClusterInfo."""
+        """``cluster`` is what the plugin learns with provideClusterInfo."""
         config.refuse_unknown(
             "apiVersion", "args", "command", "env", "installHint", "interactiveMode", "provideClusterInfo"
         )
@@ -161,12 +161,12 @@ class Exec:
 
     def refresh(self, refused: RequestAuth, /) -> bool:
         with self._lock:
-            if self._auth == refused:  # else another thread, refused at the same time, has asked already
+            if self._auth == refused:  # otherwise another thread has replaced them already
                 self._auth = None
         return True
 
     def _run(self) -> Sensitive:
-        """What the plugin prints. Nothing of its arguments and environment, which may hold secrets, gets into a message."""
+        """The output of the plugin. Arguments and environment may hold secrets, so no message contains them."""
         added = {item.text("name"): item.text("value") for item in self._config.items("env")}
         try:
             done = subprocess.run(
@@ -188,7 +188,7 @@ class Exec:
         else:
             if done.returncode == 0:
                 return Sensitive(done.stdout)
-            # Its standard output may hold a token, so only the error stream is told.
+            # Its standard output may hold a token, so the message quotes only standard error.
             said = done.stderr.decode(errors="replace").strip()[-500:] or "no message"
             failure = Unauthorized(f"{self._plugin} ended with status {done.returncode}: {said}.")
         raise failure
@@ -200,11 +200,11 @@ class Exec:
         return {"apiVersion": self._config.text("apiVersion"), "kind": "ExecCredential", "spec": spec}
 
     def _read(self, output: Sensitive) -> tuple[RequestAuth, dt.datetime | None]:
-        """What the plugin returned as credentials, and when they expire (None: not known)."""
+        """The credentials in the plugin's output, and when they expire (None: unknown)."""
         try:
             printed = json.loads(output.reveal())
         except ValueError:
-            printed = None  # told below, outside: the exception holds all that was printed
+            printed = None  # raised below, not chained to one that quotes the output
         status = printed.get("status") if isinstance(printed, dict) else None
         if not isinstance(status, dict):
             raise Unauthorized(f"{self._plugin} did not print an ExecCredential with a status.")
@@ -237,7 +237,7 @@ def _utc() -> dt.datetime:
 
 
 def cluster_info(cluster: settings.Settings, ca: str | None) -> dict[str, t.Any]:
-    """What a plugin is told about the cluster it logs in to (the type Cluster of client.authentication.k8s.io/v1)."""
+    """What a plugin learns about the cluster it logs in to (the type Cluster of client.authentication.k8s.io/v1)."""
     texts = {key: cluster.text(key) for key in ("server", "tls-server-name", "proxy-url")}
     info: dict[str, t.Any] = {key: value for key, value in texts.items() if value}
     info |= {key: True for key in ("insecure-skip-tls-verify", "disable-compression") if cluster.flag(key)}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is known about objects of a cluster that are to be deleted. Whether they may be is decided by ``_core.deletion``.
+"""The facts about objects that are to be deleted. ``_core.deletion`` decides whether they may be.
 
 Private to the collection.
 """
@@ -35,7 +35,7 @@ from .objects import (
 from .order import DATA_KINDS
 
 _NAMED = 3
-"""Of what lives in a namespace, so many are named."""
+"""Number of objects in a namespace that a message names."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,13 +69,13 @@ def was_applied(item: Manifest, owner: str) -> bool:
 
 
 def holds_data(ref: Ref, live: Manifest) -> bool:
-    """Whether deleting the object loses something that cannot be made again."""
+    """Whether deleting the object loses something that cannot be created again."""
     generated = ref.kind == "Secret" and ANNOTATION_GENERATED in annotations_of(live)
     return generated or (ref.group, ref.kind) in DATA_KINDS
 
 
 class DeletionFacts:
-    """Reads what has to be known of each object before it is deleted. ``desired``: uids of what stays in any case."""
+    """Reads the facts about each object before it is deleted. ``desired``: uids of objects that stay in any case."""
 
     def __init__(self, cluster: Cluster, ownership: Ownership, *, desired: t.Container[str], delete_data: bool,
                  clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
@@ -95,12 +95,12 @@ class DeletionFacts:
         return self._cluster.kinds()
 
     def candidate(self, ref: Ref, item: Manifest) -> Candidate:
-        """What the rules of deletion have to know about an object as it is now."""
+        """The facts about an object as it is now, for the rules of deletion."""
         known = Candidate(
             str(ref),
             marked=self._ownership.matches(item),
             recorded=self._ownership.has_record(item),
-            needed="is wanted under another name" if item["metadata"].get("uid") in self._desired else "",
+            needed="is desired under another name" if item["metadata"].get("uid") in self._desired else "",
             data="holds data" if holds_data(ref, item) else "",
         )
         stays_anyway = known.data and not self._delete_data
@@ -111,23 +111,23 @@ class DeletionFacts:
         return self._with_instances(known, ref) if ref.kind == DEFINITION else known
 
     def _with_contents(self, known: Candidate, ref: Ref) -> Candidate:
-        """A namespace takes everything inside along."""
+        """Deleting a namespace deletes everything in it."""
         found, unseen = namespace_contents(self._cluster, ref.name, self._clock)
         others = [item for item in found if item["metadata"].get("uid") not in self._going]
         named = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more objects" if len(others) > _NAMED else ""
         return dataclasses.replace(
             known,
-            needed=f"{named}{more} in it would go with it" if others else "",
+            needed=f"{named}{more} in it would be deleted with it" if others else "",
             unknown=f"in it may be {'; '.join(unseen)}" if unseen else "",
         )
 
     def _with_instances(self, known: Candidate, ref: Ref) -> Candidate:
-        """A definition takes all objects of its kind along."""
+        """Deleting a definition deletes all objects of its kind."""
         kinds = self._kinds.of_definition(ref.name)
         if not kinds:
             return dataclasses.replace(
-                known, unknown="its kind is not served now, so nobody can tell whether objects of it exist"
+                known, unknown="its kind is not served now, so it is unknown whether objects of it exist"
             )
         found: dict[str, Manifest] = {}
         for api_version, kind in kinds:
@@ -141,4 +141,4 @@ class DeletionFacts:
         if not found:
             return known
         first, more = next(iter(found)), f" and {len(found) - 1} more objects" if len(found) > 1 else ""
-        return dataclasses.replace(known, needed=f"{first}{more} of its kind would go with it")
+        return dataclasses.replace(known, needed=f"{first}{more} of its kind would be deleted with it")

@@ -4,7 +4,7 @@
 
 """The apply engine: one path for every write to Kubernetes.
 
-Plan (reads only, everything that stands in the way is told at once), write in waves, prune, wait. See docs/architecture.md.
+Plan (only reads; all problems are reported together), write in waves, prune, wait. See docs/architecture.md.
 
 Private to the collection.
 """
@@ -67,11 +67,11 @@ def apply_objects(
     if prune and not steps:
         raise InvalidInput(
             f"prune with no objects at all would delete everything of {owner}.",
-            hint="Is a condition of a template false, or a file empty? state: absent with this owner is how to remove everything.",
+            hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
         )
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.lease(wait_timeout) as lease:
-            # Another run may have been at work between our look and the Lease.
+            # Another run may have written between our reads and the Lease.
             steps = make_plan(cluster, objects, options)
             report = run.carry_out(steps, lease)
     else:
@@ -84,7 +84,7 @@ def apply_objects(
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """What is the same for all steps of a call."""
+    """What all steps of a call share."""
 
     cluster: Cluster
     options: ApplyOptions
@@ -137,7 +137,7 @@ class _Run:
         delete_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
 
     def _delete_late_prune_record(self, refs: list[Ref]) -> t.Iterator[str]:
-        """A prune that looked before our objects came, and remembers now that there are none, would be wrong."""
+        """Delete the record of another run whose prune searched before our objects were created."""
         if holder(self.cluster, self.options.owner, self.options.namespace):
             try:
                 with self.lease(_PRUNE_TIMEOUT):
@@ -154,7 +154,7 @@ class _Run:
         return step.live is None or labels_of(step.live).get(LABEL_OWNER) != self.options.owner
 
     def _leftovers(self, steps: list[Step]) -> tuple[dict[Ref, Manifest], list[str]]:
-        """What carries our label and is not among the steps."""
+        """Objects that have our label and are not among the steps."""
         desired = {step.ref.identity for step in steps}
         namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.options.namespace}
         found, warnings = owned_objects(
@@ -172,7 +172,7 @@ class _Run:
         return {ref: item for ref, item in found.items() if ref not in refs}
 
     def _prune(self, steps: list[Step], report: Report, lease: Lease | None) -> None:
-        """Remove what carries our label and is no longer wanted, last wave first; remember when nothing is left over."""
+        """Delete objects that have our label and are no longer desired, last wave first; record it if nothing is left over."""
         refs, uids = [step.ref for step in steps], _uids(steps) | _uids_of(report.objects.values())
         found, warnings = self._leftovers(steps)
         shared = self._shared(refs)
@@ -186,7 +186,7 @@ class _Run:
         report.merge(pruned)
         report.warnings += warnings
         report.changes += release_namespaces(self.cluster, self.options.owner, shared, check=self.options.check)
-        # A run that has nothing to change writes nothing, not even this. Nor does one beside which another may be at work.
+        # A run without changes writes nothing, not even this. Nor does a run beside which another one may be active.
         if report.changed and lease and lease.guarded and not (warnings or pruned.kept):
             write_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
         return None
@@ -201,9 +201,9 @@ def _uids_of(objects: t.Iterable[Manifest]) -> set[str]:
 
 
 def _wait_ready(run: _Run, steps: list[Step], report: Report, timeout: float, predicates: Predicates | None) -> None:
-    """Wait; what was applied is in the error too, if it comes to that."""
+    """Wait; an error also contains what was applied before."""
     refs = [step.ref for step in steps]
-    # Where something that is not ours is used as it is, our label does not find all.
+    # An object that is not ours lacks our label, so a list by that label would miss it.
     selector = run.options.selector if all(step.ours for step in steps) else None
     known = {ref: found for ref in refs if (found := report.objects.get(ref))}
     try:
@@ -225,7 +225,7 @@ def _write(
     on_progress: OnProgress | None,
     clock: Clock,
 ) -> None:
-    """Wave after wave; a wave that failed is the last one. In check mode all are asked, so that everything is told at once."""
+    """Write wave after wave, up to one that fails. In check mode no wave is left out, so that all problems are reported together."""
     by_ref = {step.ref: step for step in steps}
     refused: list[MusterError] = []
     progress, total = Progress(on_progress, clock), len(steps)
@@ -238,7 +238,7 @@ def _write(
         return outcome
 
     for wave in waves(by_ref):
-        # What needs no write needs no thread.
+        # Unchanged objects need no request, and so no thread.
         todo = sorted((by_ref[ref] for ref in wave), key=lambda step: step.verdict == "unchanged")
         writes = [step for step in todo if step.verdict != "unchanged"]
         results, failures = run_all(carry_out, writes, parallel=options.parallel)
@@ -253,9 +253,9 @@ def _write(
 
 
 def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
-    """Let the server say what it would refuse (invalid fields, conflicts, quotas) before the first write, so that nothing is changed.
+    """Let the server refuse invalid fields, conflicts and quotas before the first write, while nothing is changed.
 
-    Not possible for what lies in a namespace or is of a kind that this very run will make; not needed for a single write.
+    Impossible for objects whose namespace or kind this run creates, and unnecessary for a single write.
     """
     writes = [step for step in steps if step.verdict != "unchanged"]
     if writer.check or len(writes) < 2:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which fields of an object are ours, told from ``metadata.managedFields``.
+"""Which fields of an object are ours, according to ``metadata.managedFields``.
 
 The API server keeps the set of fields that each manager applied, and takes a field out of ours as soon as anybody else changes its
 value. So "we still own everything we asked for" means "nothing of it was changed", exactly, without knowing defaults, quantities or
@@ -34,19 +34,19 @@ def owned_fields(live: Manifest, manager: str) -> Trie:
 
 
 def managers(live: Manifest) -> set[str]:
-    """Everybody who set a field of the object itself (not of its status)."""
+    """Every manager of a field of the object itself (not of its status)."""
     return {str(entry.get("manager")) for entry in _entries(live)}
 
 
 def _entries(live: Manifest) -> list[Manifest]:
-    """Who set which fields; without status, and without single fields that we patched (a Job that was suspended)."""
+    """The managed fields, except those of the status and single ones that we patched (to suspend a Job)."""
     found = live.get("metadata", {}).get("managedFields") or []
     patched = (FIELD_MANAGER, "Update")
     return [e for e in found if not e.get("subresource") and (e.get("manager"), e.get("operation")) != patched]
 
 
 def transferred_fields(live: Manifest, givers: t.Container[str], taker: str) -> list[Manifest]:
-    """``managedFields`` in which what the givers hold is held by the taker, so that its next apply drops what it does not want.
+    """``managedFields`` with the givers' fields transferred to the taker, whose next apply then drops those that are not desired.
 
     What ``kubectl apply --server-side`` does with the fields of an earlier client-side apply, which would stay for ever otherwise.
     """
@@ -66,7 +66,7 @@ def _united(one: Trie, other: Trie) -> Trie:
 
 
 def unowned_paths(desired: Manifest, live: Manifest, manager: str) -> list[str]:
-    """Paths that are wanted and that the manager does not own (any more)."""
+    """Desired paths that the manager does not own (any more)."""
     owned = owned_fields(live, manager)
     spec = {key: value for key, value in desired.items() if key not in (*_NEVER_OWNED, "metadata")}
     metadata = {key: value for key, value in desired["metadata"].items() if key in _METADATA_OWNED}
@@ -74,7 +74,7 @@ def unowned_paths(desired: Manifest, live: Manifest, manager: str) -> list[str]:
 
 
 def other_manager(live: Manifest, path: str, manager: str) -> str | None:
-    """Who, other than the manager, set the field at a path that ``unowned_paths`` gave; None where nobody did."""
+    """The other manager that set the field at a path from ``unowned_paths``; None if none did."""
     for entry in live.get("metadata", {}).get("managedFields") or []:
         if entry.get("manager") != manager and path in _paths(entry.get("fieldsV1") or {}, ""):
             return str(entry.get("manager"))
@@ -90,7 +90,7 @@ def owned_keys(live: Manifest, manager: str, *path: str) -> set[str]:
 
 
 def differing_paths(live: t.Any, desired: t.Any, path: str = "") -> t.Iterator[str]:
-    """The paths at which a value that the server completed does not say what is wanted."""
+    """The paths at which a value that the server completed differs from the desired one."""
     if isinstance(desired, dict) and isinstance(live, dict):
         for key, value in desired.items():
             yield from differing_paths(live.get(key), value, f"{path}.{key}" if path else key)
@@ -102,7 +102,7 @@ def differing_paths(live: t.Any, desired: t.Any, path: str = "") -> t.Iterator[s
 
 
 def covers(live: t.Any, desired: t.Any) -> bool:
-    """Whether a value that the server completed still says what was wanted."""
+    """Whether a value that the server completed still contains the desired one."""
     return not any(True for _path in differing_paths(live, desired))
 
 

@@ -29,13 +29,13 @@ _LONGEST_WARNING = 1000
 
 
 def sendable(value: str, what: str) -> str:
-    """The value, if it can be that of a header. The error names it and tells what is wrong, but does not show it."""
+    """The value, if it is valid in a header. The error names the header and the problem, but does not show the value."""
     found = _CONTROL.search(value)
     if not found:
         try:
             value.encode()
         except UnicodeEncodeError:
-            pass  # told below, outside: the exception holds the value
+            pass  # raised below, not chained to one that holds the value
         else:
             return value
         problem = "characters that are not text"
@@ -58,7 +58,7 @@ def impersonation(user: str, groups: t.Iterable[str], uid: str, extra: t.Mapping
 
 
 def retry_after(header: str | None, now: dt.datetime) -> float | None:
-    """Seconds to wait, from a number of seconds or a date; None where the header says nothing that can be understood."""
+    """Seconds to wait, from a number of seconds or a date; None if the header is not understood."""
     if not header:
         return None
     text = header.strip()
@@ -74,7 +74,7 @@ def retry_after(header: str | None, now: dt.datetime) -> float | None:
 
 
 def warnings(values: t.Iterable[str]) -> list[str]:
-    """What the API server wants users to see. Others, such as those of caches on the way, kubectl does not show either."""
+    """The API server's warnings for users. Like kubectl, leave out others, such as those of caches on the way."""
     found = []
     for value in values:
         # http.client reads headers as Latin-1, the API server writes UTF-8.

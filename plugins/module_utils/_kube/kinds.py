@@ -53,14 +53,14 @@ def _table() -> dict[tuple[str, str], Resource]:
 
 BUILT_IN: dict[tuple[str, str], Resource] = _table()
 
-# Made by controllers, never by us (nodes can be: simulated ones); asking for them in a big cluster is dear.
+# Created by controllers, never by us (except simulated nodes), and expensive to list in a big cluster.
 NEVER_OURS = frozenset({
     "ComponentStatus", "ControllerRevision", "CSINode", "Endpoints", "EndpointSlice", "Event", "IPAddress", "Lease",
     "NodeMetrics", "PodMetrics", "ReplicaSet", "VolumeAttachment",
 })  # fmt: skip
 
 
-# What nobody would miss: Kubernetes makes it from other objects, or it tells of them.
+# Nobody would miss these: Kubernetes derives them from other objects, or they only report.
 BYPRODUCTS = frozenset({"Endpoints", "EndpointSlice", "Event", "NodeMetrics", "PodMetrics"})
 
 
@@ -72,7 +72,7 @@ class Kinds(list[tuple[str, str, Resource]]):
         self.unknown = list(unknown)
 
     def of_definition(self, name: str) -> list[tuple[str, str]]:
-        """(apiVersion, kind) that a CustomResourceDefinition brings; its name is <plural>.<group>."""
+        """(apiVersion, kind) that a CustomResourceDefinition defines; its name is <plural>.<group>."""
         return [(api, kind) for api, kind, resource in self if f"{resource.plural}.{group_of(api)}" == name]
 
 
@@ -100,7 +100,7 @@ def discovered_kinds(aggregated: Manifest) -> t.Iterator[tuple[str, str, Resourc
 
 
 def unavailable_groups(aggregated: Manifest) -> list[str]:
-    """Group/version of an APIGroupDiscoveryList whose server did not answer when the list was made: what it serves is not known now."""
+    """Group/version of an APIGroupDiscoveryList whose server did not answer when the list was made, so that its kinds are unknown."""
     return [
         f"{(group.get('metadata') or {}).get('name')}/{version.get('version')}"
         for group in aggregated.get("items") or []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the cluster is and how to prove who we are: kubeconfig files, exec plugins, tokens, the service account of a pod.
+"""Where the cluster is and how to authenticate: kubeconfig files, exec plugins, tokens, the service account of a pod.
 
 What kubectl does with each setting, and what we do: docs/architecture/clients.md.
 
@@ -73,7 +73,7 @@ class Connection:
 
 
 def _problem(url: urllib.parse.SplitResult, text: str) -> str | None:
-    """What is wrong with the address of a server. Raises ValueError where the parts are."""
+    """What is wrong with the address of a server. Raises ValueError if its host or port is invalid."""
     if re.search(r"[\x00-\x20\x7f]", text):
         return "it has spaces or control characters"
     if url.scheme not in ("http", "https") or not url.hostname:
@@ -158,7 +158,7 @@ class _Kubeconfig:
     users: Named = dataclasses.field(default_factory=dict)
 
     def add(self, other: _Kubeconfig) -> None:
-        """What is not there yet: the first file that has a name wins, as a whole."""
+        """Add entries whose name is new: the first file that has a name wins, as a whole."""
         self.current = self.current or other.current
         for plural in _LISTS:
             mine: Named = getattr(self, plural)
@@ -166,7 +166,7 @@ class _Kubeconfig:
 
 
 def _exists(path: pathlib.Path) -> bool:
-    """Also for a pipe, as a shell's ``<(...)`` makes one. What may not be looked at exists: reading it says why not."""
+    """Also for a pipe, such as that of a shell's ``<(...)``. A file without permission exists: reading it reports the reason."""
     try:
         return path.exists()
     except OSError:
@@ -192,7 +192,7 @@ def _from_paths(value: str, context: str | None, *, must_exist: bool) -> Connect
 
 
 def _parse(path: pathlib.Path, *, alone: bool) -> dict[str, t.Any]:
-    """The mapping in a file. One of several may be empty, as one that ``kubectl config`` is to fill."""
+    """The mapping in a file. One of several may be empty, such as one that ``kubectl config`` will fill."""
     import yaml
 
     said = where = ""
@@ -204,7 +204,7 @@ def _parse(path: pathlib.Path, *, alone: bool) -> dict[str, t.Any]:
     except (yaml.YAMLError, ValueError, RecursionError) as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        # What is quoted may be a part of a token.
+        # The parser quotes text that may be part of a token.
         said = re.sub(r"""(['"]).{3,}\1""", "...", getattr(exc, "problem", None) or "cannot be parsed")
     else:
         if isinstance(parsed, dict):
@@ -315,7 +315,7 @@ def _with_options(found: Connection, params: Params) -> Connection:
     """Options win over the kubeconfig."""
     changes: dict[str, t.Any] = {}
     if params.get("host") and found.source != "option host":
-        # The name in the certificate was that of the other server; kubectl's --server does the same.
+        # The TLS server name is that of the kubeconfig's server; kubectl's --server drops it, too.
         changes |= {
             "server": str(params["host"]),
             "source": f"option host with {found.source}",

@@ -30,20 +30,20 @@ from .ready import deletion_state
 from .wait import wait_until
 
 DURATION = 15
-"""Seconds without a sign of life after which a run counts as dead. Watched, not compared with its clock, which may be another one's."""
+"""Seconds without a renewal after which a run counts as dead. Measured here, because the clocks of two machines may differ."""
 _RENEW_EVERY = 5.0
 HOME = "default"
 """One namespace for all runs of an owner, whatever namespaces their objects are in. It cannot be deleted."""
 
 
 def name_of(prefix: str, owner: str) -> str:
-    """A name for an object of ours about an owner. An owner may have letters that a name may not; the digest keeps two such apart."""
+    """A name for one of our objects about an owner. It has a digest, because owners may differ only in letters that names cannot have."""
     readable = "".join(letter if letter.isalnum() else "-" for letter in owner.lower())
     return f"{prefix}-{readable}-{hashlib.sha256(owner.encode()).hexdigest()[:8]}"
 
 
 class Lease:
-    """``with Lease(...)``: alone among the runs of an owner, as far as rights allow a Lease, which ``guarded`` tells."""
+    """``with Lease(...)``: no other run of the owner meanwhile. ``guarded`` is False if the rights did not suffice for a Lease."""
 
     def __init__(
         self, cluster: Cluster, owner: str, namespace: str, *, timeout: float, on_progress: OnProgress | None = None,
@@ -61,7 +61,7 @@ class Lease:
 
     @property
     def guarded(self) -> bool:
-        """Whether this run is the only one, still."""
+        """Whether this run has the Lease, still."""
         return self._ref is not None and not self._lost
 
     def __enter__(self) -> Lease:
@@ -105,7 +105,7 @@ class Lease:
                  progress=Progress(self._on_progress, self._clock))  # fmt: skip
 
     def _wait_for_holder(self, ref: Ref, seen: Manifest) -> bool:
-        """Wait for the other run to end. One that gives no sign of life while we look is dead, and its Lease is deleted."""
+        """Wait for the other run to end. One that does not renew its Lease meanwhile is dead, and the Lease is deleted."""
         try:
             wait_until(
                 self._cluster,
@@ -121,7 +121,7 @@ class Lease:
             return True
         if now is None or now["metadata"]["resourceVersion"] != seen["metadata"]["resourceVersion"]:
             return now is None
-        # Only this very one: another waiting run may have taken it over a moment ago.
+        # Only this version of the Lease: another waiting run may have taken it over a moment ago.
         self._cluster.delete(ref, dry_run=False, uid=now["metadata"]["uid"],
                              resource_version=now["metadata"]["resourceVersion"])  # fmt: skip
         return True
@@ -129,7 +129,7 @@ class Lease:
     def _refusal(self, ref: Ref, other: Manifest) -> Conflict:
         return Conflict(
             f"Another run works on the objects of {self._owner}: {_holder_of(other)}.", ref=ref,
-            hint=f"Nothing was changed. Run again when it is over. A run that was killed holds no longer than {DURATION} s.",
+            hint=f"Nothing was changed. Run again when it has ended. The Lease of a run that was killed expires within {DURATION} s.",
         )  # fmt: skip
 
     def _write(self, ref: Ref) -> None:
@@ -144,15 +144,15 @@ class Lease:
         while not self._released.wait(_RENEW_EVERY):
             try:
                 self._write(ref)
-            except Conflict:  # we were silent for too long (a laptop that slept), and another run took over
+            except Conflict:  # not renewed for too long (a suspended laptop), so another run took over
                 self._lost = True
                 return
             except MusterError:
-                continue  # the next try may find the API server again
+                continue  # the next try may reach the API server again
 
 
 def holder(cluster: Cluster, owner: str, namespace: str) -> Ref | None:
-    """The Lease that a run of the owner holds now, None where there is none to be seen."""
+    """The Lease that a run of the owner holds now, or None."""
     for where in dict.fromkeys((HOME, namespace)):
         ref = _ref(owner, where)
         try:
@@ -170,7 +170,7 @@ def _ref(owner: str, namespace: str) -> Ref:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container that runs as a number nobody has a name for
+    except (KeyError, OSError):  # the user ID of a container may have no name
         return str(os.getuid())
 
 

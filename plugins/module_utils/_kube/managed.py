@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a cluster is Muster's, and what lives beside it.
+"""The objects in a cluster that Muster manages, and those beside them.
 
 Private to the collection.
 """
@@ -22,18 +22,18 @@ from .ready import PREDICATES, READY, State, state_of
 if t.TYPE_CHECKING:
     from .cluster import Cluster
 
-# Kubernetes puts these into every namespace by itself.
+# Kubernetes creates these in every namespace.
 _OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 DEFINITION = "CustomResourceDefinition"
 _SERVED_WITHIN = 2.0
-"""Seconds in which the server is asked again what it serves while a definition seems not to be served: it may come or go at this moment."""
+"""Seconds to repeat discovery if a definition seems not to be served: it may be appearing or vanishing at this moment."""
 _LOOK_AGAIN = 0.5
-"""Seconds between two of these. Discovery follows a definition within 0.1 s on an idle server."""
+"""Seconds between two of these tries. Discovery follows a definition within 0.1 s on an idle server."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Managed:
-    """One object of ours."""
+    """One object that Muster manages."""
 
     owner: str
     ref: Ref
@@ -66,7 +66,7 @@ def _kinds(cluster: Cluster, *, namespaced_only: bool) -> list[Kind]:
 
 
 def _each(kinds: list[Kind], read: t.Callable[[Kind], list[Manifest]]) -> list[Manifest]:
-    """What READ finds of every kind; the same object served by two API groups counts once."""
+    """The objects that READ finds of every kind; one that two API groups serve counts once."""
     found = [manifest for batch in run_all_or_raise(read, kinds, parallel=PARALLEL) for manifest in batch]
     return list({str(item["metadata"].get("uid") or ref_of(item)): item for item in found}.values())
 
@@ -74,14 +74,14 @@ def _each(kinds: list[Kind], read: t.Callable[[Kind], list[Manifest]]) -> list[M
 def managed_objects(
     cluster: Cluster, *, namespace: str | None = None, trainings: t.Mapping[str, str] | None = None
 ) -> list[Managed]:
-    """Everything that carries our label, with its state where the kind has one.
+    """All objects with our label, each with its state if the kind has one.
 
-    ``trainings``: the label that all objects of a training have, with its name as value, and which kind of training that is.
+    ``trainings``: the kind of training by the label that all of its objects have, and whose value is its name.
     """
 
     def observe(kind: Kind) -> list[Manifest]:
         api_version, name, _resource = kind
-        # Only kinds with a state of their own are read whole; a Secret, for one, is not.
+        # Only kinds with a state are read whole; Secrets, for example, are not.
         stateful = (api_version.rpartition("/")[0], name) in PREDICATES
         read = cluster.list if stateful else cluster.list_metadata
         return list(read(api_version, name, namespace, LABEL_OWNER))
@@ -94,7 +94,7 @@ def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
     ref = ref_of(item)
     state = state_of(item, ref.kind, ref.api_version) if (ref.group, ref.kind) in PREDICATES else READY
     if ref.kind == "Job" and not state.failed:
-        # A Job that still works, or is held back, is as it should be; only the one who waits for its end sees that otherwise.
+        # A running or suspended Job is in order here; only a wait for its end needs more.
         state = READY
     labels = labels_of(item)
     of = next(((labels[label], kind) for label, kind in trainings.items() if labels.get(label)), ("", ""))
@@ -107,14 +107,14 @@ def trainings_of(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:
 
 
 def unmanaged_objects(cluster: Cluster, namespace: str) -> list[str]:
-    """What somebody put into NAMESPACE that is neither ours, nor made by a controller, nor Kubernetes' own; and what cannot be seen."""
+    """Objects in NAMESPACE that are neither ours, nor a controller's, nor Kubernetes' own; and what cannot be listed."""
     found, unseen = namespace_contents(cluster, namespace)
     foreign = sorted(ref_of(item) for item in found if LABEL_OWNER not in labels_of(item))
     return [*map(str, foreign), *unseen]
 
 
 def served_kinds(cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> tuple[Kinds, list[tuple[str, str]]]:
-    """What the API server serves; and what may have objects that cannot be listed, because its kind is not served now, and why."""
+    """The kinds that are served; and those that may have objects but cannot be listed now, with the reason."""
 
     def observe() -> tuple[tuple[Kinds, list[tuple[str, str]]], str | None]:
         kinds = cluster.kinds()
@@ -128,23 +128,23 @@ def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
     found = [(name, "the server behind that API does not answer") for name in kinds.unknown]
     try:
         definitions = cluster.list_metadata("apiextensions.k8s.io/v1", DEFINITION)
-    except MusterError:  # who may not see definitions has to trust in discovery
+    except MusterError:  # without the right to read definitions, only discovery is left
         return found
     names = sorted(item["metadata"]["name"] for item in definitions)
-    missing = "the definition is there, and its kind is not served now"
+    missing = "its definition exists, but the kind is not served now"
     return [*found, *((name, missing) for name in names if not kinds.of_definition(name))]
 
 
 def namespace_contents(
     cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[list[Manifest], list[str]]:
-    """Metadata of all that would be missed with NAMESPACE, neither made by a controller nor Kubernetes' own; and what cannot be seen."""
+    """Metadata of the objects in NAMESPACE except those of controllers and Kubernetes' own; and what cannot be listed."""
 
     def observe() -> tuple[tuple[list[Manifest], list[str], list[Kind], list[tuple[str, str]]], str | None]:
         known, missing = served_kinds(cluster, clock)
         kinds = [one for one in known if one[2].namespaced and one[1] not in BYPRODUCTS]
         found, unseen, gone = _within(cluster, namespace, kinds)
-        return (found, unseen, kinds, missing), "a kind went meanwhile" if gone else None
+        return (found, unseen, kinds, missing), "a kind vanished meanwhile" if gone else None
 
     found, unseen, kinds, missing = last_answer(
         observe, deadline=Deadline(_SERVED_WITHIN, clock), pause=fixed_interval(_LOOK_AGAIN, clock)
@@ -155,7 +155,7 @@ def namespace_contents(
 
 
 def _within(cluster: Cluster, namespace: str, kinds: list[Kind]) -> tuple[list[Manifest], list[str], bool]:
-    """What is in the namespace, what cannot be seen, and whether a kind went while we looked."""
+    """The objects in the namespace, what cannot be listed, and whether a kind vanished meanwhile."""
     unseen: list[str] = []
     gone: list[Kind] = []
 
@@ -174,8 +174,8 @@ def _within(cluster: Cluster, namespace: str, kinds: list[Kind]) -> tuple[list[M
 def _comes_by_itself(item: Manifest, listed: t.Container[tuple[str, str]]) -> bool:
     """Whether an object needs no judgement of its own.
 
-    What has an owner among the kinds that were LISTED goes by that owner: it is judged itself, or gone, and then Kubernetes removes the
-    object. Any other owner, such as one that belongs to no namespace, is somebody's.
+    An owner of one of the LISTED kinds is judged itself or, if it is gone, Kubernetes deletes the object. Any other owner, such as
+    a cluster-wide object, is somebody's.
     """
     metadata = item["metadata"]
     owners = metadata.get("ownerReferences") or []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes: which of them are meant, and whether they offer what they should.
+"""Nodes: which ones a query selects, and whether they offer the resource.
 
 Private to the collection.
 """
@@ -22,12 +22,12 @@ if t.TYPE_CHECKING:
     from .cluster import Cluster
 
 _LOOK_AGAIN = 10.0
-"""Seconds between two looks where no node changes."""
+"""Seconds between two reads while no node changes."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NodeQuery:
-    """Nodes that any of SELECTORS fits (all nodes where there are none), and the RESOURCE they should offer."""
+    """The nodes that match any of SELECTORS (all nodes if there are none), and the RESOURCE they must offer."""
 
     selectors: Sequence[str] = ()
     resource: str | None = None
@@ -62,7 +62,7 @@ class Nodes:
 
 
 def matches(labels: Mapping[str, str], selector: str) -> bool:
-    """Whether LABELS fit an equality-based selector: key, !key, key=value, key!=value, joined by commas."""
+    """Whether LABELS match an equality-based selector: key, !key, key=value, key!=value, joined by commas."""
     return all(_fits(labels, term.strip()) for term in selector.split(",") if term.strip())
 
 
@@ -103,7 +103,7 @@ def describe(node: Manifest) -> dict[str, t.Any]:
 
 
 def read(cluster: Cluster, query: NodeQuery) -> tuple[Nodes, str]:
-    """The nodes that QUERY means, and the version of the cluster at which they were read."""
+    """The nodes that QUERY selects, and the resource version at which they were read."""
     listing = cluster.list("v1", "Node")
     fitting = [
         node
@@ -121,7 +121,7 @@ def wait(
     progress: Callable[[str], None],
     clock: Clock = SYSTEM_CLOCK,
 ) -> Nodes:
-    """Watch the nodes until QUERY is satisfied; WaitTimeout names what was missing last."""
+    """Watch the nodes until QUERY is satisfied; WaitTimeout names what was still missing."""
     changes = Changes("v1", "Node", longest=_LOOK_AGAIN)
 
     def observe(asked: Cluster) -> tuple[Nodes, str | None]:

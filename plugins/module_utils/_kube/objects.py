@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every part of the engine agrees on: manifests, references to objects, labels and kinds.
+"""What all parts of the engine share: manifests, references to objects, labels and kinds.
 
 Private to the collection.
 """
@@ -19,14 +19,14 @@ from .yaml_scalars import key_text
 Manifest = dict[str, t.Any]
 
 FIELD_MANAGER = "muster"
-"""Of objects that were applied before every owner had a field manager of its own, and of patches of single fields."""
+"""Field manager of patches of single fields, and of objects from the time before each owner had its own."""
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_OWNER = "muster.ml/owner"
 ANNOTATION_APPLIED = "muster.ml/applied"
-"""VERSION:DIGEST:PLACE of what was asked for last time: its digest (without any secret value), and for whom and where it was made."""
+"""VERSION:DIGEST:PLACE of the last desired object: its digest (without secret values), and that of its owner and place."""
 ANNOTATION_NOT_KEPT = "muster.ml/not-kept"
-"""Fields that were asked for and that this API server did not keep."""
+"""Desired fields that this API server did not keep."""
 ANNOTATION_GENERATED = "muster.ml/generated"
 """On a Secret whose keys we generated: it cannot be rebuilt, so it is treated as data."""
 
@@ -73,7 +73,7 @@ class Event:
 class Listing(list[Manifest]):
     """The items of a list call, and the version of the cluster at which they were read (start of a watch).
 
-    ``partial``: there are more than were asked for.
+    ``partial``: there are more items than were asked for.
     """
 
     def __init__(self, items: t.Iterable[Manifest] = (), resource_version: str = "", *, partial: bool = False) -> None:
@@ -94,7 +94,7 @@ def ref_of(manifest: Manifest) -> Ref:
 
 
 def manager_of(owner: str) -> str:
-    """The field manager of an owner. One for each, so that the API server itself tells two owners who want the same field apart.
+    """The field manager of an owner. Each has its own, so that the API server reports two owners that set the same field.
 
     Stable, because ownership is how we see drift, and because the server caps the number of managers per object. At most 128 characters.
     """
@@ -124,7 +124,7 @@ def annotations_of(manifest: Manifest) -> dict[str, str]:
 
 
 def deep_copy(value: t.Any) -> t.Any:
-    """The value with maps and lists of its own. A manifest is a tree of plain values, for which copy.deepcopy is five times slower."""
+    """A copy that shares no map or list. A manifest is a tree of plain values, for which copy.deepcopy is five times slower."""
     if isinstance(value, dict):
         return {key: deep_copy(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -137,7 +137,7 @@ def to_plain_values(value: t.Any) -> t.Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        # The methods of str itself: those of ansible-core 2.18's unsafe texts give unsafe texts again, which PyYAML does not read.
+        # str's own methods, because the unsafe texts of ansible-core 2.18 return unsafe texts again, which PyYAML cannot read.
         return str.encode(value, "utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
     if isinstance(value, t.Mapping):
         return {
@@ -154,7 +154,7 @@ def to_plain_values(value: t.Any) -> t.Any:
 
 
 def _key(key: t.Any, siblings: t.Mapping[t.Any, t.Any]) -> t.Any:
-    """The text that kubectl makes of a key. One that has none, or would push out another one, stays for validate to tell."""
+    """The text that kubectl makes of a key. A key without one, or with that of another key, is left for validate to report."""
     key = to_plain_values(key)
     if key is None or isinstance(key, tuple) or key_text(key) in siblings:
         return key

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The order in which objects are sent: in waves, each of which may go out at once.
+"""The order in which objects are sent: in waves, whose objects may all be sent at once.
 
 Private to the collection.
 """
@@ -28,12 +28,12 @@ _CONFIGURATION = frozenset({
     "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "PriorityClass", "ResourceQuota", "Role",
     "RuntimeClass", "Secret", "Service", "ServiceAccount", "StorageClass",
 })  # fmt: skip
-# Somebody who is no cluster admin may bind only a role that exists: the API server looks into it.
+# Without cluster-admin one can only bind an existing role: the API server compares the permissions.
 _BINDINGS = frozenset({"ClusterRoleBinding", "RoleBinding"})
-# Their servers are workloads of the same list: before those run, nothing that passes a webhook would be admitted.
+# Their servers are workloads of the same list: until those run, nothing that has to pass a webhook is admitted.
 _SERVED_BY_WORKLOADS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService"})
 
-# Objects that hold what cannot be made again. Secrets are data where muster generated their keys; see deletion.holds_data.
+# Kinds that hold what cannot be created again. A Secret does if Muster generated its keys, see deletion.holds_data.
 DATA_KINDS = frozenset({("", "PersistentVolumeClaim"), ("", "PersistentVolume"), ("", "Namespace")})
 
 
@@ -57,7 +57,7 @@ def waves(refs: t.Iterable[Ref], *, reverse: bool = False) -> list[list[Ref]]:
 
 
 def kinds_of_definitions(objects: t.Iterable[Manifest]) -> dict[tuple[str, str], bool]:
-    """(apiVersion, kind) that the definitions in this list will bring, and whether they are namespaced."""
+    """(apiVersion, kind) that the definitions in this list define, and whether they are namespaced."""
     found = {}
     for manifest in objects:
         if manifest.get("kind") == "CustomResourceDefinition":

@@ -23,15 +23,15 @@ from .objects import LABEL_OWNER, Manifest, Resource, group_of, is_made_for, ref
 from .order import BUILT_IN_GROUPS
 
 _UNLISTED = 10.0
-"""Seconds for kinds of an aggregated API to be listed: its server may be down for long, and all else must not wait for it."""
+"""Seconds to list the kinds of an aggregated API: its server may be down for long, and the rest must not wait for it."""
 
 
 def owned_objects(
     cluster: Cluster, owner: str, *, namespaces: t.Collection[str] = (), parallel: int, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[list[Manifest], list[str]]:
-    """Metadata of what carries the owner's label, each object once, and warnings about what could not be looked at.
+    """Metadata of the objects with the owner's label, each once, and warnings about what could not be listed.
 
-    Controllers copy labels (a Service's go to its EndpointSlices): what has an owner of Kubernetes' own and was not applied is left out.
+    Controllers copy labels (those of a Service to its EndpointSlices): what has an owner reference and was not applied is left out.
     """
     kinds, missing = served_kinds(cluster, clock)
     look = functools.partial(_listed, cluster, owner=owner, namespaces=namespaces)
@@ -42,7 +42,7 @@ def owned_objects(
     for items, _texts in listings:
         for item in items:
             if was_applied(item, owner) or not item["metadata"].get("ownerReferences"):
-                # An API may show an object of another one under a name of its own (OpenShift's Project is a Namespace): same uid.
+                # An API may show the same object as another kind (OpenShift's Project is a Namespace): the uid is the same.
                 key = item["metadata"].get("uid") or str(ref_of(item).identity)
                 if key not in objects or is_made_for(item, owner):
                     objects[key] = item
@@ -67,7 +67,7 @@ def _listed(
         return [], [f"Objects of kind {kind} are left out: {exc.message}"]
     items: list[Manifest] = []
     warnings = [
-        f"Only namespaces {', '.join(sorted(namespaces))} were looked at: the user may not list objects of all namespaces."
+        f"Only namespaces {', '.join(sorted(namespaces))} were searched: the user may not list objects of all namespaces."
     ]
     for namespace in namespaces:
         try:

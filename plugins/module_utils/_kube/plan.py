@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look at the cluster, and decide for every object what has to be done. Only reads.
+"""Compare the desired objects with the live ones, and decide what to do about each. Only reads.
 
 Private to the collection.
 """
@@ -37,21 +37,21 @@ from .prepare import flatten, prepare, with_annotation
 Verdict = t.Literal["create", "update", "unchanged"]
 
 _WORTH_A_LIST = 5
-"""From so many objects of a kind in a namespace on, one list is cheaper than a request for each."""
+"""From this number of objects of a kind in a namespace on, one list is cheaper than a request for each."""
 _LONGEST_LIST = 2000
 
 _BOOKKEEPING = (LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
 _NAMED = 5
-"""Of many fields that differ, so many are named."""
+"""Number of differing fields that a message names."""
 KUBECTL_APPLY = "kubectl-client-side-apply"
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What is to be done about one object.
+    """What to do about one object.
 
-    ``deferred``: the server cannot be asked yet, because this run makes its namespace or kind. ``takes``: field managers whose fields
-    become ours with the object. ``ours`` is False where an object that was there is used as it is, or shared with its owner.
+    ``deferred``: the server cannot be asked yet, because this run creates its namespace or kind. ``takes``: field managers whose fields
+    become ours with the object. ``ours`` is False if an existing object is used as it is, or shared with its owner.
     """
 
     ref: Ref
@@ -66,7 +66,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class ApplyOptions:
-    """What a caller wants, as far as planning is concerned."""
+    """The options of a caller that planning needs."""
 
     owner: str
     namespace: str
@@ -85,7 +85,7 @@ class ApplyOptions:
 
 
 def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOptions) -> list[Step]:
-    """A step for every object, or one error that tells everything that stands in the way."""
+    """A step for every object, or one error with all problems."""
     flat = flatten(objects)
     validate.check_objects(flat)
     scopes = _scopes(cluster, flat, options)
@@ -110,7 +110,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
 
 
 def _with_changing_kinds(steps: list[Step]) -> list[Step]:
-    """An object whose kind's definition is changed by this run can only be judged by the new definition."""
+    """The steps; an object whose definition this run changes is deferred, because only the new definition can judge it."""
     changing = kinds_of_definitions(step.desired for step in steps if step.verdict != "unchanged")
     return [
         dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step
@@ -119,7 +119,7 @@ def _with_changing_kinds(steps: list[Step]) -> list[Step]:
 
 
 def _scopes(cluster: Cluster, objects: list[Manifest], options: ApplyOptions) -> dict[tuple[str, str], bool]:
-    """Whether each kind is namespaced; an error where the cluster will not know a kind even after this run."""
+    """Whether each kind is namespaced; an error if the cluster will not know a kind even after this run."""
     pairs = list(dict.fromkeys((manifest["apiVersion"], manifest["kind"]) for manifest in objects))
     promised = kinds_of_definitions(objects)
     resources = run_all_or_raise(lambda pair: cluster.resource(*pair), pairs, parallel=options.parallel)
@@ -129,7 +129,7 @@ def _scopes(cluster: Cluster, objects: list[Manifest], options: ApplyOptions) ->
         unserved = ", ".join(f"{kind} ({api_version})" for api_version, kind in unknown)
         raise MissingKind(
             f"The cluster does not serve {unserved}.",
-            hint="Install the operator or CustomResourceDefinition that brings it first, or check apiVersion and kind. "
+            hint="Install the operator or CustomResourceDefinition that defines it first, or check apiVersion and kind. "
             "Nothing was changed.",
             details={"missing_kinds": [{"api_version": api_version, "kind": kind} for api_version, kind in unknown]},
         )
@@ -140,7 +140,7 @@ Group: t.TypeAlias = "tuple[str, str, str | None]"
 
 
 def _groups(refs: t.Iterable[Ref]) -> dict[Group, list[Ref]]:
-    """By kind and namespace, which is what one list request covers."""
+    """The objects by kind and namespace, because one list request covers these."""
     groups: dict[Group, list[Ref]] = collections.defaultdict(list)
     for ref in refs:
         groups[ref.api_version, ref.kind, ref.namespace].append(ref)
@@ -148,9 +148,9 @@ def _groups(refs: t.Iterable[Ref]) -> dict[Group, list[Ref]]:
 
 
 def _read_of_others(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest]:
-    """What exists of these although it does not carry our label.
+    """Those of these objects that exist without our label.
 
-    Most of it does not exist, so names are listed where that is less work than asking for each. The list is bounded: a namespace with
+    Most do not exist, so their names are listed if that costs less than asking for each. The list is bounded: a namespace with
     thousands of other objects of the kind must not cost more than it saves.
     """
     groups = _groups(refs)
@@ -166,7 +166,7 @@ def _read_of_others(cluster: Cluster, refs: list[Ref], options: ApplyOptions) ->
 
 
 def _names(cluster: Cluster, group: Group) -> set[str] | None:
-    """The names of all objects of a kind in a namespace; None where there are too many, or they cannot be listed."""
+    """The names of all objects of a kind in a namespace; None if there are too many, or they cannot be listed."""
     try:
         listing = cluster.list_metadata(*group, limit=_LONGEST_LIST)
     except (Forbidden, NotFound):
@@ -175,7 +175,7 @@ def _names(cluster: Cluster, group: Group) -> set[str] | None:
 
 
 def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref, Manifest | None]:
-    """What is ours of these, from one list per kind and namespace. Where they are few, each is asked for by name: None where it is not."""
+    """Those of these objects that are ours, from one list per kind and namespace. A few are read by name, None if missing."""
     groups = _groups(refs)
     many = [group for group, members in groups.items() if len(members) >= _WORTH_A_LIST]
     few = [ref for members in groups.values() if len(members) < _WORTH_A_LIST for ref in members]
@@ -192,7 +192,7 @@ def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref,
 
 
 class _Namespaces:
-    """Which namespaces exist. Asked only for those in which something was not found, so a rerun asks for none."""
+    """Which namespaces exist. Read only for those in which an object was not found, so a rerun reads none."""
 
     def __init__(
         self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
@@ -204,12 +204,12 @@ class _Namespaces:
         names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
         found, forbidden = run_all(lambda ref: (ref.name, cluster.get(ref)), asked, parallel=options.parallel)
-        # Who may work in a namespace need not have the right to read it: then the server says so where it is not there.
+        # Users of a namespace may lack the right to read it; the server then reports if it is missing.
         raise_all([exc for exc in forbidden if not isinstance(exc, Forbidden)])
         self._found: dict[str | None, Manifest | None] = dict(found)
 
     def exists(self, name: str | None) -> bool:
-        """True also where nobody asked (something of ours was found in it), or nobody may ask."""
+        """True also if nothing had to be read (an object of ours was found in it), or reading is not allowed."""
         return name not in self._found or self._found[name] is not None
 
     def terminating(self, name: str | None) -> bool:
@@ -227,7 +227,7 @@ def _step(
     ref = ref_of(desired)
     found = live.get(ref)
     if namespaces.terminating(ref.namespace):
-        raise Terminating(f"Namespace {ref.namespace} is being deleted, so nothing can be made in it.",
+        raise Terminating(f"Namespace {ref.namespace} is being deleted, so nothing can be created in it.",
                           hint="Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
     if found is None:
         absent = not namespaces.exists(ref.namespace)
@@ -247,7 +247,7 @@ def _held_by(live: Manifest) -> str:
 
 
 def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
-    """Compare an object that exists with what is wanted. See fields.py for why this needs no values."""
+    """Compare a live object with the desired one. fields.py says why this need not compare values."""
     ref = ref_of(desired)
     redact.seal_secrets(live, like=desired)
     owner = labels_of(live).get(LABEL_OWNER)
@@ -290,7 +290,7 @@ def _former_managers(live: Manifest, options: ApplyOptions, *more: str) -> tuple
 
 
 def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
-    """What somebody else made is used as it is where it says all that is wanted, and becomes ours only by its own word."""
+    """An object of somebody else is used as it is if it has all desired fields, and becomes ours only with ``adopt``."""
     ref = ref_of(desired)
     if options.adopt:
         return Step(
@@ -304,19 +304,24 @@ def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     differ = list(fields.differing_paths(live, _asked_for(desired)))
     if not differ:
         return Step(
-            ref, desired, live, "unchanged", "existed already, as it is wanted; it stays somebody else's", ours=False
+            ref,
+            desired,
+            live,
+            "unchanged",
+            "existed already with all desired fields; it stays somebody else's",
+            ours=False,
         )
     more = f" and {len(differ) - _NAMED} more fields" if len(differ) > _NAMED else ""
     raise Conflict(
         f"{ref} exists already, was not made by Muster, and differs in {', '.join(differ[:_NAMED])}{more}.",
         ref=ref, fields=differ, managers=sorted(fields.managers(live)),
-        hint="Give the object another name; or adopt: true (in playbooks muster_adopt) makes it Muster's: "
-        "it is changed, and goes with its owner.",
+        hint="Give the object another name, or set adopt: true (in playbooks muster_adopt): "
+        "it is then changed, and deleted with its owner.",
     )  # fmt: skip
 
 
 def _asked_for(desired: Manifest) -> Manifest:
-    """What the user asked for: without our bookkeeping, which somebody else's object cannot have."""
+    """The desired fields without our bookkeeping, which somebody else's object cannot have."""
     metadata = {key: value for key, value in desired["metadata"].items() if key not in ("labels", "annotations")}
     for part in ("labels", "annotations"):
         asked = {key: value for key, value in (desired["metadata"].get(part) or {}).items() if not _ours(key, value)}
@@ -334,7 +339,7 @@ def _with_not_kept_record(desired: Manifest, not_kept: str | None) -> Manifest:
 
 
 def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, options: ApplyOptions) -> Step:
-    """A namespace has one owner; another one has its own labels and annotations on it, under a field manager of its own."""
+    """A namespace has one owner; another owner has labels and annotations on it under its own field manager."""
     ref, asked = ref_of(desired), _asked_for(desired)
     lost = fields.unowned_paths(asked, live, options.manager)
     surplus = [
@@ -342,7 +347,7 @@ def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, option
         for part in ("labels", "annotations")
         for key in fields.owned_keys(live, options.manager, "metadata", part) - set(asked["metadata"].get(part) or {})
     ]
-    # There is no record of ours on it that would tell another value.
+    # On another owner's namespace we have no record of former values to compare with.
     changed = [path for path in fields.differing_paths(live, asked) if not path.startswith(tuple(lost))]
     if not lost and not surplus and not changed:
         return Step(ref, asked, live, "unchanged", f"belongs to {owner}", ours=False)

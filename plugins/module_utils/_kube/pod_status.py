@@ -22,12 +22,12 @@ STUCK = {
     "InvalidImageName",
     "RunContainerError",
 }
-"""What a container waits for that does not pass by itself."""
+"""Reasons why a container waits that do not pass by themselves."""
 _STARTING = ("ContainerCreating", "PodInitializing")
 
 
 def why_not_running(pod: Manifest) -> tuple[str, bool]:
-    """The reason, empty where the pod's status knows none, and whether it stays so until somebody acts."""
+    """The reason (empty if the pod's status has none), and whether it stays until somebody acts."""
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
         return _ended_badly(status), True
@@ -56,7 +56,7 @@ def _of_container(container: Manifest) -> tuple[str, bool]:
 
 
 def _ended_badly(status: Manifest) -> str:
-    """Of a pod that failed: the container that did, or what ended the pod as a whole (an eviction)."""
+    """For a failed pod: the container that failed, or what ended the pod as a whole (an eviction)."""
     ended = [(container.get("state") or {}).get("terminated") or {} for container in _containers(status)]
     failed = next((one for one in ended if one.get("exitCode")), None)
     return _ended(failed) if failed else reason_of(status) or "Error"

@@ -31,7 +31,7 @@ from .objects import (
 )
 from .quantities import with_canonical_quantities
 
-# Set by the server. They come with objects that were read from a cluster or made by a generator, and mean nothing in a options.
+# Fields that the server sets. Objects that were read from a cluster or generated have them, and they mean nothing in input.
 _SERVER_METADATA = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
                     "resourceVersion", "selfLink", "uid")  # fmt: skip
 _DIGEST_VERSION = "2"
@@ -55,7 +55,7 @@ def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
 
 
 def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str) -> Manifest:
-    """What is sent for an object: ours by label, in a namespace where its kind has one, with a digest of itself."""
+    """The object as it is sent: with our label, in a namespace if its kind has one, and with its digest."""
     desired = {key: deep_copy(value) for key, value in manifest.items() if key != "status"}
     metadata = {key: value for key, value in desired["metadata"].items() if key not in _SERVER_METADATA}
     desired["metadata"] = metadata
@@ -63,7 +63,7 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
         metadata["namespace"] = metadata.get("namespace") or namespace
     else:
         metadata.pop("namespace", None)
-    # Who manages an object is said by whoever wrote it; LABEL_OWNER is how we find what is ours.
+    # LABEL_MANAGED_BY is the user's to change; we find our objects by LABEL_OWNER.
     metadata["labels"] = {LABEL_MANAGED_BY: FIELD_MANAGER, **(metadata.get("labels") or {}), LABEL_OWNER: owner}
     if desired.get("kind") == "Secret":
         _encode(desired)
@@ -71,7 +71,7 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
 
 
 def with_apply_record(desired: Manifest) -> Manifest:
-    """The object with the record of what it asks for, for whom and where, as an annotation."""
+    """The object with an annotation that records its digest, its owner and its place."""
     annotations = {
         key: value
         for key, value in annotations_of(desired).items()
@@ -89,7 +89,7 @@ def with_annotation(manifest: Manifest, key: str, value: str) -> Manifest:
 
 
 def digest(desired: Manifest) -> str:
-    """Tells two wishes apart. No secret value goes into it, because annotations are shown freely."""
+    """A digest of a desired object. It leaves out secret values, because anybody may see annotations."""
     public = with_canonical_quantities(desired)
     text = json.dumps(public, sort_keys=True, separators=(",", ":"), default=_public)
     return f"{_DIGEST_VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
@@ -100,7 +100,7 @@ def _public(value: t.Any) -> t.Any:
 
 
 def _encode(secret: Manifest) -> None:
-    """``stringData`` is write-only and would never be found again; ``data`` is what the server makes of it."""
+    """Replace ``stringData``, which is write-only and would always seem to be missing, by the ``data`` that the server makes of it."""
     plain = secret.pop("stringData", None) or {}
     texts = {key: "" if value is None else revealed(value) for key, value in plain.items()}  # as the server reads null
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in texts.items()}

@@ -72,7 +72,7 @@ class Proxy:
 
 
 class ProxyError(OSError):
-    """The proxy does not let us through."""
+    """The proxy refused the connection."""
 
 
 def parse(text: str, source: str) -> Proxy:
@@ -80,7 +80,7 @@ def parse(text: str, source: str) -> Proxy:
     whole = text if "://" in text else f"http://{text}"
     scheme = whole.partition("://")[0].lower()
     if scheme == "https":
-        raise InvalidInput(f"The proxy of {source} is to be spoken to over TLS (https://), which Muster does not do.",
+        raise InvalidInput(f"The proxy of {source} needs TLS (https://), which Muster does not support.",
                            hint="Use its http:// port; the connection to the API server is encrypted all the same.")  # fmt: skip
     if scheme not in _PORTS:
         raise InvalidInput(f"The proxy of {source} has an unknown scheme.", hint="Known are http:// and socks5://.")
@@ -88,7 +88,7 @@ def parse(text: str, source: str) -> Proxy:
         url = urllib.parse.urlsplit(whole)
         host, port = url.hostname, url.port
     except ValueError:
-        host = port = None  # told below, outside: the exception may hold a part of a password
+        host = port = None  # raised below, not chained to one that may hold part of a password
     if not host or re.search(r"[\x00-\x20\x7f]", text):
         raise InvalidInput(
             f"The proxy of {source} is not a URL like http://name:3128. It is not shown here.",
@@ -102,7 +102,7 @@ def parse(text: str, source: str) -> Proxy:
 
 
 def from_environment(server: urllib.parse.SplitResult, env: t.Mapping[str, str]) -> Proxy | None:
-    """The proxy for that server, None where it is reached without one."""
+    """The proxy for that server, or None if it is reached without one."""
     name, value = _first(env, f"{server.scheme.upper()}_PROXY")
     _name, exceptions = _first(env, "NO_PROXY")
     host, port = server.hostname or "", server.port or _SERVER_PORTS[server.scheme]
@@ -120,7 +120,7 @@ def _first(env: t.Mapping[str, str], name: str) -> tuple[str, str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether it is this machine itself."""
+    """Whether the host is this machine."""
     address = _address(host)
     return host == "localhost" or bool(address and address.is_loopback)
 
@@ -135,7 +135,7 @@ def _proxied(host: str, port: str, exceptions: str) -> bool:
 
 
 def _matches(entry: str, host: str, port: str, address: Address | None) -> bool:
-    """Whether one entry of NO_PROXY means that host."""
+    """Whether an entry of NO_PROXY matches the host."""
     if entry == "*":
         return True
     network = _network(entry)
@@ -151,7 +151,7 @@ def _matches(entry: str, host: str, port: str, address: Address | None) -> bool:
 
 
 def _split(entry: str) -> tuple[str, str]:
-    """Host and port; the port is empty where there is none. An address of version 6 has a port only after brackets."""
+    """Host and port; the port may be empty. An IPv6 address has a port only after brackets."""
     found = re.fullmatch(r"\[(?P<six>[^\]]*)\]:(?P<sixport>[^:]*)|(?P<host>[^:\[\]]*):(?P<port>[^:]*)", entry)
     if not found:
         return entry, ""
@@ -159,7 +159,7 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 def _ascii(name: str) -> str:
-    """As names go over the wire: of other scripts in their ASCII form."""
+    """The name as it is sent: other scripts in their ASCII form."""
     try:
         return name if name.isascii() else name.encode("idna").decode()
     except UnicodeError:
@@ -192,7 +192,7 @@ def _tunnel(sock: socket.socket, proxy: Proxy, host: str, port: int) -> None:
         lines.append(f"Proxy-Authorization: {proxy.authorization.reveal()}")
     sock.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
     answer = b""
-    # One byte at a time: what comes after the empty line belongs to the server behind the proxy.
+    # One byte at a time: after the empty line follow bytes of the server behind the proxy.
     while not answer.endswith(b"\r\n\r\n"):
         byte = sock.recv(1)
         if not byte or len(answer) > _LONGEST_ANSWER:
@@ -222,7 +222,7 @@ def _socks(sock: socket.socket, proxy: Proxy, host: str, port: int) -> None:
         if _exactly(sock, 2, proxy)[1] != 0:
             raise ProxyError(f"the proxy {proxy} does not accept user and password")
     elif method != 0:
-        raise ProxyError(f"the proxy {proxy} wants another way to log in")
+        raise ProxyError(f"the proxy {proxy} requires another way to log in")
     address = _address(host)
     kind = b"\x03" + _counted(_ascii(host), proxy) if address is None else bytes([1 if address.version == 4 else 4])
     sock.sendall(b"\x05\x01\x00" + kind + (address.packed if address else b"") + port.to_bytes(2))

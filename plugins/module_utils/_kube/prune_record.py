@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Remember in the cluster that an owner has no objects but these, so that prune need not ask for every kind again.
+"""Record in the cluster that an owner has no objects but these, so that prune need not search all kinds again.
 
-A ConfigMap holds the digest of the set. It may be missing, and then prune looks everywhere; it may never claim too much, so it goes
-before the owner gets any object that is not in the set, and comes only when prune has looked everywhere and left nothing over. A run
-that gives the owner an object holds no Lease (lease.py), so it forgets once more when it is done: a prune may have looked in between.
+A ConfigMap holds the digest of the set. If it is missing, prune searches everywhere. It must never claim too much, so it is deleted
+before the owner gets an object that is not in the set, and written only after prune has searched everywhere and left nothing over. A
+run that only adds objects holds no Lease (lease.py), so it deletes the record once more at its end: a prune may have searched meanwhile.
 
 Private to the collection.
 """
@@ -25,17 +25,17 @@ from .prepare import with_apply_record
 
 LABEL_PRUNE_RECORD = "muster.ml/settled"
 _VERSION = 1
-"""Of the claim: where a later Muster looks for more kinds than this one, what this one wrote does not count."""
+"""Version of the record: a later Muster that searches more kinds ignores records of this version."""
 
 
 def record_ref(owner: str, refs: t.Iterable[Ref], namespace: str) -> Ref:
-    """The ConfigMap that holds the record: beside the owner's objects, in NAMESPACE where none of them has one."""
+    """The ConfigMap that holds the record: beside the owner's objects, or in NAMESPACE if none of them has one."""
     home = min((ref.namespace for ref in refs if ref.namespace), default=namespace)
     return Ref("v1", "ConfigMap", name_of("muster-settled", owner), home)
 
 
 def has_prune_record(cluster: Cluster, owner: str, desired: t.Collection[Ref], namespace: str) -> bool:
-    """Whether it is recorded that the owner has these objects and no others. False where the record may not be read."""
+    """Whether it is recorded that the owner has these objects and no others. False if the record may not be read."""
     try:
         found = cluster.get(record_ref(owner, desired, namespace))
     except Forbidden:
@@ -62,7 +62,7 @@ def write_prune_record(cluster: Cluster, owner: str, desired: t.Collection[Ref],
         delete_prune_record(cluster, owner, desired, namespace)
         manifest = _manifest(owner, desired, namespace)
         cluster.apply(manifest, dry_run=False, force_conflicts=True, manager=manager_of(owner))
-    except MusterError:  # no right, a quota, a policy, no such namespace: no reason to fail after all is done
+    except MusterError:  # no right, a quota, a policy, no such namespace: no reason to fail once all is done
         return
 
 

@@ -56,6 +56,6 @@ def _canonical_field(key: str, item: t.Any) -> t.Any:
 
 
 def _has_them(manifest: Manifest) -> bool:
-    """To a custom resource, and in a definition of one, limits and 1.10 can mean anything."""
+    """Whether the object has quantities: in a custom resource, or a definition of one, limits and 1.10 can mean anything."""
     group = group_of(str(manifest.get("apiVersion")))
     return group in BUILT_IN_GROUPS and manifest.get("kind") != "CustomResourceDefinition"

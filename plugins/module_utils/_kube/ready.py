@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether an object is ready, and if not, why: one pure predicate per kind. Each accepts an object that is not there.
+"""Whether an object is ready, and if not, why: one pure predicate per kind. Each accepts None for a missing object.
 
 Private to the collection.
 """
@@ -20,7 +20,7 @@ from .pod_status import why_not_running
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """``reason`` is a half sentence for people; ``failed`` means that waiting longer is of no use."""
+    """``reason`` is a clause for people; ``failed`` means that waiting longer is of no use."""
 
     ready: bool
     reason: str = ""
@@ -28,7 +28,7 @@ class State:
 
 
 READY = State(True)
-Predicate = t.Callable[["Manifest | None"], State]  # quoted, because Manifest is no class that knows |
+Predicate = t.Callable[["Manifest | None"], State]  # quoted, because Manifest does not support | at run time
 
 
 def state_of(manifest: Manifest | None, kind: str, api_version: str) -> State:
@@ -38,7 +38,7 @@ def state_of(manifest: Manifest | None, kind: str, api_version: str) -> State:
 
 
 def deletion_state(manifest: Manifest | None) -> State:
-    """The predicate of deleting."""
+    """The predicate for deletion."""
     if manifest is None:
         return READY
     if not manifest["metadata"].get("deletionTimestamp"):
@@ -51,7 +51,7 @@ def deletion_state(manifest: Manifest | None) -> State:
 
 
 def _deletion_requested_at(manifest: Manifest) -> str:
-    """When deletion was asked for. deletionTimestamp is when the grace period ends, which for a pod may be still to come."""
+    """When deletion was requested. deletionTimestamp is the end of the grace period, which for a pod may be in the future."""
     metadata = manifest["metadata"]
     grace = metadata.get("deletionGracePeriodSeconds") or 0
     try:
@@ -62,14 +62,14 @@ def _deletion_requested_at(manifest: Manifest) -> str:
 
 
 def _of_namespace(manifest: Manifest) -> list[str]:
-    """A namespace's own finalizers. ``kubernetes`` is there until all it holds is gone, which its conditions say better."""
+    """A namespace's own finalizers, without ``kubernetes``: what that one waits for is in the conditions."""
     if manifest.get("kind") != "Namespace":
         return []
     return [entry for entry in (manifest.get("spec") or {}).get("finalizers") or [] if entry != "kubernetes"]
 
 
 def _remains(manifest: Manifest) -> list[str]:
-    """What is in the way of deleting a namespace: of its conditions, those that are true are the bad ones."""
+    """What prevents the deletion of a namespace: those of its conditions that are true."""
     if manifest.get("kind") != "Namespace":
         return []
     return [
@@ -80,14 +80,14 @@ def _remains(manifest: Manifest) -> list[str]:
 
 
 def recreated_by(manifest: Manifest) -> str:
-    """The object took the name of one that was deleted: half a sentence with who made it, and for whom."""
+    """A clause that says who created the object that has the name of a deleted one, and for whom."""
     metadata = manifest["metadata"]
     entries = [entry for entry in metadata.get("managedFields") or [] if not entry.get("subresource")]
     first: Manifest = min(entries, key=lambda entry: str(entry.get("time")), default={})
     owner = next((row for row in metadata.get("ownerReferences") or [] if row.get("controller")), None)
     by = f" by {first['manager']}" if first.get("manager") else ""
-    desired = f" for {owner['kind']} {owner['name']}" if owner else ""
-    return f"was deleted and made again{by}{desired}"
+    behalf = f" for {owner['kind']} {owner['name']}" if owner else ""
+    return f"was deleted and created again{by}{behalf}"
 
 
 def _status(manifest: Manifest) -> Manifest:
@@ -95,7 +95,7 @@ def _status(manifest: Manifest) -> Manifest:
 
 
 def _unobserved(manifest: Manifest) -> State | None:
-    """The status is about an older spec as long as the controller has not seen this generation."""
+    """Not ready as long as the controller has not seen this generation: the status is then about an older spec."""
     generation = manifest["metadata"].get("generation", 0)
     if _status(manifest).get("observedGeneration", 0) < generation:
         return State(False, "its controller has not seen the change yet")
@@ -103,7 +103,7 @@ def _unobserved(manifest: Manifest) -> State | None:
 
 
 def exists(manifest: Manifest | None) -> State:
-    """For kinds without a status of interest."""
+    """For kinds whose status does not matter."""
     return READY if manifest is not None else State(False, "does not exist")
 
 
@@ -116,7 +116,7 @@ def deployment(manifest: Manifest | None) -> State:
     desired, status = manifest["spec"].get("replicas", 1), _status(manifest)
     progressing = condition(manifest, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
-        # No failure yet: what held it up may just have been repaired, and the condition only tells of the past.
+        # Not a failure yet: the cause may just have been repaired, and the condition only tells of the past.
         return State(False, f"{reason_of(progressing)}{_pod_creation_failure(manifest)}")
     updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
     refused = _pod_creation_failure(manifest)
@@ -129,7 +129,7 @@ def deployment(manifest: Manifest | None) -> State:
 
 
 def _pod_creation_failure(manifest: Manifest) -> str:
-    """Why pods could not be made. Deployment and ReplicaSet have a condition for it; of the others only events tell."""
+    """Why pods could not be created. Deployment and ReplicaSet have a condition for it; for others only events show it."""
     failure = condition(manifest, "ReplicaFailure")
     return f"; {reason_of(failure)}" if failure.get("status") == "True" else ""
 
@@ -222,7 +222,7 @@ def pod(manifest: Manifest | None) -> State:
 
 
 def claim(manifest: Manifest | None) -> State:
-    """Bound; or waiting for a first user, which is how WaitForFirstConsumer works."""
+    """Bound, or waiting for its first pod, as WaitForFirstConsumer demands."""
     if manifest is None:
         return State(False, "does not exist")
     phase = _status(manifest).get("phase", "Pending")
@@ -251,7 +251,7 @@ def namespace(manifest: Manifest | None) -> State:
 
 
 def service(manifest: Manifest | None) -> State:
-    """Has its address; a load balancer takes its time."""
+    """Has its address, which a load balancer gets only after a while."""
     if manifest is None:
         return State(False, "does not exist")
     if manifest.get("spec", {}).get("type") != "LoadBalancer":
@@ -261,7 +261,7 @@ def service(manifest: Manifest | None) -> State:
 
 
 def by_conditions(manifest: Manifest | None) -> State:
-    """For custom resources and everything else: the conventional conditions, ready where none of them is used."""
+    """For custom resources and everything else: by the conventional conditions, ready if it has none of them."""
     if manifest is None:
         return State(False, "does not exist")
     status: t.Any = _status(manifest)

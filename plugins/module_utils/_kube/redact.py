@@ -31,7 +31,7 @@ _STEP = re.compile(
     r"\s*(?P<comma>,)\s*|\.?(?P<key>(?:\\.|[^\s.,\[\]\\])+)|\[(?P<index>\d+|\*)\]|\['(?P<quoted>[^']*)'\]"
 )
 _SHORTEST = 3
-"""Characters of a secret value that is looked for in what a server says; shorter ones are in every second word."""
+"""Least length of a secret value that is searched for in a server's messages; shorter ones occur in many words."""
 
 
 def marked_paths(manifest: Manifest) -> list[Path]:
@@ -55,7 +55,7 @@ def marked_paths(manifest: Manifest) -> list[Path]:
 
 
 def annotation_problems(manifest: Manifest) -> t.Iterator[str]:
-    """What is wrong with the annotation. A path that matches nothing is an error: a typing mistake in it would show the secret."""
+    """What is wrong with the annotation. A path that matches nothing is an error, because a mistyped one would show the secret."""
     try:
         paths = marked_paths(manifest)
     except ValueError as exc:
@@ -70,15 +70,13 @@ def annotation_problems(manifest: Manifest) -> t.Iterator[str]:
 
 
 def seal_secrets(manifest: Manifest, like: Manifest | None = None) -> Manifest:
-    """Put the secret values into Sensitive, in place; those, too, that an object LIKE this one marks. The names of keys stay."""
+    """Put the secret values into Sensitive, in place, including those that an object LIKE this one marks. The keys stay readable."""
     paths: list[Path] = [("data",), ("stringData",)] if manifest.get("kind") == "Secret" else []
     for marking in (manifest, like or {}):
         if ANNOTATION_SENSITIVE in annotations_of(marking):
             try:
                 paths += marked_paths(marking)
-            except (
-                ValueError
-            ):  # an annotation that somebody else wrote: what it means cannot be told, so nothing is shown
+            except ValueError:  # somebody else's annotation: its meaning is unknown, so nothing is shown
                 paths += [(key,) for key in manifest if key not in ("apiVersion", "kind", "metadata", "status")]
     for path in paths:
         for container, key in list(_places(manifest, path)):
@@ -89,7 +87,7 @@ def seal_secrets(manifest: Manifest, like: Manifest | None = None) -> Manifest:
 
 
 def same_secrets(desired: t.Any, live: t.Any) -> bool:
-    """Whether every secret value that is wanted is there. They are in no digest, so they are compared themselves."""
+    """Whether every desired secret value is live. No digest contains them, so the values are compared."""
     if isinstance(desired, Sensitive):
         return bool(desired == (live if isinstance(live, Sensitive) else Sensitive(live)))
     if isinstance(desired, dict):
@@ -105,7 +103,7 @@ def same_secrets(desired: t.Any, live: t.Any) -> bool:
 
 
 def without_secrets(text: str, manifest: Manifest) -> str:
-    """What a server said about an object, without the values of it that are secret."""
+    """A server's message about an object, without the object's secret values."""
     for value in sorted(_spellings(manifest), key=len, reverse=True):
         text = text.replace(value, "<redacted>")
     return text
@@ -142,7 +140,7 @@ def _keys(value: t.Any, step: str) -> list[t.Any]:
 
 
 def _counterpart(item: t.Any, index: int, live: t.Any) -> t.Any:
-    """The element of a live list that stands for one that is wanted: others may have put theirs between."""
+    """The element of a live list that corresponds to a desired one; others may have inserted theirs."""
     if not isinstance(live, list):
         return None
     if isinstance(item, dict) and isinstance(item.get("name"), str):
@@ -151,7 +149,7 @@ def _counterpart(item: t.Any, index: int, live: t.Any) -> t.Any:
 
 
 def _spellings(value: t.Any) -> set[str]:
-    """The forms in which sensitive values may appear in a text: as they are, escaped as Go and JSON do, and what base64 stands for."""
+    """The forms in which sensitive values may appear in a text: as they are, escaped as Go and JSON do, and decoded from base64."""
     if isinstance(value, Sensitive):
         return {form for leaf in _leaves(revealed(value)) for form in _forms(leaf) if len(form) >= _SHORTEST}
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -168,7 +166,7 @@ def _forms(leaf: str) -> t.Iterator[str]:
     texts = [leaf]
     try:
         texts.append(base64.b64decode(leaf, validate=True).decode())
-    except ValueError:  # it is no base64 of a text
+    except ValueError:  # not the base64 of a text
         texts.append(base64.b64encode(leaf.encode()).decode())
     for text in texts:
         yield from (text, text.strip(), json.dumps(text)[1:-1])

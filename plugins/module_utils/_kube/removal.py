@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Delete objects: named ones, all of an owner, or what an owner does not want any more. The one way by which an object goes.
+"""Delete objects: named ones, all of an owner, or those that an owner no longer desires. Every deletion goes through here.
 
 Private to the collection.
 """
@@ -35,7 +35,7 @@ _TRIES = 5
 
 @dataclasses.dataclass(frozen=True)
 class Deletion:
-    """How objects are deleted in this call. ``option`` names the option that allows to delete data; ``data`` is its value."""
+    """How objects are deleted in this call. ``option`` names the option that allows deleting data; ``data`` is its value."""
 
     cluster: Cluster
     ownership: Ownership
@@ -47,7 +47,7 @@ class Deletion:
     clock: Clock = SYSTEM_CLOCK
 
     def remove(self, live: t.Mapping[Ref, Manifest], desired: t.Container[str] = frozenset()) -> Report:
-        """Delete these, last wave first, except what must stay; ``desired`` are the uids of what stays in any case."""
+        """Delete these, last wave first, except what must stay; ``desired`` are the uids of objects that stay in any case."""
         report = Report()
         facts = DeletionFacts(self.cluster, self.ownership, desired=desired, delete_data=self.data, clock=self.clock)
         for wave in waves(live, reverse=True):
@@ -71,9 +71,9 @@ class Deletion:
         uid = (item or {}).get("metadata", {}).get("uid")
         for _try in range(_TRIES):
             if item is None:
-                return deleted  # between reading and deleting, or by a request of ours whose answer was lost
+                return deleted  # deleted since it was read, or by our own request whose answer was lost
             if item["metadata"].get("uid") != uid:
-                return Change(ref, "kept", "was made again by somebody meanwhile")
+                return Change(ref, "kept", "was created again by somebody meanwhile")
             if item["metadata"].get("deletionTimestamp") and self.ownership.matches(item):
                 facts.note_deleted(item)
                 return Change(ref, "unchanged", "is being deleted already")
@@ -84,11 +84,11 @@ class Deletion:
                 facts.note_deleted(item)
                 return deleted
             item = self.cluster.get(ref)
-        return Change(ref, "kept", "somebody changes it all the time, so that what was judged is never what is there")
+        return Change(ref, "kept", "somebody keeps changing it, so it is never as it was judged")
 
     def _delete(self, ref: Ref, item: Manifest) -> bool:
-        """Ask for the deletion of what was judged and of nothing else. False where it is not there any more as it was."""
-        # Foreground where somebody waits: the object then stays until all that it made is gone.
+        """Delete the object if it is still as it was judged; False if it is not."""
+        # Foreground if somebody waits: the object then stays until all of its dependents are gone.
         propagation = "Foreground" if self.wait_gone else "Background"
         metadata = item["metadata"]
         return self.cluster.delete(ref, dry_run=False, propagation=propagation, uid=metadata.get("uid"),
@@ -109,7 +109,7 @@ def delete_objects(
     on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Report:
-    """Delete the named objects that belong to the owner; where WHAT is None, everything that belongs to it. ``wait_timeout`` is in seconds.
+    """Delete the named objects that belong to the owner; if WHAT is None, everything that belongs to it. ``wait_timeout`` is in seconds.
 
     An object that does not exist is no error, and costs no request. What must stay is reported as kept, with the reason.
     """
@@ -139,7 +139,7 @@ def delete_objects(
 
 
 def delete_unwanted(cluster: Cluster, refs: t.Iterable[Ref], owner: str, *, check: bool) -> Report:
-    """Delete what an earlier run made for this owner and this run does not want; what belongs to others stays."""
+    """Delete objects of this owner that this run does not desire; those of other owners stay."""
     ours = [ref for ref in refs if (live := cluster.get(ref)) and labels_of(live).get(LABEL_OWNER) == owner]
     return delete_objects(cluster, ours, owner, check=check) if ours else Report()
 
@@ -150,7 +150,7 @@ def by_ref(items: t.Iterable[Manifest]) -> dict[Ref, Manifest]:
 
 
 def shared_namespaces(cluster: Cluster, owner: str) -> dict[Ref, Manifest]:
-    """Namespaces of others on which the owner has labels or annotations. None where nobody may list them."""
+    """Namespaces of others on which the owner has labels or annotations. None if listing is not allowed."""
     try:
         found = cluster.list_metadata("v1", "Namespace")
     except Forbidden:
@@ -168,7 +168,7 @@ def release_namespaces(
         metadata = {
             "name": ref.name,
             "uid": live["metadata"].get("uid"),
-        }  # one that is gone meanwhile must not come back
+        }  # one that is gone meanwhile must not be created again
         nothing = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata}
         if not check:
             cluster.apply(nothing, dry_run=False, manager=manager_of(owner))
@@ -185,7 +185,7 @@ def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
     planned = dataclasses.replace(deletion, check=True, wait_gone=None).remove(by_ref(found))
     shared = shared_namespaces(cluster, owner)
     if check or not (planned.changed or shared):
-        # What is on its way out already may still be waited for.
+        # Objects that are being deleted already may still be waited for.
         report = planned if check else deletion.remove(by_ref(found))
         report.changes += release_namespaces(cluster, owner, shared, check=True)
     else:

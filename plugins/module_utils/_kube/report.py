@@ -22,7 +22,7 @@ LONGEST = 20_000
 
 
 def in_brief(value: t.Any) -> t.Any:
-    """VALUE with the beginning of each text that is too long for a diff, and a hash by which two of them differ."""
+    """VALUE with long texts shortened for a diff, each with a hash that shows a change."""
     if isinstance(value, dict):
         return {key: in_brief(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -60,7 +60,7 @@ class Change:
 
 @dataclasses.dataclass
 class Report:
-    """All changes of one call. ``objects`` has the objects as they are now, for those who want to read status."""
+    """All changes of one call. ``objects`` has the objects as they are now, for callers that read their status."""
 
     changes: list[Change] = dataclasses.field(default_factory=list)
     warnings: list[str] = dataclasses.field(default_factory=list)
@@ -72,7 +72,7 @@ class Report:
 
     @property
     def kept(self) -> list[Change]:
-        """What was to be deleted and is still there, because it holds data."""
+        """Objects that were to be deleted and are kept, because they hold data."""
         return [change for change in self.changes if change.action == "kept"]
 
     def diff(self) -> list[dict[str, t.Any]]:

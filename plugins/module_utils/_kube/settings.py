@@ -4,7 +4,7 @@
 
 """One entry of a kubeconfig, read by name and type.
 
-A mistake is one message that names file, entry and setting. The value is not part of it: it may be a token.
+An error names file, entry and setting, but not the value, which may be a token.
 
 Private to the collection.
 """
@@ -38,7 +38,7 @@ class Settings:
         return bool(self._values.reveal().get(key))
 
     def refuse_unknown(self, *known: str) -> None:
-        """Refuse what we do not know: left out silently, it would be another connection than the one that is asked for."""
+        """Refuse unknown settings: without them the connection would not be the one that the file describes."""
         unknown = sorted(str(key) for key in self._values.reveal() if key not in known)
         if unknown:
             raise InvalidInput(
@@ -53,7 +53,7 @@ class Settings:
         return value
 
     def text(self, key: str) -> str:
-        """Empty where it is not set."""
+        """The text; empty if it is not set."""
         value = self._read(key, str, "text", "Put it in quotes, or YAML reads it as something else.") or ""
         if "\0" in value:
             raise InvalidInput(f"{key} of {self.where} has a NUL byte.")
@@ -87,7 +87,7 @@ class Settings:
         return {name: below.texts(name) for name in sorted(below._values.reveal())}
 
     def revealed(self) -> Mapping:
-        """All of it, for a program that is to be told."""
+        """All settings with their secrets, for a credential plugin."""
         return t.cast(Mapping, self._values.reveal())
 
     def path(self, key: str) -> pathlib.Path | None:
@@ -107,12 +107,12 @@ class Settings:
         try:
             return base64.b64decode("".join(data.split()), validate=True).decode(errors="replace")
         except ValueError:
-            pass  # told below, outside: the exception may hold the value
+            pass  # raised below, not chained to one that may hold the value
         raise InvalidInput(f"{key} of {self.where} is not base64.")
 
 
 def expanded(path: str, what: str) -> pathlib.Path:
-    """The path with ``~`` as the home it stands for."""
+    """The path with ``~`` expanded."""
     try:
         return pathlib.Path(path).expanduser()
     except RuntimeError as exc:
@@ -120,7 +120,7 @@ def expanded(path: str, what: str) -> pathlib.Path:
 
 
 def read(path: pathlib.Path, what: str) -> str:
-    """The text of a file. PEM and tokens are ASCII; anything else is kept as a mark that it is wrong."""
+    """The text of a file. PEM and tokens are ASCII; other bytes become replacement characters, which later checks refuse."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError) as exc:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the objects of an apply come from: options, files, a folder, a URL. Reading, and nothing else.
+"""Where the objects of an apply come from: options, files, a folder, a URL. Only reads.
 
 Private to the collection.
 """
@@ -70,12 +70,12 @@ def _read(path: pathlib.Path) -> str:
 
 
 def _decoded(body: bytes) -> str:
-    """UTF-8 whatever the locale says, and the UTF-16 that some editors write."""
+    """The text of a file: UTF-8 whatever the locale, and the UTF-16 that some editors write."""
     return body.decode("utf-16" if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig")
 
 
 def from_url(url: str, sha256: str) -> list[t.Any]:
-    """Objects from a URL whose content is known by its digest."""
+    """Objects from a URL, if the digest of its content is the given one."""
     try:
         with urllib.request.build_opener().open(url, timeout=_TIMEOUT) as response:
             body = response.read()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Claims that could never be bound, told before anything waits for them; and why one is not bound yet.
+"""Find claims that can never be bound before anything waits for them; and why one is not bound yet.
 
 Private to the collection.
 """
@@ -20,7 +20,7 @@ if t.TYPE_CHECKING:
     from .cluster import Cluster
 
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
-# Disks that one node at a time can have: a claim for many of them stays Pending for ever.
+# Disks that only one node can mount at a time: a claim for several nodes stays Pending for ever.
 _ONE_NODE = {
     "disk.csi.azure.com": "Azure disk",
     "ebs.csi.aws.com": "EBS",
@@ -64,14 +64,14 @@ def check_claim(
     if found and kind and _MANY & set(modes):
         raise InvalidInput(
             f"{claim} would never be bound: StorageClass {found['metadata']['name']} makes volumes of {kind}, "
-            f"which cannot do {', '.join(modes)}.",
+            f"which do not support {', '.join(modes)}.",
             ref=claim,
             hint=f"{_ADVICE} in storage_class_name. There are: {there}.",
         )
 
 
 def _class(classes: Sequence[Manifest], name: str | None) -> Manifest | None:
-    """The one of that name, or the default one: the newest, where there are several."""
+    """The StorageClass of that name, or the default one (of several the newest)."""
     if name is not None:
         return next((row for row in classes if row["metadata"]["name"] == name), None)
     defaults = [row for row in classes if (row["metadata"].get("annotations") or {}).get(_DEFAULT) == "true"]
@@ -79,7 +79,7 @@ def _class(classes: Sequence[Manifest], name: str | None) -> Manifest | None:
 
 
 def _volumes(cluster: Cluster) -> bool:
-    """Whether somebody has put volumes without a class there, for claims without one."""
+    """Whether there are volumes without a class, for claims without one."""
     try:
         volumes = cluster.list("v1", "PersistentVolume")
     except Forbidden:
@@ -91,7 +91,7 @@ def _volumes(cluster: Cluster) -> bool:
 
 
 def why_unbound(cluster: Cluster, claim: Ref) -> str:
-    """Why the claim is not bound, in the words of who should do it; empty where it is, or may not be looked at."""
+    """Why the claim is not bound, as its provisioner or the scheduler says; empty if it is bound or may not be read."""
     try:
         found = cluster.get(claim)
     except Forbidden:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whom we trust, and the certificate that we show: TLS contexts, and what it means when a certificate is refused.
+"""TLS contexts: trusted authorities and client certificates; and what it means when a certificate is refused.
 
 Private to the collection.
 """
@@ -25,19 +25,19 @@ if t.TYPE_CHECKING:
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
-# Of OpenSSL's x509_vfy.h; the module ssl has no names for them.
+# From OpenSSL's x509_vfy.h; the module ssl has no names for them.
 _OTHER_TIME = (9, 10)
 _OTHER_NAME = (62, 64)
 _OTHER_AUTHORITY = (2, 7, 18, 19, 20, 21)
 
 
 def context_for(connection: Connection, auth: RequestAuth) -> ssl.SSLContext:
-    """What an API server's certificate is held against, with the client certificate of the request or of the kubeconfig."""
+    """The TLS context for an API server, with the client certificate of the request or of the kubeconfig."""
     context = _trusting(connection)
-    # Python 3.13 refuses certificates without the extensions that RFC 5280 asks for. Those of many API servers have none
-    # (EKS, and what openssl makes by default). Go, and so kubectl, accepts them: signature, name and time are still checked.
+    # Python 3.13 refuses certificates without the extensions that RFC 5280 demands. Many API servers have such certificates (EKS, and
+    # what openssl creates by default). Go, and so kubectl, accepts them: signature, name and time are still checked.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    # To Go, whatever certificate-authority holds is trusted, also where it is not the root. Python 3.13 does so by default.
+    # Go trusts everything in certificate-authority, even if it is not a root. Python 3.13 does so by default.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if not connection.verify:
         context.check_hostname = False
@@ -51,18 +51,18 @@ def context_for(connection: Connection, auth: RequestAuth) -> ssl.SSLContext:
 def _trusting(connection: Connection) -> ssl.SSLContext:
     if connection.ca is None:
         return ssl.create_default_context()
-    # The certificates alone: bundles have comments between them, in all languages, which Python refuses.
+    # Only the certificates: bundles have comments in many languages, which Python refuses.
     found = "\n".join(_CERTIFICATE.findall(connection.ca))
     try:
         if found:
             return ssl.create_default_context(cadata=found)
     except (ssl.SSLError, ValueError):
-        pass  # told below, as where there is none
+        pass  # reported below, like a text without any
     raise InvalidInput(f"The certificate authority in {connection.source} is not a PEM certificate.")
 
 
 def _load_pair(context: ssl.SSLContext, cert: str, key: Sensitive | None, source: str) -> None:
-    """The ssl module reads keys only from files, so give it one that nobody else can read and that is gone at once."""
+    """Load a key from a file that only we can read and that is deleted at once, because the ssl module reads keys only from files."""
     text = f"{cert}\n{key.reveal() if key else ''}"
     if "PRIVATE KEY-----" not in text:
         raise InvalidInput(f"The client certificate in {source} has no key.", hint="Set client-key or client_key.")
@@ -70,12 +70,12 @@ def _load_pair(context: ssl.SSLContext, cert: str, key: Sensitive | None, source
     try:
         with os.fdopen(handle, "w") as file:
             file.write(text)
-        # Without a function that says otherwise, OpenSSL would ask for the key's pass phrase at a terminal.
+        # Without this callback OpenSSL would ask for the key's pass phrase at the terminal.
         context.load_cert_chain(name, password=_no_password)
     except _Encrypted:
         problem = "is encrypted with a pass phrase, which a kubeconfig has no place for"
     except (ssl.SSLError, ValueError) as exc:
-        problem = f"and its certificate do not fit together: {getattr(exc, 'reason', None) or 'not PEM'}"
+        problem = f"and its certificate do not match: {getattr(exc, 'reason', None) or 'not PEM'}"
     else:
         return
     finally:
@@ -84,7 +84,7 @@ def _load_pair(context: ssl.SSLContext, cert: str, key: Sensitive | None, source
 
 
 class _Encrypted(Exception):
-    """A pass phrase is wanted."""
+    """The key needs a pass phrase."""
 
 
 def _no_password() -> t.NoReturn:
@@ -92,7 +92,7 @@ def _no_password() -> t.NoReturn:
 
 
 def reason_and_hint(exc: ssl.SSLCertVerificationError, connection: Connection) -> tuple[str, str]:
-    """What is wrong with a certificate, and what is to be done."""
+    """What is wrong with a certificate, and what to do about it."""
     reason, code = exc.verify_message.rstrip("."), exc.verify_code
     if code in _OTHER_TIME:
         hint = "Renew the certificate (kubeadm: kubeadm certs renew), or set the clock of this machine."

@@ -45,7 +45,7 @@ def check_objects(objects: t.Sequence[t.Any]) -> None:
 
 
 def check_duplicates(objects: t.Sequence[Manifest]) -> None:
-    """Raise one InvalidInput that names every object that is there more than once."""
+    """Raise one InvalidInput that names every object that occurs more than once."""
     _raise(_duplicates(objects), "apply")
 
 
@@ -61,13 +61,13 @@ def _raise(problems: list[str], verb: str) -> None:
 
 
 def check_owner(owner: str) -> None:
-    """An owner is stored as a label value."""
+    """Check an owner, which is stored as a label value."""
     if not owner or not _LABEL_VALUE.fullmatch(owner):
         raise InvalidInput(f"owner {owner!r} is not a label value (letters, digits, '-', '_' and '.', at most 63).")
 
 
 def check_deletion(objects: t.Sequence[t.Any]) -> None:
-    """To delete an object only its name matters."""
+    """Check objects to delete, of which only the names matter."""
     _raise([
         f"{_title(manifest, index)}: {problem}"
         for index, manifest in enumerate(objects, 1)
@@ -106,7 +106,7 @@ def _identity(manifest: Manifest) -> t.Iterator[str]:
         yield "metadata is missing"
         return
     if metadata.get("generateName") and not metadata.get("name"):
-        yield "metadata.generateName makes a new object at every run; give metadata.name"
+        yield "metadata.generateName creates a new object in every run; give metadata.name"
     elif metadata.get("name") in (None, ""):
         yield "metadata.name is missing"
     elif not isinstance(metadata["name"], str):
@@ -131,7 +131,7 @@ def _name(name: str, kind: str, api_version: str) -> t.Iterator[str]:
 
 
 def _maps(manifest: Manifest) -> t.Iterator[str]:
-    """Maps of the API whose values must be strings; YAML makes numbers and booleans of what is not quoted."""
+    """Maps of the API whose values must be strings; YAML reads unquoted ones as numbers and booleans."""
     metadata = manifest["metadata"] if isinstance(manifest.get("metadata"), dict) else {}
     for path, value in (
         ("metadata.labels", metadata.get("labels")),
@@ -148,7 +148,7 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
             yield f"{path} is not a mapping"
             continue
         for key, item in value.items():
-            # The server would store an empty one, and an empty password opens doors.
+            # The server would store an empty value, and an empty password admits everybody.
             if item is None and path == "stringData":
                 yield f"{path}.{key} is null; give it a value, '' for an empty one"
             elif not isinstance(revealed(item), str) and not (item is None and path != "metadata.labels"):
@@ -168,7 +168,7 @@ def _quantities(manifest: Manifest) -> t.Iterator[str]:
 
 
 def _values(value: t.Any, path: str) -> t.Iterator[str]:
-    """What JSON cannot carry, and environment values, wherever a pod is described."""
+    """Values that JSON cannot express, and environment values, wherever a pod is described."""
     if isinstance(value, dict):
         for key, item in value.items():
             below = f"{path}.{key}" if path else str(key)
@@ -207,4 +207,4 @@ def _duplicates(objects: t.Sequence[t.Any]) -> list[str]:
             continue  # named above
     counts = collections.Counter(ref.identity for ref in refs)
     twice = {ref.identity: ref for ref in refs if counts[ref.identity] > 1}
-    return [f"{ref}: is there {counts[identity]} times" for identity, ref in twice.items()]
+    return [f"{ref}: occurs {counts[identity]} times" for identity, ref in twice.items()]

@@ -28,19 +28,19 @@ Predicates = t.Mapping[str, Predicate]
 """Readiness by kind, where a caller knows better than ready.py."""
 
 _CHUNK = 10.0
-"""Seconds of one watch: the longest time that a finished wait hangs on for a group that stays silent."""
+"""Seconds of one watch, and so the longest time that a finished wait is held up by a group without changes."""
 _EXPLAINED = 20
-"""Objects whose reasons are looked for once time is up; beyond that the message is too long to be read anyway."""
+"""Number of objects whose reasons are searched at the deadline; nobody would read a longer message."""
 _REASONS_WITHIN = 2.0
-"""Seconds for all that is asked for once time is up."""
+"""Seconds for all requests after the deadline."""
 _REFUSED_PODS = ("DaemonSet", "Job", "PyTorchJob", "ReplicaSet", "ReplicationController", "StatefulSet")
-"""Kinds of which only events tell, while all goes on, that their pods are refused."""
+"""Kinds for which only events show that their pods are refused."""
 _CLAIM = "PersistentVolumeClaim"
 _UNSEEN = State(False, "was not seen yet")
 
 
 class _Tracker:
-    """The last known state of every object that is waited for. Shared by the threads that watch."""
+    """The last known state of every object that is waited for, shared by the watching threads."""
 
     def __init__(self, cluster: Cluster, refs: t.Iterable[Ref], predicates: Predicates) -> None:
         self._cluster = cluster
@@ -51,14 +51,14 @@ class _Tracker:
         self.states: dict[Ref, State] = dict.fromkeys(refs, _UNSEEN)
         self.objects: dict[Ref, Manifest | None] = {}
         self.refused: dict[Ref, str] = {}
-        """Why the pods of an object cannot be made, as far as it was asked for."""
+        """Why the pods of an object cannot be created, as far as it was read."""
         self.trouble: BaseException | None = None
-        """What the API server failed with when time was up, None where it answered."""
+        """The API server's failure at the deadline; None if it answered."""
         self.broken = False
-        """Set when one thread cannot go on (no right to watch), so that the others need not."""
+        """Set when one thread cannot continue (no right to watch), so that the others end, too."""
 
     def see(self, ref: Ref, manifest: Manifest | None) -> None:
-        """Take note of an object as it is now (None: it is not there)."""
+        """Record an object as it is now (None: it does not exist)."""
         if ref not in self.states:
             return
         predicate = self._predicates.get(ref.kind)
@@ -72,7 +72,7 @@ class _Tracker:
             self.states[ref], self.objects[ref] = state, manifest
 
     def inspect(self, group: t.Iterable[Ref]) -> None:
-        """Learn what no change of an object tells: that a claim waits for its pod, that the pods of a workload are refused."""
+        """Find out what no change of an object shows: that a claim waits for its pod, that the pods of a workload are refused."""
         asked = False
         for ref in self.pending(group):
             manifest = self.objects.get(ref)
@@ -101,7 +101,7 @@ class _Tracker:
         return self.broken or bool(self.failed)
 
     def _deletion_progress(self, ref: Ref, manifest: Manifest, state: State) -> State:
-        """Of an object that is to go: whether it went, and another one has come by its name."""
+        """The state of an object that is being deleted, or that it is gone and another one has its name."""
         metadata = manifest["metadata"]
         with self._lock:
             first = self._uids.setdefault(ref, metadata.get("uid", ""))
@@ -110,7 +110,7 @@ class _Tracker:
         return State(False, recreated_by(manifest))
 
     def _unbound(self, claim: Manifest, state: State) -> State:
-        """Of a claim that is not bound: whether its class waits for a first consumer, so that we would wait for ever."""
+        """The state of an unbound claim, with the news that its class waits for a first consumer, or does not exist."""
         name = (claim.get("spec") or {}).get("storageClassName")
         if not name or (claim.get("status") or {}).get("phase", "Pending") != "Pending":
             return state
@@ -120,7 +120,7 @@ class _Tracker:
             except Forbidden as exc:
                 self._binding[name] = exc
             else:
-                if found is None:  # it may come yet, and volumes may name a class that is no object
+                if found is None:  # it may still be created, and volumes may name a class that does not exist
                     return State(False, f"{state.reason}: there is no StorageClass {name}")
                 self._binding[name] = found.get("volumeBindingMode") == "WaitForFirstConsumer"
         late = self._binding[name]
@@ -188,7 +188,7 @@ class _Follower:
     progress: Progress
     goal: str
     version: str | None = None
-    """From where to watch; None where the objects have to be read first."""
+    """The version from which to watch; None if the objects have to be read first."""
 
     def observe(self) -> tuple[None, str | None]:
         if self.version is None:
@@ -200,7 +200,7 @@ class _Follower:
         return not self.tracker.pending(self.group) or self.tracker.is_decided
 
     def _read(self, cluster: Cluster) -> str:
-        """Take note of the present state; the version from which to watch."""
+        """Record the present state; returns the version from which to watch."""
         first = self.group[0]
         if len(self.group) == 1:
             found = cluster.get(first)
@@ -213,7 +213,7 @@ class _Follower:
         return listing.resource_version
 
     def watch(self, left: float) -> None:
-        """Take note of changes for a while. Where a watch breaks off, nobody knows what was missed: all is read again."""
+        """Record changes for a while. After a broken watch all is read again, because changes may have been missed."""
         version, self.version = self.version or "", None
         first, began = self.group[0], self.deadline.clock.monotonic()
         name, selector = (first.name, None) if len(self.group) == 1 else (None, self.selector)
@@ -233,7 +233,7 @@ class _Follower:
                 break
         else:
             self.tracker.inspect(self.group)
-            # A proxy before the server may end every watch at once; without a pause we would then send requests without end.
+            # A proxy in front of the server may end every watch at once; without a pause we would then send requests without end.
             fixed_interval(LEAST_FOR_AN_ANSWER - (self.deadline.clock.monotonic() - began), self.deadline.clock)(left)
         self.version = version
 
@@ -249,7 +249,7 @@ def _progress_line(tracker: _Tracker, goal: str) -> str:
 
 
 def _reasons(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, ask: bool = True) -> list[str]:
-    """Each object with all that can be found out in a moment, where anybody is there to be asked."""
+    """A line for each object, with reasons that can be found in a moment if ASK is True."""
     most = _EXPLAINED if ask else 0
     bounded = cluster.within(_REASONS_WITHIN)
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Carry out one step of a plan: apply (or ask what an apply would do), recreate where that was allowed, and say what changed.
+"""Carry out one step of a plan: apply (or ask what an apply would do), recreate if allowed, and report what changed.
 
 Private to the collection.
 """
@@ -59,7 +59,7 @@ class Writer:
             return self._recreate(taken, exc)
         except MusterError as exc:
             if self.check and _is_inconclusive(exc):
-                return self._predicted(step, "could not be tried, so this is what was asked for"), None
+                return self._predicted(step, "could not be tried; this is the desired object"), None
             raise
         if step.live is None and not self.check:
             self._undo_adoption(step, stored)
@@ -70,7 +70,7 @@ class Writer:
         return self._change(step, stored), self._record_not_kept(step, stored)
 
     def _undo_adoption(self, step: Step, stored: Manifest) -> None:
-        """An apply cannot ask that there be nothing yet. What somebody made since we looked is left as it was, and told."""
+        """Undo the adoption of an object that somebody created since the plan, and report it: an apply cannot demand that none exists."""
         ours = manager_of(self.owner)
         others = sorted(fields.managers(stored) - {ours})
         taken = self.adopt or (self.force_conflicts and all(name.startswith(f"{FIELD_MANAGER}:") for name in others))
@@ -81,14 +81,14 @@ class Writer:
         self.cluster.apply(nothing, dry_run=False, manager=ours)
         raise Conflict(
             f"{step.ref} was made by somebody else ({', '.join(others)}) at the same moment, and is left as it was.",
-            ref=step.ref, managers=others, hint="Run again to see whether it is as wanted.",
+            ref=step.ref, managers=others, hint="Run again to compare it with the desired object.",
         )  # fmt: skip
 
     def rehearse(self, step: Step, *, later: bool = False) -> None:
         """Let the server say now what it would refuse (a conflict, an immutable field), before anything is written.
 
-        What may only be missing because this run has not made it yet is no refusal; nor, for ``later`` waves, is the word of a webhook,
-        which may have looked for such an object.
+        A reference to an object that this run has yet to create is no refusal. For ``later`` waves neither is that of a webhook, which may
+        have looked for such an object.
         """
         try:
             self._dry_run(step)
@@ -99,7 +99,7 @@ class Writer:
                 raise
 
     def _dry_run(self, step: Step) -> Manifest:
-        """What an apply would store. A dry run cannot take over fields before, so a conflict about those alone is none."""
+        """What an apply would store. A dry run cannot take over fields first, so a conflict about only those is none."""
         desired, manager = _for_existing_only(step), manager_of(self.owner)
         try:
             return self.cluster.apply(desired, dry_run=True, force_conflicts=self.force_conflicts, manager=manager)
@@ -109,7 +109,7 @@ class Writer:
         return self.cluster.apply(desired, dry_run=True, force_conflicts=True, manager=manager)
 
     def _transfer_fields(self, step: Step) -> Step:
-        """Let the owner have the fields of those whose object this was; the step is then about the version that this makes."""
+        """Transfer the fields of the former managers to the owner; the step is then about the resulting version."""
         if not (step.live and step.takes):
             return step
         taken = fields.transferred_fields(step.live, step.takes, manager_of(self.owner))
@@ -133,14 +133,14 @@ class Writer:
         return Change(step.ref, "updated", step.reason, before=displayed(step.live), after=displayed(stored))
 
     def _predicted(self, step: Step, reason: str) -> Change:
-        """Where the server cannot tell (a webhook without dry run, an object that is still to come), show what is wanted."""
+        """The desired object, if the server cannot predict the result (a webhook without dry run, a missing reference)."""
         action: Action = "updated" if step.live else "created"
         return Change(
             step.ref, action, reason, before=displayed(step.live) if step.live else None, after=displayed(step.desired)
         )
 
     def _record_not_kept(self, step: Step, stored: Manifest) -> Manifest:
-        """Write down fields that this server did not keep, or every run would ask for them again."""
+        """Record fields that this server did not keep, or every run would apply them again."""
         desired = step.desired
         dropped = fields.unowned_paths(desired, stored, manager_of(self.owner))
         if self.check or not step.ours or not dropped or "managedFields" not in stored["metadata"]:
@@ -156,7 +156,7 @@ class Writer:
             raise refusal
         if not self.recreate:
             raise _naming_fields(refusal, step.desired, step.live)
-        # No word deletes data here: "recreate" says nothing about what is in an object.
+        # ``recreate`` does not allow deleting data: it says nothing about what an object contains.
         facts = DeletionFacts(
             self.cluster,
             Ownership(self.owner, others=self.force_conflicts, unowned=True),
@@ -171,13 +171,13 @@ class Writer:
         return step.live
 
     def _dry_run_recreate(self, step: Step, refusal: Immutable) -> None:
-        """Ask whether the new object would be accepted, under a name that is free: what is deleted first could be missing for ever."""
+        """Ask, under a free name, whether the new object would be accepted: else the old one could be deleted and never replaced."""
         name = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
         tried = {**step.desired, "metadata": {**step.desired["metadata"], "name": name}}
         try:
             self.cluster.apply(tried, dry_run=True, manager=manager_of(self.owner))
         except MusterError as exc:
-            if cause_of(exc) == "allocated":  # an address or port that the old object holds, and gives back
+            if cause_of(exc) == "allocated":  # an address or port of the old object, which becomes free with it
                 return
             raise InvalidInput(
                 f"{step.ref} cannot be changed in place, and is not deleted either, because the new one would be refused: {exc.message}",
@@ -195,7 +195,7 @@ class Writer:
         known = live["metadata"]
         if not self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=known.get("uid"),
                                    resource_version=known.get("resourceVersion")):  # fmt: skip
-            raise Conflict(f"{step.ref} was changed by somebody while it was to be made again.", ref=step.ref,
+            raise Conflict(f"{step.ref} was changed by somebody before it could be recreated.", ref=step.ref,
                            hint="Nothing was deleted. Run again.")  # fmt: skip
         wait_until(
             self.cluster,
@@ -210,13 +210,13 @@ class Writer:
 
 
 def _for_existing_only(step: Step) -> Manifest:
-    """What is sent for an object that exists: the server refuses it where another one has taken its place meanwhile."""
+    """The object as it is sent if it exists: the server refuses it if another one has taken its place meanwhile."""
     uid = (step.live or {}).get("metadata", {}).get("uid")
     return {**step.desired, "metadata": {**step.desired["metadata"], "uid": uid}} if uid else step.desired
 
 
 def displayed(manifest: Manifest) -> Manifest:
-    """The object as people want to see it: no status, no bookkeeping of the server or of ours, no secret value."""
+    """The object as people see it: without status, bookkeeping (the server's and ours) and secret values."""
     visible: Manifest = printable(_without_bookkeeping(manifest))
     annotations = visible["metadata"].get("annotations")
     if annotations is not None:
@@ -236,7 +236,7 @@ _MUTABLE = re.compile(r"'(\w+)'")
 
 
 def _naming_fields(refusal: Immutable, desired: Manifest, live: Manifest) -> Immutable:
-    """For a StatefulSet the server only lists the fields that could be changed; say which of the others was."""
+    """The refusal with the fields that differ: for a StatefulSet the server only lists those that could be changed."""
     if "for fields other than" not in refusal.message:
         return refusal
     mutable = _MUTABLE.findall(refusal.message)
@@ -249,12 +249,12 @@ def _naming_fields(refusal: Immutable, desired: Manifest, live: Manifest) -> Imm
 
 
 def _is_inconclusive(exc: MusterError) -> bool:
-    """Whether a refused dry run says nothing about the object: a webhook was not asked, or what it refers to is still to come."""
+    """Whether a refused dry run says nothing about the object: a webhook was not asked, or a reference does not exist yet."""
     return isinstance(exc, NotFound) or cause_of(exc) in (
         "webhook unavailable", "webhook without dry run", "missing reference",
     )  # fmt: skip
 
 
 def _is_transient(exc: MusterError) -> bool:
-    """A webhook whose server just started, a kind whose definition was just established, a new namespace's service account."""
+    """Whether the cause passes soon: a webhook's server or a definition that is new, or a new namespace's service account."""
     return isinstance(exc, MissingKind) or cause_of(exc) in ("webhook unavailable", "missing reference")

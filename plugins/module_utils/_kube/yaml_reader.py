@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Text to values, as kubectl reads it: JSON where it begins with a brace, else YAML by the rules of go.yaml.in/yaml/v2 (its decode.go).
+"""Text to values, as kubectl reads it: JSON if it begins with a brace, else YAML by the rules of go.yaml.in/yaml/v2 (its decode.go).
 
-Stricter than kubectl where kubectl drops something without a word: a key that is there twice, what follows a document's end, a tag that
-nobody knows, half a surrogate pair. And nothing is read without bounds.
+Stricter where kubectl silently drops something: a duplicate key, text after a document's end, an unknown tag, half a surrogate pair.
+And nothing is read without bounds.
 
 Private to the collection.
 """
@@ -19,14 +19,14 @@ import typing as t
 from .yaml_scalars import TAG, Scalar, json_number, key_text, plain_value, tagged_value
 
 MAX_DEPTH = 200
-"""Maps and lists in each other. No object of Kubernetes comes near it, and Python's own recursion ends soon after."""
+"""Nesting of maps and lists. No object of Kubernetes comes near it, and Python's own recursion ends soon after."""
 MAX_ALIASED = 8_000_000
-"""How much aliases may add to a text, in characters: 16 for a value, and those of its text. The API server takes no object of 3 MiB."""
+"""Most characters that aliases may add to a text, 16 for a value and those of its text. The API server accepts no object of 3 MiB."""
 
 _TAGS = {"!", f"{TAG}map", f"{TAG}seq"}
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
 _ESCAPED_SURROGATE, _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]"), re.compile("[\ud800-\udfff]")
-# kubectl takes a text apart at its lines that begin so, and refuses anything but a comment beside it.
+# Lines that separate documents for kubectl, which refuses anything but a comment in the rest of such a line.
 _BAD_SEPARATOR = re.compile(r"^---(?![ \t\r]*$|[ \t]+#)", re.MULTILINE)
 _OPEN = object()
 
@@ -49,7 +49,7 @@ def read(text: str) -> list[t.Any]:
 
 
 def _read_json(text: str) -> tuple[list[t.Any], int]:
-    """Values one after the other, and where something begins that is no JSON: then the rest is YAML, which looks much the same."""
+    """The JSON values one after the other, and where something begins that is not JSON: the rest is YAML, which looks much alike."""
     decoder = json.JSONDecoder(
         object_pairs_hook=_json_object, parse_int=_json_number, parse_float=_json_number, parse_constant=_no_json
     )
@@ -109,7 +109,7 @@ def _read_yaml(text: str, lines_before: int) -> list[t.Any]:
 
 
 class _Reader:
-    """Makes values right from libyaml's events (without libyaml from Python's own, ten times slower)."""
+    """Builds values directly from libyaml's events (without libyaml from Python's own, ten times slower)."""
 
     def __init__(self, text: str) -> None:
         import yaml
@@ -168,10 +168,10 @@ class _Reader:
         return self._copied(value, depth, event)
 
     def _copied(self, value: t.Any, depth: int, event: t.Any) -> t.Any:
-        """A value of its own. A few lines of aliases to aliases can stand for more than any memory holds, so what they add is counted."""
+        """An independent copy. A few lines of aliases to aliases can expand to more than any memory holds, so what they add is counted."""
         self._aliased += 16 + (len(value) if isinstance(value, str) else 0)
         if self._aliased > MAX_ALIASED:
-            raise _refused(event, "its aliases make too much of it")
+            raise _refused(event, "its aliases expand to too much")
         if depth > MAX_DEPTH:
             raise _too_deep(event.start_mark.line + 1)
         if isinstance(value, dict):
@@ -233,7 +233,7 @@ class _Reader:
             raise _refused(event, exc) from exc
 
     def _merged(self, depth: int) -> dict[str, t.Any]:
-        """What a merge key brings; of several maps the first one wins."""
+        """The keys that a merge key adds; of several maps the first one wins."""
         event = self._next()
         value = self._value(event, depth)
         merged: dict[str, t.Any] = {}
@@ -249,8 +249,8 @@ def _refused(event: t.Any, problem: object) -> Unreadable:
 
 
 def _too_deep(line: int) -> Unreadable:
-    return Unreadable(f"more than {MAX_DEPTH} maps and lists lie in each other", line)
+    return Unreadable(f"more than {MAX_DEPTH} maps and lists are nested", line)
 
 
 def _twice(key: str) -> str:
-    return f"the key {key!r} is there twice"
+    return f"the key {key!r} occurs twice"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which value a word of YAML is for kubectl.
+"""The value that kubectl reads from a word of YAML.
 
 kubectl reads with sigs.k8s.io/yaml over go.yaml.in/yaml/v2 (its resolve.go), which is neither YAML 1.1 nor 1.2: ``y`` and ``off`` are
 booleans, 017 and 0o17 are 15, 08 is 8, 12:30:45 and dates are text, and ``=`` is nothing special. tests/differential holds both side by
@@ -35,12 +35,12 @@ _WORDS: dict[str, Scalar] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
 _NUMBER_BEGINS = frozenset("+-.0123456789")
-# As Go's strconv reads an integer whose base is told by its prefix; a leading zero means octal.
+# As Go's strconv reads an integer whose base follows from its prefix; a leading zero means octal.
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _BASES = (16, 2, 8, 10)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])")
-# Far more digits than 64 bits have; Python refuses to read integers of some thousand.
+# Far more digits than 64 bits need; Python refuses integers with some thousand digits.
 _LONGEST_INTEGER = 200
 
 
@@ -52,7 +52,7 @@ def plain_value(text: str) -> Scalar:
 
 
 def _number(text: str) -> str | int | float:
-    # Go's ParseFloat takes an underscore between two digits, go-yaml takes out all of them, and asks first what begins with a dot.
+    # Go's ParseFloat, for what begins with a dot, accepts underscores between two digits; go-yaml removes all of them from the rest.
     digits = _BETWEEN_DIGITS.sub("", text) if text[0] == "." else text.replace("_", "")
     found = _INTEGER.fullmatch(digits) if len(digits) < _LONGEST_INTEGER else None
     if found:
@@ -92,7 +92,7 @@ def _binary(text: str) -> str:
 
 
 def json_number(value: int | float) -> int | float:
-    """The number as it gets through JSON: 64 bits of integer, everything else a float, and 1e3 the integer 1000.
+    """The number as JSON passes it on: 64 bits of integer, everything else a float, and 1e3 the integer 1000.
 
     ValueError for what JSON has no number for.
     """

@@ -242,7 +242,7 @@ def test_a_namespace_of_ours_stays_while_something_else_is_in_it(cluster: FakeCl
         apply(cluster, config("theirs", "ml"), owner=OTHER if whose == "another-owners" else OWNER)
     report = delete(cluster, [SPACE, config(namespace="ml")], delete_data=True)
     assert actions(report) == {"ConfigMap a": "deleted", "Namespace ml": "kept"}
-    assert "ConfigMap theirs in it would go with it" in report.warnings[0]
+    assert "ConfigMap theirs in it would be deleted with it" in report.warnings[0]
 
 
 @pytest.mark.parametrize("check", [True, False])
@@ -291,7 +291,7 @@ def test_a_namespace_is_kept_where_a_definition_has_a_kind_that_is_not_served(bl
     apply(blind, SPACE, DEFINITION)
     apply(blind, {**FOO, "metadata": {"name": "f", "namespace": "ml"}}, owner=OTHER)
     blind.blind = True
-    assert "objects of foos.x.io: the definition is there" in delete(blind, [SPACE], delete_data=True).warnings[0]
+    assert "objects of foos.x.io: its definition exists" in delete(blind, [SPACE], delete_data=True).warnings[0]
     assert blind.stored("Namespace", "ml")
 
 
@@ -383,7 +383,7 @@ def test_an_object_that_was_made_again_meanwhile_is_not_deleted_and_not_called_d
     monkeypatch.setattr(cluster, "delete", late)
     report = delete(cluster, [config()])
     assert actions(report) == {"ConfigMap a": "kept"}
-    assert "was made again by somebody" in report.warnings[0]
+    assert "was created again by somebody" in report.warnings[0]
 
 
 # Recreate
@@ -441,7 +441,7 @@ def test_recreate_deletes_nothing_that_could_not_be_made_again(
     right = {**BINDING, "roleRef": {"kind": "Role", "name": "other"}}
     monkeypatch.setattr(cluster, "delete", lambda *_args, **_options: False)
     if not check:
-        with pytest.raises(Conflict, match=r"was changed by somebody while it was to be made again"):
+        with pytest.raises(Conflict, match=r"was changed by somebody before it could be recreated"):
             apply(cluster, right, recreate=True)
 
 
@@ -456,7 +456,9 @@ def test_a_definition_with_instances_is_never_recreated(blind: Blind) -> None:
             ref=Ref("apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos.x.io"),
         ),
     )
-    with pytest.raises(InvalidInput, match=r"is never recreated \(Foo default/f of its kind would go with it\)"):
+    with pytest.raises(
+        InvalidInput, match=r"is never recreated \(Foo default/f of its kind would be deleted with it\)"
+    ):
         apply(blind, {**DEFINITION, "spec": {**DEFINITION["spec"], "scope": "Cluster"}}, recreate=True)
 
 

@@ -210,7 +210,7 @@ def test_a_field_that_somebody_changed_is_a_conflict(cluster: FakeCluster) -> No
 def test_an_object_that_was_there_and_is_as_desired_is_used_and_stays_somebody_elses(cluster: FakeCluster) -> None:
     cluster.add(config(), manager="kubectl")
     report = apply(cluster, config(), prune=True, wait=True)
-    assert report.changes[0].reason == "existed already, as it is wanted; it stays somebody else's"
+    assert report.changes[0].reason == "existed already with all desired fields; it stays somebody else's"
     assert "muster.ml/owner" not in (cluster.stored("ConfigMap", "a", "default") or {})["metadata"].get("labels", {})
     delete_objects(cluster, None, OWNER, check=False, delete_data=True)
     assert cluster.writes == []
@@ -536,7 +536,7 @@ def test_what_a_controller_makes_again_at_once_is_told(cluster: FakeCluster) -> 
         return done
 
     cluster.delete = deleted  # type: ignore[method-assign]
-    with pytest.raises(WaitTimeout, match="ConfigMap default/a: was deleted and made again by an-operator"):
+    with pytest.raises(WaitTimeout, match="ConfigMap default/a: was deleted and created again by an-operator"):
         delete_objects(cluster, [config()], ANYBODYS, check=False, wait=True, wait_timeout=30, clock=cluster.clock)
 
 
@@ -805,10 +805,10 @@ def test_who_may_list_in_some_namespaces_only_prunes_there(
     assert {name: action for name, action in actions(report).items() if action == "deleted"} == {
         "ConfigMap default/b": "deleted"
     }
-    assert any("Only namespaces default were looked at" in text for text in report.warnings)
+    assert any("Only namespaces default were searched" in text for text in report.warnings)
     assert claims(cluster) == []  # what is in other namespaces is not known
     removed = delete_objects(cluster, None, OWNER, check=False)
-    assert any("Only namespaces default were looked at" in text for text in removed.warnings)
+    assert any("Only namespaces default were searched" in text for text in removed.warnings)
 
 
 def _within(look: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:

@@ -202,7 +202,7 @@ WRONG: dict[str, tuple[t.Any, str]] = {
     ),
     "proxy-url over TLS": (
         clusters(**{"proxy-url": "https://x"}),
-        "proxy-url of cluster 'a'@ is to be spoken to over TLS",
+        "proxy-url of cluster 'a'@ needs TLS",
     ),
     "a user that is not there": (context(user="b"), "KC has no user 'b'; it has: a"),
     "no cluster": (context(cluster=""), "KC has no cluster ''; it has: a"),

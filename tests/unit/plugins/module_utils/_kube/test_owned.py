@@ -104,7 +104,7 @@ def test_a_kind_of_kubernetes_itself_that_cannot_be_listed_is_an_error(
         (
             "Secret",
             [
-                "Only namespaces default were looked at: the user may not list objects of all namespaces.",
+                "Only namespaces default were searched: the user may not list objects of all namespaces.",
                 "Objects of kind Secret in namespace default are left out: nobody may.",
             ],
         ),

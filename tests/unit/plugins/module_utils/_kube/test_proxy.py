@@ -62,7 +62,7 @@ def test_where_a_proxy_is(text: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("https://u:s3cr3t@proxy", "over TLS"),
+        ("https://u:s3cr3t@proxy", "needs TLS"),
         ("foo://u:s3cr3t@proxy", "unknown scheme"),
         ("http://u:s3cr3t/x@proxy:1", "not a URL like"),
         ("http://u:s3cr3t@proxy:99999", "not a URL like"),
@@ -195,7 +195,7 @@ def says(answer: bytes) -> Talk:
         ("http", b"", "ended the connection"),
         ("http", b"\x05\x00", "ended the connection"),
         ("socks5", b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak SOCKS5"),
-        ("socks5", b"\x05\xff", "wants another way to log in"),
+        ("socks5", b"\x05\xff", "requires another way to log in"),
         ("socks5", b"\x05\x02\x01\x01", "does not accept user and password"),
         ("socks5", b"\x05\x02\x01\x00\x05\x02\x00\x01", "says that its rules do not allow it"),
         ("socks5", b"\x05", "ended the connection"),

@@ -77,7 +77,7 @@ def test_what_is_desired_under_another_name_stays_whatever_its_record_says(clust
     live = cluster.stored("ConfigMap", "a", "default") or {}
     deletion = Deletion(cluster, Ownership(OWNER), check=False, option="delete_data", data=True)
     report = deletion.remove({ref_of(live): live}, desired={live["metadata"]["uid"]})
-    assert [(change.action, change.reason) for change in report.changes] == [("kept", "is wanted under another name")]
+    assert [(change.action, change.reason) for change in report.changes] == [("kept", "is desired under another name")]
 
 
 @pytest.mark.parametrize("named", [True, False])

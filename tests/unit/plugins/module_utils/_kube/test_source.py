@@ -128,7 +128,7 @@ def test_yaml_means_what_it_always_meant(text: str, found: list[t.Any]) -> None:
     ("text", "told"),
     [
         ("a: 1\nb: [\n", "here, line 3: not YAML"),
-        ("a: 1\na: 2", "here, line 2: the key 'a' is there twice. Nothing was changed."),
+        ("a: 1\na: 2", "here, line 2: the key 'a' occurs twice. Nothing was changed."),
         ("a: *nobody", "here, line 1: there is no anchor nobody before this alias."),
         ("a: \ud83d", "here: half a surrogate pair is no character."),
     ],

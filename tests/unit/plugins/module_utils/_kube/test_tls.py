@@ -177,8 +177,8 @@ def test_an_authority_that_is_none_is_not_the_system_s(ca: str) -> None:
     ("cert", "key", "told"),
     [
         (SERVER.pem, None, "has no key"),
-        (SERVER.pem, ROOT.key_pem(), "do not fit together"),
-        ("nonsense", SERVER.key_pem(), "do not fit together"),
+        (SERVER.pem, ROOT.key_pem(), "do not match"),
+        ("nonsense", SERVER.key_pem(), "do not match"),
         (SERVER.pem, SERVER.key_pem(b"s3cr3t"), "is encrypted with a pass phrase"),
     ],
     ids=["no key", "another key", "no certificate", "encrypted"],

@@ -170,7 +170,7 @@ def test_a_desired_object_under_another_name_is_told_by_its_uid_alone(
         cluster.fail("apply", "ml", Rejected("admission webhook x does not support dry run"))
         report = apply(cluster, space(a="1"), check=True, **options)
     assert actions(report)["Project ml"] == "kept"
-    assert "is wanted under another name" in report.warnings[0]
+    assert "is desired under another name" in report.warnings[0]
 
 
 def test_what_is_not_ours_is_waited_for_although_it_has_no_label_of_ours(

@@ -43,7 +43,7 @@ def pod(**container: t.Any) -> dict[str, t.Any]:
         (config(kind=""), "kind is missing"),
         (config(metadata=None), "metadata is missing"),
         (config(metadata={}), "metadata.name is missing"),
-        (config(metadata={"generateName": "a-"}), "generateName makes a new object at every run"),
+        (config(metadata={"generateName": "a-"}), "generateName creates a new object in every run"),
         (config(metadata={"name": "A_b"}), "'A_b' is not a DNS name"),
         (config(metadata={"name": "a" * 254}), "at most 253"),
         (config(kind="Namespace", metadata={"name": "a.b"}), "is not a DNS label"),
@@ -105,7 +105,7 @@ def test_all_problems_are_in_one_error() -> None:
     with pytest.raises(InvalidInput) as caught:
         check_objects([config(), config(), pod(resources={"limits": {"cpu": "1 core"}}), {"kind": "Pod"}, None])
     message = str(caught.value)
-    assert "ConfigMap ml/a: is there 2 times" in message
+    assert "ConfigMap ml/a: occurs 2 times" in message
     assert "'1 core' is not a quantity" in message
     assert "Pod (object 4): apiVersion is missing" in message
     assert "object 5: is not a mapping" in message

@@ -381,7 +381,7 @@ def test_what_is_deleted_and_made_again_is_told(pods: Scripted) -> None:
     pods.acts, told = [], []
     with pytest.raises(WaitTimeout) as caught:
         wait(pods, PODS[:1], known=deleted, predicates={"Pod": deletion_state}, goal="gone", on_progress=told.append)
-    said = "was deleted and made again by kube-controller-manager for StatefulSet p"
+    said = "was deleted and created again by kube-controller-manager for StatefulSet p"
     assert told == [f"0 of 1 gone; Pod default/p0 {said}"]
     assert caught.value.last_seen == [f"Pod default/p0: {said}"]
 
