@@ -46,7 +46,7 @@ def say(event: str, **fields: Any) -> None:
 # Data
 
 
-def digits(path: str) -> tuple[Dataset[Any], Dataset[Any], int, int]:
+def digits(path: str) -> tuple[Dataset[Any], Dataset[Any], int]:
     """Handwritten digits of 8x8 pixels: 1440 to train on, 357 to measure on."""
     try:
         with open(path, encoding="ascii") as lines:
@@ -55,11 +55,11 @@ def digits(path: str) -> tuple[Dataset[Any], Dataset[Any], int, int]:
         sys.exit(f"--data-file: {error}; bring digits.csv of the example with this script, as elastic_files does")
     rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
     pixels, labels = rows[:, :-1] / 16.0, rows[:, -1].long()
-    return TensorDataset(pixels[:1440], labels[:1440]), TensorDataset(pixels[1440:], labels[1440:]), 64, 10
+    return TensorDataset(pixels[:1440], labels[:1440]), TensorDataset(pixels[1440:], labels[1440:]), 10
 
 
 class ImageFolder(Dataset[Any]):
-    """Images in <folder>/<class>/ or below, or as the file val_annotations.txt of tiny-imagenet tells."""
+    """Images in <folder>/<class>/ or below, as ImageNet has them, or as the file val_annotations.txt of tiny-imagenet tells."""
 
     def __init__(self, folder: Path, classes: list[str], side: int) -> None:
         told = folder / "val_annotations.txt"
@@ -70,7 +70,7 @@ class ImageFolder(Dataset[Any]):
             found = [(path, label) for label, name in enumerate(classes) for path in (folder / name).rglob("*")]
         self.images = sorted((p, label) for p, label in found if p.suffix.lower() in (".jpeg", ".jpg", ".png"))
         if not self.images:
-            sys.exit(f"{folder} holds no images in folders of classes")
+            sys.exit(f"{folder} holds no images of the classes of train ({', '.join(classes[:3])}, ...)")
         self.side = side
 
     def __len__(self) -> int:
@@ -82,11 +82,12 @@ class ImageFolder(Dataset[Any]):
         path, label = self.images[index]
         with Image.open(path) as image:
             raw = image.convert("RGB").resize((self.side, self.side)).tobytes()
-        return torch.frombuffer(bytearray(raw), dtype=torch.uint8).float() / 255.0, label
+        pixels = torch.frombuffer(bytearray(raw), dtype=torch.uint8).float() / 64.0 - 2.0
+        return pixels.view(self.side, self.side, 3).permute(2, 0, 1), label
 
 
-def load(options: argparse.Namespace) -> tuple[Dataset[Any], Dataset[Any], int, int]:
-    """Data sets to train on and to measure on, inputs of a sample, classes."""
+def load(options: argparse.Namespace) -> tuple[Dataset[Any], Dataset[Any], int]:
+    """Data sets to train on and to measure on, number of classes."""
     if options.data == "digits":
         return digits(options.data_file)
     folder = Path(options.data)
@@ -95,7 +96,7 @@ def load(options: argparse.Namespace) -> tuple[Dataset[Any], Dataset[Any], int, 
     classes = sorted(entry.name for entry in (folder / "train").iterdir() if entry.is_dir())
     train = ImageFolder(folder / "train", classes, options.side)
     measured = ImageFolder(folder / "val", classes, options.side) if (folder / "val").is_dir() else train
-    return train, measured, 3 * options.side**2, len(classes)
+    return train, measured, len(classes)
 
 
 class ResumableSampler(DistributedSampler[Any]):
@@ -112,6 +113,37 @@ class ResumableSampler(DistributedSampler[Any]):
         return iter(order[self.start :][self.rank :: self.num_replicas])
 
 
+# Networks
+
+
+def perceptron(classes: int, width: int) -> nn.Module:
+    """For the digits, which have 64 pixels."""
+    return nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, classes))
+
+
+def convolutions(classes: int, width: int) -> nn.Module:
+    """For images of any size. It normalises in groups of channels, not in batches, whose parts differ with the number of workers."""
+    layers: list[nn.Module] = []
+    given = 3
+    for channels in (width // 8, width // 4, width // 2):
+        layers += [nn.Conv2d(given, channels, 3, padding=1), nn.GroupNorm(4, channels), nn.ReLU(), nn.MaxPool2d(2)]
+        given = channels
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * given, classes))
+
+
+def network(options: argparse.Namespace, classes: int) -> nn.Module:
+    """The one that suits the data, or one of torchvision by its name, such as resnet101."""
+    if options.model == "auto":
+        return (perceptron if options.data == "digits" else convolutions)(classes, options.width)
+    try:
+        import torchvision
+
+        built: nn.Module = getattr(torchvision.models, options.model)(num_classes=classes)
+    except (ImportError, AttributeError) as error:
+        sys.exit(f"--model {options.model}: {error}; auto needs no torchvision")
+    return built
+
+
 # Training
 
 
@@ -123,13 +155,11 @@ class Training:
         self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
         self.folder = Path(options.run_dir)
         self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if torch.cuda.is_available() else "cpu"
-        self.train_set, self.test_set, inputs, classes = load(options)
+        self.train_set, self.test_set, classes = load(options)
         if options.batch_size % self.world_size:
             sys.exit(f"--batch-size {options.batch_size} cannot be shared by {self.world_size} workers; try 60")
         torch.manual_seed(options.seed)
-        width = options.width
-        layers = (nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, classes))
-        self.model = nn.Sequential(*layers).to(self.device)
+        self.model = network(options, classes).to(self.device)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=options.lr, momentum=0.9)
         self.epoch, self.done, self.step, self.saved = 0, 0, 0, -1
         self.history: list[dict[str, int]] = []
@@ -203,7 +233,13 @@ class Training:
             seed=options.seed,
         )
         sampler.set_epoch(self.epoch)
-        return DataLoader(self.train_set, batch_size=options.batch_size // self.world_size, sampler=sampler)
+        return self.loader(self.train_set, options.batch_size // self.world_size, sampler)
+
+    def loader(self, dataset: Dataset[Any], batch_size: int, sampler: Any = None) -> DataLoader[Any]:
+        workers = 0 if isinstance(dataset, TensorDataset) else self.options.workers
+        return DataLoader(
+            dataset, batch_size, sampler=sampler, num_workers=workers, worker_init_fn=let_end if workers else None
+        )
 
     def end_epoch(self) -> None:
         accuracy = self.accuracy() if self.rank == 0 else 0.0
@@ -219,10 +255,15 @@ class Training:
     def accuracy(self) -> float:
         right, total = 0, 0
         with torch.no_grad():
-            for inputs, labels in DataLoader(self.test_set, batch_size=256):
+            for inputs, labels in self.loader(self.test_set, 256):
                 found = self.model(inputs.to(self.device)).argmax(1).cpu()
                 right, total = right + int((found == labels).sum()), total + len(labels)
         return round(right / max(1, total), 4)
+
+
+def let_end(_worker: int) -> None:
+    """Let the loader end a process of its own, which has its signal mask from us."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def watch(running: list[Training]) -> None:
@@ -241,11 +282,15 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="digits", help="digits, or a folder with train/ and val/ of images by class")
     parser.add_argument("--data-file", default=DIGITS, help="digits.csv, beside this script by default")
-    parser.add_argument("--side", type=int, default=64, help="images are scaled to this many pixels")
+    parser.add_argument("--side", type=int, default=64, help="images are scaled to this many pixels, at least 8")
+    parser.add_argument(
+        "--workers", type=int, default=2, help="processes that load images, for each process that trains"
+    )
+    parser.add_argument("--model", default="auto", help="auto, or a network of torchvision, such as resnet101")
     parser.add_argument("--run-dir", default=os.environ.get("MUSTER_RUN_DIR", "/workspace/shared/run"))
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=60, help="of all workers together")
-    parser.add_argument("--width", type=int, default=256, help="of the hidden layers: the work of a step")
+    parser.add_argument("--width", type=int, default=256, help="of the layers: the work of a step")
     parser.add_argument(
         "--step-time", type=float, default=0.0, help="seconds that a step takes at least: a larger model's"
     )

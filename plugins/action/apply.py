@@ -23,5 +23,5 @@ class ActionModule(MusterAction):
             try:
                 return {**params, "src": self._find_needle("files", src)}
             except AnsibleError:
-                return params  # a glob pattern, or a missing file, for which the module has the better error
+                return params  # a glob pattern, or a missing file, which the module reports better
         return params

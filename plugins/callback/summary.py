@@ -147,7 +147,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._clock = time.monotonic()
         self._roles: dict[str, float] = {}
         self._current: tuple[str, float] | None = None
-        self._objects: dict[tuple[str | None, ...], None] = {}  # in order, and each one once
+        self._objects: dict[tuple[str | None, ...], None] = {}  # ordered, and each one once
         self._playbook = ""
         self._audit: AuditLog | None = None
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of everything that applies objects; twin of STATE and APPLY in module_utils/_edge/options.py."""
+"""Options of all modules that apply objects; the same as STATE and APPLY in module_utils/_edge/options.py."""
 
 from __future__ import annotations
 

@@ -17,8 +17,6 @@ attributes:
     description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
   idempotent:
     description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
-  action_group:
-    description: Use C(group/muster.ml.all) in C(module_defaults) to set defaults for this module.
   action:
     description: Has a plugin of the same name that runs on the controller where the task's connection is C(local).
 """
@@ -40,6 +38,7 @@ attributes:
     details:
       - A second run sends no write request.
   action_group:
+    description: Use C(group/muster.ml.all) in C(module_defaults) to set defaults for this module.
     support: full
     membership:
       - muster.ml.all
@@ -63,6 +62,7 @@ attributes:
     details:
       - This module only reads.
   action_group:
+    description: Use C(group/muster.ml.all) in C(module_defaults) to set defaults for this module.
     support: full
     membership:
       - muster.ml.all

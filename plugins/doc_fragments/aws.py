@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the modules for AWS have in common. Twin of module_utils/_edge/aws.py."""
+"""Options that the modules for AWS share; the same as module_utils/_edge/aws.py."""
 
 from __future__ import annotations
 
@@ -28,6 +28,20 @@ options:
       - A resource that has such a tag with another value belongs to another owner. It is never taken over.
     type: bool
     default: false
+"""
+
+    WAITS = r"""
+options:
+  wait:
+    description:
+      - Wait until the last change has finished. The module always waits for changes before it, because AWS accepts one at a time.
+    type: bool
+    default: true
+"""
+
+    # Also for modules without those options.
+    SUPPORT = r"""
+options: {}
 attributes:
   check_mode:
     support: full
@@ -48,13 +62,4 @@ attributes:
       - muster.ml.aws
 notes:
   - Tested against a simulated account, see C(docs/platforms/eks.md). Not run against AWS itself.
-"""
-
-    WAITS = r"""
-options:
-  wait:
-    description:
-      - Wait until the last change has finished. The module always waits for changes before it, because AWS accepts one at a time.
-    type: bool
-    default: true
 """

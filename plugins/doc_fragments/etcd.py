@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How members of etcd outside of Kubernetes are reached; twin of CONNECTION in module_utils/_systems/etcd/hosts.py."""
+"""Connection options for members of etcd outside of Kubernetes; the same as CONNECTION in module_utils/_systems/etcd/hosts.py."""
 
 from __future__ import annotations
 

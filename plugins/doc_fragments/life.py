@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of all trainings; twin of a part of LIFE in module_utils/_edge/trainings.py."""
+"""Options of all trainings; the same as a part of LIFE in module_utils/_edge/trainings.py."""
 
 from __future__ import annotations
 

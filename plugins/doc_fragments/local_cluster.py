@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """The option that says which local cluster, the twin of CLUSTER_OPTION in module_utils/_local/cluster.py."""
+    """The option that identifies a local cluster; the same as CLUSTER_OPTION in module_utils/_local/cluster.py."""
 
     DOCUMENTATION = r"""
 options:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of what has a NetworkPolicy; twin of NETWORK in module_utils/_edge/groups.py."""
+"""Options for NetworkPolicies; the same as NETWORK in module_utils/_edge/groups.py."""
 
 from __future__ import annotations
 

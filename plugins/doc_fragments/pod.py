@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of whatever runs as pods; twin of POD in module_utils/_edge/groups.py."""
+"""Options of all modules that create pods; the same as POD in module_utils/_edge/groups.py."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Claims and the volume that all pods of a training share; twin of CLAIM and STORAGE in module_utils/_edge/groups.py.
+"""Options for claims, and for the volume that all pods of a training share; the same as CLAIM and STORAGE in module_utils/_edge/groups.py.
 
-The options of a claim stand here twice: ansible-test reads fragments as they are written, and there is none for suboptions.
+The options of a claim are here twice: ansible-test reads fragments as they are written, and suboptions cannot use fragments.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which training is meant; twin of WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
+"""Which training is meant; the same as WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ options:
     description: Namespace of the training. Defaults to the namespace of the kubeconfig's context.
     type: str
   kind:
-    description: Module that made the training.
+    description: Module that created the training.
     type: str
     choices: [elastic_job, persia_job, training_statefulset]
     default: persia_job

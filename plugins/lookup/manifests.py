@@ -98,7 +98,7 @@ options:
     description: Installer that Ubuntu nodes of GKE carry, for O(flavour=gke_ubuntu).
     type: str
   pause_image:
-    description: Image of the container that stays when the driver is installed, for O(flavour=gke_cos) and O(flavour=gke_ubuntu).
+    description: Image of the container that runs after the driver is installed, for O(flavour=gke_cos) and O(flavour=gke_ubuntu).
     type: str
   device_plugin_image:
     description: Image of NVIDIA's device plugin, for O(flavour=nvidia_device_plugin).
@@ -146,7 +146,7 @@ options:
     description: File system of efs_csi. Without it the cluster has to have the StorageClass.
     type: str
   provisioning:
-    description: Return a StorageClass that makes an access point for each claim of efs_csi, the default, or one volume.
+    description: Return a StorageClass that creates an access point for each claim of efs_csi, the default, or one volume.
     type: str
     choices: [dynamic, static]
   storage_class_name:
@@ -156,7 +156,7 @@ options:
     description: Permissions of the root folder of access points of efs_csi. Defaults to V("700").
     type: str
   base_path:
-    description: Folder in which access points of efs_csi are made.
+    description: Folder in which access points of efs_csi are created.
     type: str
   path:
     description: Folder of the static volume of efs_csi.
@@ -250,7 +250,7 @@ class LookupModule(LookupBase):
 
 
 def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    """The objects of role NAME; an option that is None is left to the builder."""
+    """The objects of role NAME; an option that is None keeps the builder's default."""
     builder = find(name)
     options = {field.name: field for field in dataclasses.fields(options_of(builder))}
     unknown = sorted(given.keys() - options.keys())
@@ -273,7 +273,7 @@ def kinds(name: str) -> list[dict[str, t.Any]]:
 
 
 def builders() -> dict[str, str]:
-    """Role -> module with its manifests: the one that is called as the role is."""
+    """Role -> module with its manifests, which has the name of the role."""
     utils = COLLECTION / "plugins" / "module_utils"
     roles = {path.name for path in (COLLECTION / "roles").iterdir()}
     files = {path.stem: path for folder in FOLDERS for path in utils.glob(f"{folder}/*.py") if path.stem in roles}
@@ -288,7 +288,7 @@ def find(name: str) -> types.ModuleType:
 
 
 def options_of(builder: types.ModuleType) -> type[t.Any]:
-    """The dataclass that manifests() of the builder takes."""
+    """The dataclass that is the argument of the builder's manifests()."""
     hints = t.get_type_hints(builder.manifests)
     return t.cast("type[t.Any]", next(hint for name, hint in hints.items() if name != "return"))
 

@@ -26,14 +26,14 @@ extends_documentation_fragment:
 options:
   definition:
     description:
-      - Objects as a mapping, a list of mappings, or YAML text with any number of documents. Objects of kind C(List) are taken apart.
-      - Text is read as kubectl reads it, here and in O(src) and O(url). A key that is there twice is an error. A mapping has been read by
-        Ansible before, for which C(0o17), C(1e3) and C(y) are text, and C(12:30:45) is a number; put such values in quotes.
+      - Objects as a mapping, a list of mappings, or YAML text with any number of documents. An object of kind C(List) stands for its items.
+      - Text is read as kubectl reads it, here and in O(src) and O(url). A duplicate key is an error. A mapping is read by
+        Ansible, for which C(0o17), C(1e3) and C(y) are text, and C(12:30:45) is a number. Put such values in quotes.
     type: raw
   src:
     description:
       - Path of a file with objects, a folder (its C(.yaml), C(.yml) and C(.json) files are read), or a glob pattern.
-      - The path is one of the host that runs the task. On the controller a relative path is also looked for in the role's or playbook's
+      - The path is one of the host that runs the task. On the controller a relative path may also be in the role's or playbook's
         C(files) folder.
     type: str
   url:
@@ -51,19 +51,19 @@ options:
   owner:
     description:
       - Name of this set of objects, stored in their label C(muster.ml/owner). An object has one owner.
-      - With O(state=absent), only objects of this owner are deleted, also where they are given one by one. Others are kept and named in a
-        warning; O(force_conflicts) deletes another owner's, O(adopt) what nobody marked.
-      - Required for O(prune), and for O(state=absent) without any objects, which removes everything of the owner. Neither looks for
-        kinds that controllers make in great numbers, Endpoints, EndpointSlice, Event, Lease and ReplicaSet among them. Such an object is
-        deleted by giving it with O(state=absent).
+      - With O(state=absent), only objects of this owner are deleted, also if they are given one by one. Others are kept and named in a
+        warning. O(force_conflicts) also deletes those of another owner, O(adopt) those without an owner.
+      - Required for O(prune), and for O(state=absent) without any objects, which removes everything of the owner. Neither
+        searches kinds of which controllers create large numbers, such as Endpoints, EndpointSlice, Event, Lease and ReplicaSet. To delete
+        such an object, give it with O(state=absent).
     type: str
     default: apply.default
   prune:
     description:
       - Remove objects of O(owner) that are no longer among those given, of any kind, in any namespace.
-      - Each kind that the cluster serves is asked for then. When nothing is left over, a ConfigMap C(muster-settled-...) beside the
-        objects remembers that O(owner) has no others, and the next run asks only for these. It is removed as soon as O(owner) gets
-        another object, and with the objects. Without it, or without the right to read it, prune looks everywhere again.
+      - Searches all kinds that the cluster serves. If nothing is left over, a ConfigMap C(muster-settled-...) beside the objects records
+        that O(owner) has no others, and the next run reads only these. It is deleted as soon as O(owner) gets another object, and with
+        the objects. Without it, or without permission to read it, prune searches everywhere again.
       - Refused with no objects at all, which would delete everything of O(owner).
       - Two runs of one owner do not prune at the same time. A Lease (C(coordination.k8s.io/v1)) keeps the second one waiting, for
         O(wait_timeout) seconds at most.
@@ -82,7 +82,7 @@ options:
     default: false
 seealso:
   - name: Server-side apply
-    description: How the API server keeps apart what several writers want.
+    description: How the API server tracks the fields of several writers.
     link: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 """
 
@@ -219,7 +219,7 @@ def execute(ctx: Context) -> Result:
     check_owner(params["owner"])
     if params["prune"] and params["owner"] == DEFAULT_OWNER:
         raise InvalidInput(
-            "prune needs an owner of its own, or it would remove what other tasks applied.", hint="Set owner."
+            "prune needs an owner of its own, because it would delete what other tasks applied.", hint="Set owner."
         )
     objects = read_objects(params)
     if params["state"] == "absent":

@@ -36,7 +36,7 @@ options:
     type: str
   endpoint_url:
     description:
-      - Server for V(s3://) and V(gs://) URLs, where it is not the cloud's own, such as C(https://minio.example:9000).
+      - Server for V(s3://) and V(gs://) URLs, if it is not the cloud's own, such as C(https://minio.example:9000).
       - With V(s3://), C(https://storage.googleapis.com) and an HMAC key of Google in O(credentials_secret), a bucket of Google is read.
     type: str
   url_secret:
@@ -149,7 +149,7 @@ path:
   sample: tiny-imagenet
 message:
   description: Last message of the pod that fetched the data set.
-  returned: when O(state=present) and O(wait=true), outside check mode, while the pod is there
+  returned: when O(state=present) and O(wait=true), outside check mode, while the pod exists
   type: str
   sample: 110000 files from 248100043 bytes
 """

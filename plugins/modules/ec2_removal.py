@@ -18,22 +18,7 @@ extends_documentation_fragment:
   - amazon.aws.region.modules
   - amazon.aws.boto3
   - muster.ml.attributes
-attributes:
-  check_mode:
-    support: full
-    details:
-      - Only reads. RV(ignore:actions) lists all requests that would be sent.
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
-  action:
-    support: none
-  action_group:
-    description: Use C(group/muster.ml.aws) in C(module_defaults) to set defaults for this module.
-    support: full
-    membership:
-      - muster.ml.aws
+  - muster.ml.aws.support
 options:
   id:
     description: Id of the VPC, subnet, internet gateway or security group. One that does not exist is no error.
@@ -46,8 +31,6 @@ options:
     description: Seconds to wait until nothing uses it.
     type: int
     default: 600
-notes:
-  - Tested against a simulated account, see C(docs/platforms/eks.md). Not run against AWS itself.
 """
 
 EXAMPLES = r"""
@@ -94,7 +77,7 @@ def resource(params: dict[str, t.Any]) -> NetworkPart:
 
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "resource")
+    aws_main(ARGUMENT_SPEC, resource, "resource", only_removes=True)
 
 
 if __name__ == "__main__":

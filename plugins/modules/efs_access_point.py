@@ -19,6 +19,7 @@ extends_documentation_fragment:
   - amazon.aws.boto3
   - muster.ml.attributes
   - muster.ml.aws
+  - muster.ml.aws.support
   - muster.ml.aws.waits
 options:
   file_system_id:

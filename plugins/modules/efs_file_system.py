@@ -20,6 +20,7 @@ extends_documentation_fragment:
   - amazon.aws.boto3
   - muster.ml.attributes
   - muster.ml.aws
+  - muster.ml.aws.support
   - muster.ml.aws.waits
 options:
   name:
@@ -71,7 +72,7 @@ options:
         type: str
         required: true
       security_groups:
-        description: Security groups of the mount target. They have to let in TCP 2049 from the nodes.
+        description: Security groups of the mount target. They must admit TCP 2049 from the nodes.
         type: list
         elements: str
   delete_data:

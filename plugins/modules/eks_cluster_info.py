@@ -16,7 +16,15 @@ extends_documentation_fragment:
   - amazon.aws.region.modules
   - amazon.aws.boto3
   - muster.ml.attributes
-  - muster.ml.aws_info
+  - muster.ml.aws.support
+attributes:
+  check_mode:
+    details:
+      - This module only reads.
+  diff_mode:
+    support: N/A
+    details:
+      - This module only reads.
 options:
   name:
     description: Name of the cluster.

@@ -22,6 +22,7 @@ extends_documentation_fragment:
   - amazon.aws.boto3
   - muster.ml.attributes
   - muster.ml.aws
+  - muster.ml.aws.support
   - muster.ml.aws.waits
 options:
   cluster_name:

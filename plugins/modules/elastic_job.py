@@ -65,8 +65,9 @@ options:
     description:
       - Python file to run, as a name among O(files), an absolute path in the pods, or a URL C(s3://...) or C(gs://...). Required with
         O(state=present).
-      - A URL is fetched by an init container with the credentials of O(service_account_name). For that the image needs C(aws) or boto3,
-        or C(gcloud), C(gsutil) or google-cloud-storage.
+      - A URL is fetched by an init container with the credentials of O(service_account_name) (IRSA, Pod Identity, Workload Identity),
+        or of E(AWS_ACCESS_KEY_ID) and E(AWS_SECRET_ACCESS_KEY) in O(env); without them it must be public. E(AWS_ENDPOINT_URL_S3) names
+        another store that speaks S3. The image needs no client for it, but Python 3.9.
     type: str
   args:
     description: Arguments of the script.
@@ -180,6 +181,14 @@ options:
         until then. Delete a running job before its namespace, or the deletion of the namespace waits for it.
     type: int
     default: 6
+  unreachable_toleration_seconds:
+    description:
+      - Seconds after which Kubernetes evicts a pod from a node that is not ready or does not answer. Kubernetes' own default is 300.
+        O(tolerations) of these two taints replace it.
+      - Without an answer of the node the evicted pod is not replaced, because it may still run and write to O(storage), until its node
+        answers, is deleted, or has the taint C(node.kubernetes.io/out-of-service).
+    type: int
+    default: 30
   ttl_seconds_after_finished:
     description: Seconds after which Kubernetes removes the finished Job and its pods. The task then trains again, from the last checkpoint.
     type: int
@@ -200,11 +209,11 @@ options:
     default: 300
   wait:
     description:
-      - State to wait for. V(completed) is the successful end, V(running) is a rendezvous of all pods, V(none) does not wait, not even
-        after a change of O(replicas).
+      - State to wait for. V(completed) is the successful end, V(running) is a rendezvous of all pods, V(step) is a step that the script
+        reports after that and after the task began. V(none) does not wait, not even after a change of O(replicas).
       - With O(state=absent), V(none) does not wait for the deletion.
     type: str
-    choices: [completed, running, none]
+    choices: [completed, step, running, none]
     default: running
   wait_timeout:
     description: Seconds after which waiting fails. The error contains the last observed state.
@@ -330,7 +339,9 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "replicas": {"type": "int"},
     "min_replicas": {"type": "int"},
     "max_replicas": {"type": "int"},
-    **with_defaults(ElasticJob, nproc_per_node="str", files_path="str", backoff_limit="int"),
+    **with_defaults(
+        ElasticJob, nproc_per_node="str", files_path="str", backoff_limit="int", unreachable_toleration_seconds="int"
+    ),
     "script": {"type": "str"},
     "args": {"type": "list", "elements": "str"},
     "files": {"type": "dict", "default": {}},
@@ -348,6 +359,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **groups.NETWORK,
     "world_timeout": {"type": "int", "default": 300},
     **trainings.LIFE,
+    "wait": {"type": "str", "choices": ["completed", "step", "running", "none"], "default": "running"},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {

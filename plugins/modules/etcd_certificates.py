@@ -86,7 +86,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 
 
 def leaves(name: str, members: dict[str, str]) -> list[Leaf]:
-    """Return the desired certificates. Peers have a common name of their own, by which members are told from clients."""
+    """Return the desired certificates. Peers have a common name of their own, by which members differ from clients."""
     desired = [Leaf("client", f"{name}-client")]
     for member, address in members.items():
         hosts = tuple(dict.fromkeys((address, member, "localhost", "127.0.0.1")))

@@ -19,6 +19,7 @@ extends_documentation_fragment:
   - amazon.aws.boto3
   - muster.ml.attributes
   - muster.ml.aws
+  - muster.ml.aws.support
 options:
   url:
     description: URL of the issuer, C(https://...). For EKS it is the C(identity.oidc.issuer) of the cluster.

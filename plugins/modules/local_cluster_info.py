@@ -133,7 +133,7 @@ nodes:
   type: list
   elements: dict
 surplus:
-  description: Numbers of nodes that exist but are no longer wanted.
+  description: Numbers of nodes that exist but are no longer desired.
   returned: success
   type: list
   elements: int
@@ -191,7 +191,7 @@ CONSTRAINTS: dict[str, t.Any] = {}
 def api_gap(cluster: LocalCluster, kubeconfig: Path) -> str | None:
     """Report what the API server still lacks: Ready nodes, cluster DNS."""
     if not kubeconfig.exists():
-        return "the control plane was not made yet"
+        return "the control plane was not created yet"
     try:
         api = connect({"kubeconfig": str(kubeconfig)})
         nodes = api.list("v1", "Node")

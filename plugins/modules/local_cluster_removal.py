@@ -56,7 +56,7 @@ kept:
   returned: success
   type: list
   elements: str
-  sample: ["audit log /var/log/api/audit.log: it was there before the cluster was made"]
+  sample: ["audit log /var/log/api/audit.log: it existed before the cluster"]
 differs:
   description: Options that differ from the record of the cluster. The removal followed the record.
   returned: success

@@ -65,17 +65,17 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         if desired
         else network.removal_steps(cluster.spec)
     )
-    told = [step.why for step in steps]
+    reasons = [step.why for step in steps]
     if desired and record.is_stale(cluster):
-        told.insert(0, "note of what the cluster is made with")
+        reasons.insert(0, "record of the cluster's options")
     if not desired:
-        removal.refuse_unrecorded(cluster.spec, told)
+        removal.refuse_unrecorded(cluster.spec, reasons)
     if not ctx.check:
         if desired:
             record.write(cluster)
         for step in steps:
             run(step.argv)
-    return {"changed": bool(told), "steps": told}
+    return {"changed": bool(reasons), "steps": reasons}
 
 
 def main() -> None:

@@ -12,8 +12,6 @@ version_added: 0.1.0
 description:
   - Creates, updates and deletes a cluster of NATS servers, as a StatefulSet or as a NatsCluster of nats-operator. Clients reach it at
     C(nats://<name>:4222).
-  - With O(wait=true) the servers are queried through the API server's pod proxy until each has a route to every other one and uses
-    O(max_payload).
   - PERSIA sends its ID features over NATS and needs a large O(max_payload). Its documents use 52428800. Above 8 MiB a server warns at its
     start. It works, but needs memory of O(max_payload) for every message in flight.
 author: Muster contributors (!UNKNOWN)
@@ -40,7 +38,7 @@ options:
       - Kind of the workload. V(statefulset) creates a StatefulSet with its own configuration, disruption budget and spread over nodes. It
         needs no operator.
       - V(operator) creates a NatsCluster for nats-operator, which has been dormant since 2022. Servers that the operator leaves running
-        with an older O(max_payload) or O(resources) are replaced one by one when O(wait=true).
+        with an older O(max_payload) or O(resources) are replaced one by one when O(wait=true) and O(wait_for=connected).
     type: str
     choices: [statefulset, operator]
     default: statefulset
@@ -101,6 +99,16 @@ options:
     description: Security context of the pods, instead of the restricted default. Only for O(backend=statefulset).
   security_context:
     description: Security context of the container, instead of the restricted default. Only for O(backend=statefulset).
+  wait_for:
+    description:
+      - State to wait for, with O(wait=true) and O(state=present).
+      - V(connected) means that each server has a route to every other one and uses O(max_payload). The servers are queried for that through
+        the API server's pod proxy.
+      - V(running) means that the servers' pods run. No server is queried, such as on simulated nodes or without the right to
+        C(pods/proxy).
+    type: str
+    choices: [connected, running]
+    default: connected
   overrides:
     description: Fields to merge into the StatefulSet or NatsCluster last, by the strategic merge rules of Kubernetes.
     type: dict
@@ -154,7 +162,7 @@ url:
   sample: nats://persia-nats-service:4222
 servers:
   description: State of each server, as the server reports it.
-  returned: when O(state=present) and O(wait=true), outside check mode
+  returned: when O(state=present), O(wait=true) and O(wait_for=connected), outside check mode
   type: list
   elements: dict
   contains:
@@ -205,6 +213,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **with_defaults(NatsCluster, max_payload="int", debug="bool", anti_affinity="bool", pod_disruption_budget="bool"),
     "max_connections": {"type": "int"},
     "write_deadline": {"type": "str"},
+    "wait_for": {"type": "str", "choices": ["connected", "running"], "default": "connected"},
     "overrides": {"type": "dict"},
     **groups.NETWORK,
     **STATE,
@@ -255,17 +264,23 @@ def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner:
             hint="Install nats-operator (role muster.ml.nats_operator), or use backend: statefulset.",
         )
     deadline = Deadline(params["wait_timeout"])
-    # The servers report more than the status of a NatsCluster.
+    # A NatsCluster has no status that shows whether its servers run.
     report = groups.apply_group(ctx, objects, owner, wait=params["wait"] and not operator)
     budget = Ref("policy/v1", "PodDisruptionBudget", cluster.name, cluster.namespace)
     wants_none = not operator and (cluster.size == 1 or not cluster.pod_disruption_budget)
     report.merge(delete_unwanted(ctx.cluster, [budget] if wants_none else [], owner, check=ctx.check))
     report.merge(groups.delete_unwanted_policy(ctx, cluster.name, cluster.namespace, owner))
-    servers = []
-    if params["wait"] and not ctx.check:
-        wait = nats.replace_outdated if operator else nats.wait
-        servers = wait(ctx, cluster, timeout=deadline.answer_timeout)
+    waits = params["wait"] and not ctx.check
+    servers = _wait(ctx, cluster, deadline.answer_timeout) if waits else []
     return ctx.result(report, url=cluster.url, servers=[_server(view) for view in servers])
+
+
+def _wait(ctx: Context, cluster: NatsCluster, timeout: float) -> list[ServerView]:
+    if ctx.params["wait_for"] == "running":
+        nats.wait_for_pods(ctx, cluster, timeout=timeout)
+        return []
+    wait = nats.replace_outdated if cluster.backend == "operator" else nats.wait
+    return wait(ctx, cluster, timeout=timeout)
 
 
 def _server(view: ServerView) -> dict[str, t.Any]:

@@ -20,6 +20,7 @@ extends_documentation_fragment:
   - amazon.aws.boto3
   - muster.ml.attributes
   - muster.ml.aws
+  - muster.ml.aws.support
 options:
   name:
     description: Name of the bucket, unique in all of AWS.

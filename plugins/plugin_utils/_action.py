@@ -37,7 +37,8 @@ class MusterAction(ControllerAction):
         return params
 
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
-        # This process was forked for one task. Ansible's objects and most of ours live until its end, so collecting them is wasted time.
+        # This process was forked for one task. Ansible's objects and most of ours live until its end, so collecting garbage is wasted
+        # time.
         gc.freeze()
         gc.set_threshold(_GARBAGE)
         params = self.prepare(to_plain_values(params))

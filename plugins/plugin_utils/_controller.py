@@ -5,7 +5,7 @@
 """Base of all action plugins: validate the options, and run the module's ``execute`` on the controller.
 
 A module costs a fork, a zip of its code and a new Python; on the controller it costs a function call, and progress can be shown while
-it waits. Where the task runs elsewhere (another connection, become, async, an environment of its own) the ordinary module does it.
+it waits. Where the task runs elsewhere (another connection, become, async, a different environment) the ordinary module does it.
 """
 
 from __future__ import annotations

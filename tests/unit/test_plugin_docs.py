@@ -54,6 +54,20 @@ def described(options: dict[str, Any], path: str = "") -> Iterator[tuple[str, st
             yield from described(option.get(deeper) or {}, f"{path}{name}.")
 
 
+def test_no_part_of_a_fragment_has_the_name_of_another_fragment() -> None:
+    """Ansible would take muster.ml.aws.wait for the fragment wait, in the folder of aws, and say nothing."""
+    fragments = [path for path in PAGES if path.parent.name == "doc_fragments"]
+    parts = {
+        name.id
+        for path in fragments
+        for node in ast.walk(syntax(path))
+        if isinstance(node, ast.Assign)
+        for name in node.targets
+        if isinstance(name, ast.Name)
+    }
+    assert {part.lower() for part in parts} & {path.stem for path in fragments} == set()
+
+
 def test_short_descriptions_say_what_a_plugin_does() -> None:
     short = {name_of(p): b["short_description"] for p in PAGES for b in blocks(p) if "short_description" in b}
     assert short, "no plugin found: this would hold for nothing"

@@ -61,7 +61,7 @@ def tasks(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def flatten(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for item in items:
         yield item
-        for part in ("block", "rescue", "always", "tasks"):
+        for part in ("block", "rescue", "always", "pre_tasks", "tasks", "post_tasks", "handlers"):
             yield from flatten(item.get(part) or [])
 
 
@@ -157,6 +157,12 @@ def test_nothing_waits_by_the_clock(folder: Path) -> None:
     for place, task in tasks(folder):
         assert "ansible.builtin.pause" not in task, place
         assert "sleep " not in str([task.get(key) for key in COMMANDS]), place
+
+
+@pytest.mark.parametrize("folder", [*ROLES, ROOT / "playbooks"], ids=folder_name)
+def test_waits_are_those_of_modules(folder: Path) -> None:
+    """A task that is tried again and again prints FAILED - RETRYING each time, and neither what is missing nor until when it waits."""
+    assert [place for place, task in tasks(folder) if {"until", "retries", "delay"} & task.keys()] == []
 
 
 @pytest.mark.parametrize("role", DEPLOYING, ids=role_name)

@@ -1,13 +1,15 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Names of tasks, blocks, handlers and plays: an operator reads them in a log, at night, without what stands around them.
+"""Names of tasks, blocks, handlers and plays: an operator reads them in a log, at night, without their context.
 
-And what roles, modules and other plugins say of themselves in one line, and the tasks of their examples.
+Also the one line with which roles, modules and other plugins describe themselves, the tasks of their examples, and phrases that
+comments, docstrings and messages once had too often.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,25 @@ VERBS = {
 }  # fmt: skip
 # What only a plugin's or a role's one line may begin with: modules of clouds "manage" as those of amazon.aws do.
 MANAGES = {"Divide", "Join", "Manage"}
+
+# Stilted phrases, and what says the same in plain words.
+PLAIN = {
+    r"as wanted|(is|are|was|were) wanted|(no|not any) longer wanted": "desired, needed, up to date",
+    r"anew": "again, recreated",
+    r"(is|are|was|were|be) told": "reported, shown; or say who reports it",
+    r"look(s|ed|ing)? after": "manages, reconciles",
+    r"ought to": "must",
+    r"asks? nobody who (he|it) is": "does not authenticate",
+    r"lets? in only|let only": "admits only",
+    r"twin of": "the same as",
+    r"carry it, too|carries it, too": "contains it, is named after it",
+    r"thrown away|taken away": "deleted, discarded",
+    r"put aside": "rotated",
+    r"of one's own|one's own": "your own",
+    r"two looks|one look at": "reads, checks, lists",
+    r"the thing|a thing": "name it: the object, the resource, the file",
+}  # fmt: skip
+COMMENTED = ("roles", "playbooks", "inventories", "plugins", "site.yml")
 
 
 def pages() -> list[Path]:
@@ -119,3 +140,34 @@ def test_a_task_of_an_example_is_a_verb_and_an_object(name: str, tasks: Any) -> 
 )
 def test_what_does_not_begin_with_a_verb_is_refused(text: str) -> None:
     assert bad_summary(text)
+
+
+def stilted(text: str) -> list[str]:
+    return [
+        f"{found[0]}: better {plain}"
+        for bad, plain in PLAIN.items()
+        for found in re.finditer(rf"(?i)\b({bad})\b", text)
+    ]
+
+
+def commented() -> list[Path]:
+    found = [
+        path
+        for place in COMMENTED
+        for path in ((ROOT / place).rglob("*") if (ROOT / place).is_dir() else [ROOT / place])
+    ]
+    # Programs of pods are also in golden files, and in the pods of running trainings.
+    return sorted(p for p in found if p.suffix in (".py", ".yml", ".j2", ".md") and "_pod_programs" not in p.parts)
+
+
+def test_comments_and_messages_are_in_plain_words() -> None:
+    paths = commented()
+    assert len(paths) > 300
+    assert {str(path.relative_to(ROOT)): bad for path in paths if (bad := stilted(path.read_text("utf-8")))} == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["# It is not as wanted.", "The Pods are made anew", "torch asks nobody who he is", "Let only"]
+)
+def test_a_stilted_phrase_is_found(text: str) -> None:
+    assert stilted(text)

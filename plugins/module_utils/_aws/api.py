@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Calls to AWS: retried where AWS asks for it, and with its refusals said in words that name the object.
+"""Calls to AWS: repeated where AWS asks for it, with errors that name the object.
 
-Takes boto3 clients made by somebody else; imports no AWS library, so that what is above it can be tested without one.
+Gets its boto3 clients from the caller and imports no AWS library, so that the code above can be tested without one.
 
 Private to the collection.
 """
@@ -20,7 +20,7 @@ from .._core.pace import Backoff, with_retries
 from .errors import CallRefused, without_secrets
 from .plan import Body, Step
 
-# botocore retries these a few times by itself; a busy account needs more patience than that.
+# botocore repeats these a few times itself, which is not enough in a busy account.
 THROTTLED = {
     "RequestLimitExceeded",
     "SlowDown",
@@ -46,7 +46,7 @@ MISSING = {
     "ResourceNotFoundException",
     "ServerSideEncryptionConfigurationNotFoundError",
 }
-# IAM is eventually consistent: a role made a moment ago may not be seen yet by the service that is to use it.
+# IAM is eventually consistent: the service that is to use a new role may not see it yet.
 ROLE_NOT_SEEN = (
     "could not be assumed",
     "does not exist",
@@ -55,7 +55,7 @@ ROLE_NOT_SEEN = (
     "service principals",
     "trusted entity",
 )
-# EC2 says so for minutes, because network interfaces outlive what they belonged to.
+# EC2 answers this for minutes, because network interfaces outlive what they belonged to.
 IN_USE = "DependencyViolation"
 BUSY = ("currently in status", "not in Active State")
 HINTS = {
@@ -63,15 +63,15 @@ HINTS = {
     "AccessDeniedException": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
     "UnauthorizedOperation": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
     "ResourceLimitExceededException": "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
-    "ExpiredToken": "Renew the credentials and run again; what is done stays done",
-    "ExpiredTokenException": "Renew the credentials and run again; what is done stays done",
+    "ExpiredToken": "Renew the credentials and run again; finished steps are not repeated",
+    "ExpiredTokenException": "Renew the credentials and run again; finished steps are not repeated",
     "ParamValidationError": "Check the options; an older boto3 than that of requirements-aws.txt may not know a parameter",
     "UnrecognizedClientException": "Check the access key and the region",
     "InvalidClientTokenId": "Check the access key and the region",
 }
 
 
-# Of these, words are for permissions; a HEAD request is answered with nothing but the number.
+# The codes with words are about permissions; a HEAD request is answered with only the number.
 DENIED = {"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 
 
@@ -96,7 +96,7 @@ class Api:
         self._caller: Caller | None = None
 
     def caller(self) -> Caller:
-        """Asked once; everybody may ask this."""
+        """The caller, read once; no permission is needed for it."""
         if self._caller is None:
             found = self.write("AWS account", Step("get_caller_identity", {}, "read", "sts"))
             parts = found["Arn"].split(":")
@@ -109,7 +109,7 @@ class Api:
         return self._clients[service]
 
     def read(self, label: str, service: str, operation: str, **request: t.Any) -> Body | None:
-        """Ask; None where the thing does not exist."""
+        """The answer to a read; None if the object does not exist."""
         try:
             return self._send(label, Step(operation, request, "read", service))
         except CallRefused as refused:
@@ -118,7 +118,7 @@ class Api:
             raise
 
     def pages(self, label: str, service: str, operation: str, key: str, **request: t.Any) -> list[t.Any]:
-        """Everything that a listing has, page after page."""
+        """All items of a listing, page after page."""
         client = self._client(service)
         if not client.can_paginate(operation):
             return list((self.read(label, service, operation, **request) or {}).get(key, []))
@@ -134,7 +134,7 @@ class Api:
         return self._send(label, step)
 
     def _send(self, label: str, step: Step) -> Body:
-        """One call, again while AWS says that it is too early. The last refusal is the one that is told."""
+        """One call, repeated while AWS says that it is too early; then its last refusal is raised."""
         backoff = Backoff(self.clock, first=1.0, factor=1.5, longest=15.0)
 
         def call() -> Body:
@@ -161,7 +161,7 @@ def too_early(step: Step, refused: MusterError) -> bool:
 
 
 def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
-    """AWS's answer as an error of ours; anything that is no answer of AWS is not ours to judge."""
+    """AWS's answer as one of our errors; any other exception is raised unchanged."""
     answer = getattr(error, "response", None)
     if answer is None:
         if type(error).__module__.startswith("botocore"):
@@ -177,8 +177,10 @@ def _refusal(label: str, step: Step, error: Exception) -> CallRefused:
 
 
 def _error_text(error: Exception) -> str:
-    """botocore's own words. Where it wraps what it did not expect, only the kind of it: Python's "Invalid header value" has the header,
-    that is the session token, in it."""
+    """The message of botocore, or only the type of an unexpected error that it wraps.
+
+    Python's "Invalid header value" quotes the header, and so the session token.
+    """
     if type(error).__name__ == "HTTPClientError":
         inner = getattr(error, "kwargs", {}).get("error")
         return f"the HTTP client failed with {type(inner).__name__}; a line break in the credentials does that"

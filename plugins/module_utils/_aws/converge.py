@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From wanted to there: read, plan, send, wait. The same for every kind of resource.
+"""Reconcile one resource: read, plan, send, wait. The same for every kind of resource.
 
 Private to the collection.
 """
@@ -21,12 +21,12 @@ from .errors import CallRefused
 from .plan import Body, Plan, State, Step, live_tags, tags_text
 from .resource import Resource
 
-_GOES_ON = "AWS goes on working on it: run again, or with a longer wait_timeout"
+_GOES_ON = "AWS continues to work on it: run again, or with a longer wait_timeout"
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What was done, or would be, and what is there. ``kept`` says what was to be absent and stays, and why."""
+    """What was done, or would be, and the live resource. ``kept`` names what was to be deleted and stays, with the reason."""
 
     plan: Plan
     live: Body | None
@@ -35,7 +35,7 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class WaitOptions:
-    """Whether, and how many seconds in all, to wait for what was asked for."""
+    """Whether to wait for the desired state, and for how many seconds in all."""
 
     wait: bool
     seconds: float
@@ -43,8 +43,7 @@ class WaitOptions:
 
 @dataclasses.dataclass(frozen=True)
 class ConvergeOptions:
-    """Whether it is to be, whether to plan only, the tags by which what is ours is told from what is not, and whether to take over
-    what has no owner yet."""
+    """Present or absent, plan only or not, the tags that mark our resources, and whether to adopt one without an owner."""
 
     absent: bool
     check: bool
@@ -53,7 +52,7 @@ class ConvergeOptions:
 
 
 def converge(resource: Resource, api: Api, options: ConvergeOptions, wait_options: WaitOptions) -> Outcome:
-    """Make it so, or say what would be done. A run that was interrupted is taken up where it is."""
+    """Make the live resource as desired, or say what would be done. An interrupted run is continued by the next one."""
     deadline = Deadline(wait_options.seconds, api.clock)
     go = _absent if options.absent else _present
     return go(resource, api, options, wait_options, deadline)
@@ -96,13 +95,13 @@ def _absent(
         return Outcome(plan, live)
     _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:-1]), wait_options, deadline, live, more=True)
     if len(plan.steps) > 1:
-        # What came before may have taken minutes; by now somebody else may have another one of this name, or have taken this one over.
+        # The steps before may have taken minutes. Meanwhile somebody else may have created one of this name, or taken over this one.
         now = resource.read(api)
         if now is None:
             return Outcome(plan, None)
         if resource.identity(now) != resource.identity(live):
             raise Failed(
-                f"{resource.label} was made anew by somebody else while it was being deleted, and is left as it is"
+                f"{resource.label} was created again by somebody else while it was being deleted, and is left as it is"
             )
         _refuse_to_delete(resource, api, options, now)
     _run(resource, api, dataclasses.replace(plan, steps=plan.steps[-1:]), wait_options, deadline, live)
@@ -110,12 +109,12 @@ def _absent(
 
 
 def is_ours(live: Body, options: ConvergeOptions) -> bool:
-    """Whether it carries all tags by which ours is told from others'; without such tags, whatever has the name is meant."""
+    """Whether it has all tags that mark our resources; without such tags any resource of the name is ours."""
     return options.only_tagged.items() <= live_tags(live).items()
 
 
 def _why_kept(resource: Resource, api: Api, options: ConvergeOptions, live: Body | None) -> str:
-    """Why it may not be deleted, as a sentence; empty where it may be, or is not there. The only judge of every deletion on AWS."""
+    """Why it may not be deleted, as a sentence; empty if it may be, or does not exist. Every deletion on AWS is judged here."""
     if live is None:
         return ""
     unknown = live.get("_unknown", "")
@@ -126,7 +125,7 @@ def _why_kept(resource: Resource, api: Api, options: ConvergeOptions, live: Body
         needed=resource.used_by(live),
         unknown=unknown,
     )
-    # Only of what is ours one looks inside.
+    # Only an object of ours is searched for data.
     if not _judged(resource, candidate) and not resource.delete_data:
         try:
             candidate = dataclasses.replace(candidate, data=resource.data_at_risk(api, live))
@@ -147,7 +146,7 @@ def _refuse_to_delete(resource: Resource, api: Api, options: ConvergeOptions, li
 
 
 def _refuse_others(resource: Resource, options: ConvergeOptions, live: Body | None) -> None:
-    """Change nothing that is somebody else's, and nothing that may be."""
+    """Refuse to change a resource that is somebody else's, or may be."""
     if live is None:
         return
     if unknown := live.get("_unknown"):
@@ -165,26 +164,27 @@ def _refuse_others(resource: Resource, options: ConvergeOptions, live: Body | No
     }
     if options.adopt and not theirs:
         return
-    whose = f"it has {tags_text(theirs)}" if theirs else "somebody else made it"
+    whose = f"it has {tags_text(theirs)}" if theirs else "somebody else created it"
     raise InvalidInput(
         f"{resource.label} exists and does not carry the tag {tags_text(options.only_tagged)}: {whose}, and it is left as it is",
-        hint="Choose another name; or, if it is to be taken over, "
+        hint="Choose another name; or, to take it over, "
         + ("take that tag away first" if theirs else "run with adopt: true, or give it the tag"),
     )
 
 
 def _until_seen(resource: Resource, api: Api, options: ConvergeOptions) -> Body:
-    """What was made just now, with its tags. AWS may take a moment to show it; and where it never shows the tags, the request to make it
-    met something that was there already (S3 in us-east-1 calls that a success)."""
+    """The resource that was just created, with its tags, which AWS may take a moment to show.
+
+    If it never shows them, the resource existed already: S3 in us-east-1 calls the creation of such a bucket a success."""
 
     def observe() -> tuple[Body | None, str | None]:
         live = resource.read(api)
         seen = live is not None and (is_ours(live, options) or live.get("_unknown"))
-        return live, None if seen else "it is not to be seen with its tags"
+        return live, None if seen else "it does not appear with its tags"
 
     live = last_answer(observe, deadline=Deadline(api.retry_timeout, api.clock), pause=_pause(api))
     if live is None:
-        raise WaitTimeout(f"{resource.label} was made and is not to be seen", hint="Run again")
+        raise WaitTimeout(f"{resource.label} was created and does not appear", hint="Run again")
     _refuse_others(resource, dataclasses.replace(options, adopt=False), live)
     return live
 
@@ -199,7 +199,7 @@ def _run(
     *,
     more: bool = False,
 ) -> None:
-    """Send the steps. ``more``: others follow, which need these to be over."""
+    """Send the steps. ``more``: others follow, which need these to have finished."""
     for step in plan.steps:
         answer = _do(resource, api, step, deadline)
         resource.examine(step, answer)
@@ -208,7 +208,7 @@ def _run(
 
 
 def _do(resource: Resource, api: Api, step: Step, deadline: Deadline) -> Body:
-    """Send a step, again while something else uses what is to be deleted."""
+    """Send a step, and again while something still uses what is to be deleted."""
 
     def observe() -> tuple[Body, str | None]:
         try:
@@ -234,7 +234,7 @@ def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: Dead
 
 
 def _until_stable(resource: Resource, api: Api, deadline: Deadline, *, leaving: Body | None = None) -> Body | None:
-    """What is there when its state does not change any more by itself. ``leaving``: what goes; another one of its name is not it."""
+    """The resource once its state no longer changes by itself. ``leaving``: the one being deleted, as another may get its name."""
 
     def observe() -> tuple[Body | None, str | None]:
         live = resource.read(api)
@@ -260,7 +260,7 @@ def _until_updated(resource: Resource, api: Api, step: Step, update: str, deadli
             )
         return None, None if record.get("status") == "Successful" else f"update {update} is {record.get('status')}"
 
-    goal = f"{resource.label}: {step.says} is not over"
+    goal = f"{resource.label}: {step.says} has not finished"
     wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=_GOES_ON)
 
 
@@ -269,7 +269,7 @@ def _pause(api: Api) -> Pause:
 
 
 def reason(issue: Body) -> str:
-    """An issue or error of EKS in a line: code, message, what it is about."""
+    """An issue or error of EKS as one line: code, message, resources."""
     code = issue.get("code") or issue.get("errorCode", "")
     message = issue.get("message") or issue.get("errorMessage", "")
     where = ", ".join(issue.get("resourceIds") or [])
@@ -277,7 +277,7 @@ def reason(issue: Body) -> str:
 
 
 def status_state(live: Body | None, ready: t.Container[str], failed: t.Container[str], key: str = "status") -> State:
-    """The state of what has a status and, in EKS, health issues that say why."""
+    """The state of a resource with a status and, in EKS, health issues that explain it."""
     if live is None:
         return State(stable=True, seen="does not exist")
     status = live[key]

@@ -19,7 +19,7 @@ from .resource import Immediate
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """How EC2 calls one: in words, in operations, in lists, and the key of its id."""
+    """The names of a kind in EC2: for people, in operations, in lists, and the key of its ID."""
 
     label: str
     word: str
@@ -37,7 +37,7 @@ KINDS = {
 
 @dataclasses.dataclass(frozen=True)
 class NetworkPart(Immediate):
-    """One part, by its id. amazon.aws makes them; only deleting them has to wait."""
+    """One part, by its ID. amazon.aws creates them; only their deletion has to wait."""
 
     id: str
     tags: dict[str, str] | None = None
@@ -67,7 +67,7 @@ class NetworkPart(Immediate):
         return str(live.get("OwnerId", ""))
 
     def plan(self, live: Body | None) -> Plan:
-        raise AssertionError(f"{self.label} is only ever deleted, {live} is not to be changed")
+        raise AssertionError(f"{self.label} can only be deleted, not changed ({live})")
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None:

@@ -57,7 +57,7 @@ def efs_tag_steps(
 
 @dataclasses.dataclass(frozen=True)
 class EfsFileSystem(Resource):
-    """Found by its creation token, of which EFS allows one each, here the name."""
+    """Found by its creation token, here the name, of which EFS allows only one."""
 
     IDENTITY = ("FileSystemArn", "FileSystemId")
     data_option = "delete_data: true"
@@ -81,7 +81,7 @@ class EfsFileSystem(Resource):
 
     @property
     def _tags(self) -> dict[str, str] | None:
-        """The console shows the tag Name; it stays when other tags are purged."""
+        """The tags, with Name for the console; it is kept when other tags are purged."""
         return None if self.tags is None else {"Name": self.name, **self.tags}
 
     def read(self, api: Api) -> Body | None:
@@ -115,8 +115,8 @@ class EfsFileSystem(Resource):
             states.append(dataclasses.replace(state, seen=f"{state.seen}: mount target in {target['SubnetId']}"))
         return next((s for s in states if s.failure), None) or next((s for s in states if not s.stable), states[0])
 
-    def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # nothing more is to be asked
-        """Every file system holds data: EFS knows its size only hours later (EFS API, FileSystemSize), so none is known to be empty."""
+    def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # every file system counts as full
+        """Every file system holds data: EFS knows its size only hours later (EFS API, FileSystemSize), so none can be known to be empty."""
         size = live.get("SizeInBytes", {}).get("Value", 0)
         return f"holds files, {size} bytes when EFS last measured"
 
@@ -140,7 +140,7 @@ class EfsFileSystem(Resource):
         return compare.plan([*steps, *self._targets(compare, live, named)])
 
     def _creation(self) -> Plan:
-        """The rest needs the id of what is made: planned here against the file system as EFS would make it."""
+        """Later steps need the ID of the new file system, so they are planned against the one that EFS would create."""
         create = Step("create_file_system", self._create_request(), "create", "efs", "stable")
         named = {"FileSystemId": self.name}
         new: Body = {**named, "MountTargets": [], "BackupPolicy": {"Status": "DISABLED"}, "LifecyclePolicies": []}
@@ -149,7 +149,7 @@ class EfsFileSystem(Resource):
         return Plan((create,), {}, {**printable_request(create.request), **compare.after}, later)
 
     def plan_absent(self, live: Body | None) -> Plan:
-        """Mount targets first; EFS deletes no file system that has some."""
+        """Mount targets first, because EFS deletes no file system that has any."""
         if live is None or live[STATE] == "deleting":
             return Plan()
         targets = [self._remove(target) for target in live["MountTargets"]]
@@ -187,7 +187,7 @@ class EfsFileSystem(Resource):
             if desired is not None and desired != current:
                 raise InvalidInput(
                     f"{self.label} has {option} {current}; EFS cannot change it to {desired}",
-                    hint="Make another file system and copy the data (AWS DataSync)",
+                    hint="Create another file system and copy the data (AWS DataSync)",
                 )
 
     def _throughput(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
@@ -228,7 +228,7 @@ class EfsFileSystem(Resource):
         return Step("delete_mount_target", {"MountTargetId": target["MountTargetId"]}, says, "efs", "stable")
 
     def _targets(self, compare: Comparison, live: Body, named: Body) -> list[Step]:
-        """One mount target per subnet; subnets that are no longer named lose theirs."""
+        """One mount target per subnet; those in subnets that are no longer named are deleted."""
         if self.mount_targets is None:
             return []
         current = {target["SubnetId"]: target for target in live["MountTargets"]}
@@ -250,7 +250,7 @@ class EfsFileSystem(Resource):
 
 @dataclasses.dataclass(frozen=True)
 class EfsAccessPoint(Resource):
-    """Found by its tag Name within a file system: EFS itself names access points for us."""
+    """Found by its tag Name within a file system, because EFS chooses the ID of an access point."""
 
     IDENTITY = ("AccessPointArn", "AccessPointId")
 
@@ -278,12 +278,12 @@ class EfsAccessPoint(Resource):
 
     @property
     def _tags(self) -> dict[str, str]:
-        """With the name, by which it is found again; another one in ``tags`` would lose it."""
+        """The tags with the name, by which it is found again; a different Name in ``tags`` would lose it."""
         tags = {"Name": self.name, **(self.tags or {})}
         if tags["Name"] != self.name:
             raise InvalidInput(
                 f"{self.label}: the tag Name is {tags['Name']}, but an access point is found by it",
-                hint="Leave the tag out, or make it the name",
+                hint="Leave the tag out, or set it to the name",
             )
         return tags
 
@@ -313,7 +313,7 @@ class EfsAccessPoint(Resource):
     def _create_request(self) -> Body:
         return without_none(
             {
-                # Sent twice, for whatever reason, it still makes one. At most 64 characters, and of one file system only.
+                # Sent twice for any reason, it still creates only one. At most 64 characters, and valid for one file system.
                 "ClientToken": hashlib.sha256(f"{self.file_system_id}/{self.name}".encode()).hexdigest(),
                 "FileSystemId": self.file_system_id,
                 "PosixUser": self.posix_user,

@@ -111,7 +111,7 @@ class EksAccessEntry(Immediate):
             return []
         current = {policy["policyArn"]: policy for policy in live["policies"]}
         desired = {policy["policyArn"]: policy_view(policy) for policy in self.policies}
-        # Associating one that is there already with another scope changes its scope.
+        # Associating a policy again with another scope changes its scope.
         steps = [self._associate(policy) for arn, policy in desired.items() if current.get(arn) != policy]
         if self.purge_policies:
             for arn in sorted(current.keys() - desired.keys()):
@@ -152,7 +152,7 @@ class EksPodIdentityAssociation(Immediate):
         return f"EKS pod identity of {self.namespace}/{self.service_account} in cluster {self.cluster_name}"
 
     def read(self, api: Api) -> Body | None:
-        """Found by namespace and service account, of which EKS allows one each; the id is EKS's own."""
+        """Found by namespace and service account, of which EKS allows one each, because EKS chooses the ID."""
         place = {"namespace": self.namespace, "serviceAccount": self.service_account}
         rows = api.pages(
             self.label, "eks", "list_pod_identity_associations", "associations", clusterName=self.cluster_name, **place
@@ -193,7 +193,7 @@ class EksPodIdentityAssociation(Immediate):
 
     def _create_request(self) -> Body:
         if not self.role_arn:
-            raise InvalidInput(f"{self.label} does not exist", hint="To make it, role_arn is needed")
+            raise InvalidInput(f"{self.label} does not exist", hint="To create it, role_arn is needed")
         return without_none(
             {
                 "clusterName": self.cluster_name,

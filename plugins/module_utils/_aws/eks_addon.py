@@ -33,7 +33,7 @@ from .resource import Resource
 
 @dataclasses.dataclass(frozen=True)
 class EksAddon(Resource):
-    """Options that are None are left as they are, or to EKS when the add-on is installed."""
+    """Options that are None keep their live value; EKS chooses them when the add-on is installed."""
 
     IDENTITY = ("addonArn", "createdAt")
 
@@ -58,11 +58,11 @@ class EksAddon(Resource):
 
     @property
     def _desired_identities(self) -> list[Body] | None:
-        """One way to roles at a time: where the service account has one by IRSA, those by Pod Identity go."""
+        """The desired pod identities; none if the service account gets its role by IRSA, because only one way counts at a time."""
         return [] if self.service_account_role_arn else self.pod_identity_associations
 
     def read(self, api: Api) -> Body | None:
-        """The add-on, with the roles of its pod identities and the versions that its cluster could have."""
+        """The add-on, with the roles of its pod identities and the versions that fit its cluster."""
         found = api.read(self.label, "eks", "describe_addon", **self._named)
         if found:
             live = t.cast(Body, found["addon"])
@@ -81,7 +81,7 @@ class EksAddon(Resource):
         return rows
 
     def state(self, live: Body | None) -> State:
-        """Degraded is an end as well: pods of add-ons wait for nodes, which may come later."""
+        """Degraded is final as well: pods of add-ons wait for nodes, which may be added later."""
         ready = ("ACTIVE", "DEGRADED")
         return status_state(live, ready=ready, failed=("CREATE_FAILED", "DELETE_FAILED", "UPDATE_FAILED"))
 
@@ -142,12 +142,12 @@ class EksAddon(Resource):
 
 
 def as_text(values: Body) -> str:
-    """Configuration as EKS keeps it: a text, the same for the same values."""
+    """Configuration as EKS stores it: a text, the same for equal values."""
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
 def as_value(text: str | None) -> Body:
-    """What EKS kept, which somebody else may have written as YAML; such a text differs from every value."""
+    """The stored configuration. Somebody else may have written it as YAML, which then differs from every value."""
     try:
         return t.cast(Body, json.loads(text)) if text else {}
     except ValueError:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""EKS clusters as values: what is wanted, and which requests lead there.
+"""EKS clusters as values: the desired state, and the requests that lead to it.
 
 Private to the collection.
 """
@@ -37,15 +37,15 @@ MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
 
 
 def minor(version: str) -> int:
-    """The minor version of Kubernetes; what does not look like one is refused."""
+    """The minor version of Kubernetes; a malformed version is refused."""
     match = re.fullmatch(r"1\.(\d+)", version)
     if not match:
-        raise InvalidInput(f"version {version!r} is no Kubernetes version", hint="Write it as 1.MINOR, in quotes")
+        raise InvalidInput(f"version {version!r} is not a Kubernetes version", hint="Write it as 1.MINOR, in quotes")
     return int(match[1])
 
 
 def upgrade(label: str, current: str, desired: str) -> None:
-    """Refuse what EKS cannot do, before anything is done: go back, or skip a version."""
+    """Refuse an older version, or one that skips a minor version, before anything is sent: EKS cannot do that."""
     now, then = minor(current), minor(desired)
     if then < now:
         raise InvalidInput(
@@ -60,7 +60,7 @@ def upgrade(label: str, current: str, desired: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class EksCluster(Resource):
-    """Options that are None are left as they are, or to EKS when the cluster is made."""
+    """Options that are None keep their live value; EKS chooses them when the cluster is created."""
 
     IDENTITY = ("arn", "createdAt")
 
@@ -146,7 +146,7 @@ class EksCluster(Resource):
 
     def _create_request(self) -> Body:
         if not self.role_arn or not self.subnet_ids:
-            raise InvalidInput(f"{self.label} does not exist", hint="To make it, role_arn and subnet_ids are needed")
+            raise InvalidInput(f"{self.label} does not exist", hint="To create it, role_arn and subnet_ids are needed")
         access = without_none(
             {
                 "authenticationMode": self.authentication_mode,
@@ -189,11 +189,11 @@ class EksCluster(Resource):
             if desired is not None and desired != current:
                 raise InvalidInput(
                     f"{self.label} has {option} {current}; EKS cannot change it to {desired}",
-                    hint=f"Set {option} to {current}, or make another cluster",
+                    hint=f"Set {option} to {current}, or create another cluster",
                 )
 
     def _config(self, says: str, **change: t.Any) -> Step:
-        """EKS takes one kind of change a request, and one request at a time."""
+        """The update requests: EKS accepts one kind of change per request, and one request at a time."""
         return Step("update_cluster_config", {"name": self.name, **change}, says, wait="update")
 
     def _endpoint_access(self, compare: Comparison, live: Body) -> list[Step]:
@@ -201,7 +201,7 @@ class EksCluster(Resource):
         public = (
             self.endpoint_public_access if self.endpoint_public_access is not None else config["endpointPublicAccess"]
         )
-        # Without public access there is nobody to keep out: EKS answers with an empty list.
+        # Without public access EKS answers with an empty list of address ranges.
         cidrs = same_members(config.get("publicAccessCidrs"), self.public_access_cidrs) if public else None
         changed = [
             compare.differs("endpoint_public_access", config["endpointPublicAccess"], self.endpoint_public_access),
@@ -259,7 +259,7 @@ class EksCluster(Resource):
                 f"{self.label} has authentication_mode {current}; EKS cannot go back to {desired}",
                 hint=f"Set authentication_mode to {current}",
             )
-        # Only one step at a time is possible: from the config map to both, from both to the API.
+        # EKS only takes one step at a time: from the config map to both, from both to the API.
         path = MODES[MODES.index(current) + 1 : MODES.index(desired) + 1]
         return [self._config(f"authentication mode {mode}", accessConfig={"authenticationMode": mode}) for mode in path]
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an EKS cluster is, and what belongs to it.
+"""An EKS cluster, and everything that belongs to it.
 
 Private to the collection.
 """
@@ -14,9 +14,9 @@ import typing as t
 from .api import Api
 from .plan import Body, tag_dict
 
-# A tag with the name of the cluster that Muster made a resource for.
+# A tag whose value is the name of the cluster that Muster created the resource for.
 OWNER = "muster.ml/owner"
-# What belongs to a cluster: key of the answer, operation that lists, key of its list, operation that describes, its parameter and key.
+# Parts of a cluster: key of the answer, operation that lists, key of its list, operation that describes, its parameter and key.
 PARTS = (
     ("nodegroups", "list_nodegroups", "describe_nodegroup", "nodegroupName", "nodegroup"),
     ("addons", "list_addons", "describe_addon", "addonName", "addon"),
@@ -24,7 +24,7 @@ PARTS = (
 
 
 def read_cluster(api: Api, name: str, roles: t.Iterable[str] = ()) -> Body:
-    """Everything that is known about a cluster, and IAM roles around it; none of them need exist."""
+    """Everything known about a cluster, and the IAM roles around it; none of them need exist."""
     label = f"EKS cluster {name}"
     caller = api.caller()
     found = api.read(label, "eks", "describe_cluster", name=name)
@@ -61,4 +61,4 @@ def _part(
 ) -> list[Body]:
     names = api.pages(label, "eks", listing, key, clusterName=cluster)
     found = (api.read(label, "eks", describe, clusterName=cluster, **{parameter: name}) for name in names)
-    return [row[one] for row in found if row]  # one may have gone since it was listed
+    return [row[one] for row in found if row]  # one may have been deleted since it was listed

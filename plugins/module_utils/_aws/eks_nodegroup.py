@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""EKS managed node groups as values: what is wanted, and which requests lead there.
+"""EKS managed node groups as values: the desired state, and the requests that lead to it.
 
 Private to the collection.
 """
@@ -34,7 +34,7 @@ from .resource import Resource
 
 @dataclasses.dataclass(frozen=True)
 class EksNodegroup(Resource):
-    """Options that are None are left as they are, or to EKS when the node group is made."""
+    """Options that are None keep their live value; EKS chooses them when the node group is created."""
 
     IDENTITY = ("nodegroupArn", "createdAt")
 
@@ -81,10 +81,12 @@ class EksNodegroup(Resource):
         create = Step("create_nodegroup", self._create_request(), "create", wait="stable") if self._complete else None
         if live is None or live["status"] in ("CREATE_FAILED", "DELETE_FAILED", "DELETING"):
             if create is None:
-                raise InvalidInput(f"{self.label} does not exist", hint="To make it, node_role and subnets are needed")
+                raise InvalidInput(
+                    f"{self.label} does not exist", hint="To create it, node_role and subnets are needed"
+                )
             if live is None or live["status"] == "DELETING":
                 return creation_plan(create)
-            # It never had a node that worked: there is nothing to lose, and EKS changes nothing about it.
+            # It never had a working node, so there is nothing to lose; and EKS cannot change it.
             remove = Step("delete_nodegroup", self._named, f"delete, it is {live['status']}", wait="gone")
             return Plan((remove, create), {"status": live["status"]}, create.request)
         self._refuse_immutable(live)
@@ -120,7 +122,7 @@ class EksNodegroup(Resource):
             )
         if self.launch_template and self.disk_size is not None:
             raise InvalidInput(
-                f"{self.label}: disk_size belongs into the launch template", hint="Leave out one of the two"
+                f"{self.label}: disk_size belongs in the launch template", hint="Leave out one of the two"
             )
 
     def _create_request(self) -> Body:
@@ -145,7 +147,7 @@ class EksNodegroup(Resource):
         return without_none(request)
 
     def _initial_scaling(self) -> Body | None:
-        """EKS wants all three sizes at first: without a desired one, the smallest."""
+        """The sizes at creation, all of which EKS requires; the desired size defaults to the minimum."""
         if self.scaling_config is None:
             return None
         return {"desiredSize": self.scaling_config.get("minSize"), **self.scaling_config}
@@ -163,7 +165,7 @@ class EksNodegroup(Resource):
             if desired is not None and desired != current:
                 raise InvalidInput(
                     f"{self.label} has {option} {current}; EKS cannot change it to {desired} in a node group that exists",
-                    hint="Make a second node group with the new value, drain this one, and delete it",
+                    hint="Create a second node group with the new value, drain this one, and delete it",
                 )
 
     def _upgrade(self, compare: Comparison, live: Body) -> list[Step]:
@@ -188,7 +190,7 @@ class EksNodegroup(Resource):
         if minor(t.cast(str, self.version)) < minor(live["version"]):
             raise InvalidInput(
                 f"{self.label} runs {live['version']}; EKS cannot go back to {self.version}",
-                hint="Make a second node group with the older version while the cluster still has it",
+                hint="Create a second node group with the older version while the cluster still has it",
             )
 
     def _configure(self, compare: Comparison, live: Body) -> list[Step]:
@@ -225,7 +227,7 @@ class EksNodegroup(Resource):
         return {**({"addOrUpdateTaints": put} if put else {}), **({"removeTaints": gone} if gone else {})}
 
     def _scaling(self, compare: Comparison, live: Body) -> Body | None:
-        """Sizes that are asked for; the desired one stays what an autoscaler made it, within the bounds."""
+        """The given sizes; without a desired one, that of the autoscaler is kept, within the bounds."""
         if self.scaling_config is None:
             return None
         current = live.get("scalingConfig") or {}
@@ -247,6 +249,6 @@ class EksNodegroup(Resource):
 
 
 def taints_by_identity(taints: t.Iterable[Body] | None) -> dict[tuple[str, str], Body]:
-    """Taints by what makes two of them the same one; a value that is not there is an empty one."""
+    """Taints by what identifies them; a missing value counts as empty."""
     rows = [{"key": x["key"], "value": x.get("value") or "", "effect": x["effect"]} for x in taints or ()]
     return {(row["key"], row["effect"]): row for row in sorted(rows, key=lambda row: (row["key"], row["effect"]))}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What AWS says when it refuses, without the secrets that may stand in it.
+"""Errors of AWS, without the secrets that their messages may contain.
 
 Private to the collection.
 """
@@ -13,8 +13,8 @@ import re
 
 from .._core.errors import Rejected
 
-# What may stand in an error and must not be printed. A refused signature is answered with the request that was signed, and with it the
-# session token; addresses of proxies may have a password.
+# Parts of an error that must not be printed. The answer to a refused signature contains the signed request, and so the session token;
+# addresses of proxies may contain a password.
 _SECRET = (
     (
         re.compile(r"(?i)\b(authorization|x-amz-(?:security-token|credential|signature))(\s*[:=]\s*)[^\n]+"),
@@ -26,16 +26,16 @@ _SECRET = (
 
 
 def without_secrets(text: str) -> str:
-    """A message of somebody else's as it may be shown."""
+    """A message of AWS or botocore as it may be shown."""
     for pattern, instead in _SECRET:
         text = pattern.sub(instead, text)
     return text
 
 
 class CallRefused(Rejected):
-    """AWS refused a request, or could not be asked. ``code`` is its word for the reason, by which callers decide what it means.
+    """AWS refused a request, or could not be asked. ``code`` is AWS's error code, by which callers decide what it means.
 
-    The user reads the reason and the hint: most often a permission that is missing, or a limit of the account.
+    Reason and hint are for the user: most often a permission is missing, or a limit of the account is reached.
     """
 
     def __init__(self, message: str, hint: str | None = None, *, code: str) -> None:

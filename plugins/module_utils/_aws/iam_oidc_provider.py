@@ -47,7 +47,7 @@ class IamOidcProvider(Immediate):
 
     @property
     def issuer(self) -> str:
-        """The address as IAM puts it into ARNs and trust policies."""
+        """The address as ARNs and trust policies contain it."""
         return self.url.removeprefix("https://").rstrip("/")
 
     def read(self, api: Api) -> Body | None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plans: what would be sent to AWS, and what a user sees of it. Pure values, made by comparing wanted with current.
+"""Plans: the requests to AWS, and the changes that a user sees. Pure values, from a comparison of desired and live.
 
 Private to the collection.
 """
@@ -22,8 +22,8 @@ Wait = t.Literal["none", "stable", "update", "gone"]
 class Step:
     """One request that changes something.
 
-    ``says`` is for people. ``wait`` is what must be over before the next one: nothing, the resource's own state, an
-    update that EKS keeps a record of, or the resource itself.
+    ``says`` is for people. ``wait`` is what must have finished before the next step: nothing, a change of the resource's state, an update
+    that EKS records, or the deletion of the resource.
     """
 
     operation: str
@@ -38,10 +38,9 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The steps, and the fields they change, before and after. Both say the same, or there would be two truths.
+    """The steps, and the fields they change, before and after. The fields must match the steps.
 
-    ``later`` are the steps that can be sent only with what these have made, an id for instance: shown in a plan, and
-    planned anew once it is there.
+    ``later`` are steps that need something these create, such as an ID: shown in check mode, and planned again once it exists.
     """
 
     steps: tuple[Step, ...] = ()
@@ -55,13 +54,13 @@ class Plan:
 
     @property
     def replaces(self) -> bool:
-        """Whether the resource itself goes before it is made."""
+        """Whether the resource is deleted before it is created."""
         return any(step.wait == "gone" for step in self.steps)
 
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """How far a resource is. ``seen`` is for messages; ``failure`` is a state it will not leave by itself."""
+    """The state of a resource. ``seen`` is for messages; ``failure`` is a state that it will not leave by itself."""
 
     stable: bool
     seen: str
@@ -72,7 +71,7 @@ GONE = State(stable=True, seen="does not exist")
 
 
 class Comparison:
-    """Collects what differs. A wanted value of None is left as it is."""
+    """Collects differences. A desired value of None accepts any live value."""
 
     def __init__(self) -> None:
         self.before: Body = {}
@@ -89,7 +88,7 @@ class Comparison:
 
 
 def creation_plan(step: Step, *more: Step) -> Plan:
-    """A plan that starts from nothing; the diff shows the whole request."""
+    """A plan that creates the resource; the diff shows the whole request."""
     return Plan((step, *more), {}, printable_request(step.request))
 
 
@@ -98,17 +97,17 @@ def deletion_plan(current: Body, *steps: Step) -> Plan:
 
 
 def printable_request(request: Body) -> Body:
-    """A request without what only makes it unique."""
+    """A request without the token that only makes it unique."""
     return {key: value for key, value in request.items() if key not in ("ClientToken", "clientRequestToken")}
 
 
 def without_none(body: Body) -> Body:
-    """A request has only what is asked for: AWS takes a null for a wrong type."""
+    """A request without None values, which AWS would refuse as a wrong type."""
     return {key: value for key, value in body.items() if value is not None}
 
 
 def same_members(current: t.Iterable[t.Any] | None, desired: t.Sequence[t.Any] | None) -> t.Sequence[t.Any] | None:
-    """``desired``, or None where it differs from ``current`` in nothing but order, which AWS does not keep."""
+    """``desired``, or None if it differs from ``current`` only in order, which AWS does not keep."""
     if desired is None or sorted(desired) == sorted(current or ()):
         return None
     return desired
@@ -117,7 +116,7 @@ def same_members(current: t.Iterable[t.Any] | None, desired: t.Sequence[t.Any] |
 def with_owner_tags(
     tags: dict[str, str] | None, mark: dict[str, str], *, purge: bool
 ) -> tuple[dict[str, str] | None, bool]:
-    """(tags, whether others are taken away), so that everything carries the owner's mark from its first moment and never loses it."""
+    """(tags, whether to remove others), so that a resource has its owner's tags from the beginning and never loses them."""
     other = {key: value for key, value in (tags or {}).items() if mark.get(key, value) != value}
     if other:
         raise InvalidInput(
@@ -133,7 +132,7 @@ def tags_text(tags: dict[str, str]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class TagChange:
-    """Tags to set and keys to take away."""
+    """Tags to set and keys to remove."""
 
     put: dict[str, str]
     remove: list[str]
@@ -142,7 +141,7 @@ class TagChange:
 
 
 def tag_change(current: dict[str, str], desired: dict[str, str] | None, *, purge: bool) -> TagChange | None:
-    """What is to be done about tags; None where nothing is. Keys that start with ``aws:`` are AWS's own."""
+    """The change of tags, or None. Keys that start with ``aws:`` are AWS's own."""
     if desired is None:
         return None
     ours = {key: value for key, value in current.items() if not key.startswith("aws:")}
@@ -177,7 +176,7 @@ def eks_tag_steps(compare: Comparison, arn: str, change: TagChange | None) -> li
 
 
 def tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
-    """Tags as IAM and EFS want them."""
+    """Tags in the form of IAM and EFS."""
     return [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
 
 

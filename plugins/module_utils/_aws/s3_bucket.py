@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Private buckets of S3 as values: what is wanted, and which requests lead there.
+"""Private buckets of S3 as values: the desired state, and the requests that lead to it.
 
 Private to the collection.
 """
@@ -20,17 +20,17 @@ from .plan import Body, Comparison, Plan, Step, deletion_plan, printable_request
 from .resource import Immediate
 
 CLOSED = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
-# Where buckets have no LocationConstraint, by S3's own rule.
+# In this region S3 gives buckets no LocationConstraint.
 FIRST_REGION = "us-east-1"
-BATCH = 1000  # as many objects as one request can delete
+BATCH = 1000  # most objects that one request can delete
 
 
 @dataclasses.dataclass(frozen=True)
 class S3Bucket(Immediate):
-    """Nobody's but the account's: public access blocked, encrypted, nothing over plain HTTP.
+    """A bucket for the account only: public access blocked, encrypted, nothing over plain HTTP.
 
-    S3 keeps nothing that would tell a bucket from a later one of its name; its ARN has no account in it. So every request about it
-    names the account that it has to be in.
+    S3 has no ID that differs between a bucket and a later one of its name, and its ARN contains no account. So every request names the
+    account that must own the bucket.
     """
 
     IDENTITY = ("Name",)
@@ -81,7 +81,7 @@ class S3Bucket(Immediate):
         try:
             if api.read(self.label, "s3", "head_bucket", **self._named) is None:
                 return None
-            # Whose it is comes first: what is somebody else's need not be known any better.
+            # Ownership first: nothing more need be read of somebody else's bucket.
             tags = tag_dict((api.read(self.label, "s3", "get_bucket_tagging", **self._named) or {}).get("TagSet"))
         except CallRefused as refused:
             if refused.code in DENIED:
@@ -104,13 +104,13 @@ class S3Bucket(Immediate):
         }
 
     def _objects(self, api: Api) -> list[Body]:
-        """Every version and every mark of a deletion."""
+        """Every version of every object, and every delete marker."""
         rows: list[Body] = []
         for key in ("Versions", "DeleteMarkers"):
             rows += api.pages(self.label, "s3", "list_object_versions", key, **self._named)
         return [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
 
-    def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # a bucket does not say how much is in it
+    def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # a bucket does not say how much it holds
         found = api.read(self.label, "s3", "list_object_versions", **self._named, MaxKeys=1) or {}
         rows = [*found.get("Versions", []), *found.get("DeleteMarkers", [])]
         return f"holds objects ({rows[0]['Key']})" if rows else ""
@@ -133,7 +133,7 @@ class S3Bucket(Immediate):
     def explain(self, refused: CallRefused) -> MusterError:
         hints = {
             "BucketAlreadyExists": "The name belongs to another account; names of buckets are unique in all of AWS",
-            "BucketNotEmpty": "Something was put into it just now"
+            "BucketNotEmpty": "Something was put into it a moment ago"
             + (": run again" if self.delete_objects else "; objects go only with delete_objects: true"),
         }
         hint = hints.get(refused.code)
@@ -167,7 +167,7 @@ class S3Bucket(Immediate):
         return deletion_plan(shown, *empty, Step("delete_bucket", self._named, "delete", "s3"))
 
     def _create_request(self) -> Body:
-        """With the tags: a run that ends right after this request must find its own bucket again."""
+        """Create with the tags: after an interruption the next run must find its own bucket."""
         place = {} if self.region == FIRST_REGION else {"LocationConstraint": self.region}
         configuration = {**place, **({"Tags": tag_list(self.tags)} if self.tags else {})}
         return {"Bucket": self.name, **({"CreateBucketConfiguration": configuration} if configuration else {})}
@@ -181,7 +181,7 @@ class S3Bucket(Immediate):
 
         if change := tag_change(live["tags"], self.tags, purge=self.purge_tags):
             compare.differs("tags", change.before, change.after)
-            # The request replaces all tags, those that AWS itself set too.
+            # The request replaces all tags, including those that AWS set itself.
             everything = {**{k: v for k, v in live["tags"].items() if k.startswith("aws:")}, **change.after}
             step("put_bucket_tagging", "tags", Tagging={"TagSet": tag_list(everything)})
         if compare.differs("public_access_block", live["PublicAccessBlock"], CLOSED):

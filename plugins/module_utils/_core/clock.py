@@ -28,7 +28,7 @@ SYSTEM_CLOCK: Clock = t.cast(Clock, time)
 
 
 class Deadline:
-    """The end of a time, in seconds, that several steps share."""
+    """A deadline, so many seconds from now, that several steps share."""
 
     def __init__(self, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self.seconds = seconds
@@ -37,7 +37,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds until it passes, 0 once it has passed."""
+        """Seconds that are left, 0 once it has passed."""
         return max(0.0, self._end - self.clock.monotonic())
 
     @property
@@ -46,5 +46,5 @@ class Deadline:
 
     @property
     def answer_timeout(self) -> float:
-        """Seconds that one answer may take now: what is left, but at least LEAST_FOR_AN_ANSWER."""
+        """Seconds that one answer may take now: those that are left, but at least LEAST_FOR_AN_ANSWER."""
         return max(LEAST_FOR_AN_ANSWER, self.left)

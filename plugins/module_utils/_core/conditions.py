@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Status conditions, the list by which Kubernetes' controllers say how an object is.
+"""Status conditions, in which Kubernetes' controllers report the state of an object.
 
 Private to the collection.
 """
@@ -21,7 +21,7 @@ def conditions(live: t.Mapping[str, t.Any]) -> t.Sequence[Condition]:
 
 
 def condition(live: t.Mapping[str, t.Any], kind: str) -> Condition:
-    """The condition of that type, empty where the object has none."""
+    """The condition of that type; empty if the object has none."""
     return next((row for row in conditions(live) if row.get("type") == kind), {})
 
 
@@ -31,5 +31,5 @@ def is_true(live: t.Mapping[str, t.Any], *kinds: str) -> bool:
 
 
 def reason_of(row: Condition) -> str:
-    """Reason and message of a condition or of a container state, joined by a colon; empty where it has neither."""
+    """Reason and message of a condition or of a container state, joined by a colon; empty if it has neither."""
     return ": ".join(part for part in (row.get("reason"), row.get("message")) if part)

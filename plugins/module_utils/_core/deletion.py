@@ -4,7 +4,7 @@
 
 """What may be deleted: the one place that decides, for Kubernetes, for AWS and for this machine.
 
-Everybody who deletes says what is known about a thing (a Candidate), and asks why it must stay. What cannot be judged stays.
+Code that deletes passes what it knows about an object (a Candidate), and gets the reason why it must stay. What cannot be judged stays.
 
 Private to the collection.
 """
@@ -16,7 +16,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """Something that the caller would delete. Texts are clauses without a full stop, empty for no."""
+    """Something that the caller would delete. Texts are clauses without a full stop; empty means no."""
 
     name: str
     """For messages: ``ConfigMap ml/a``, ``S3 bucket x``, ``folder /var/lib/muster/x``."""
@@ -33,7 +33,7 @@ class Candidate:
 
 
 def why_kept(candidate: Candidate, *, data_option: str, delete_data: bool) -> str:
-    """Why the candidate must stay; empty where it may be deleted. ``data_option`` is the option to name for data."""
+    """Why the candidate must stay; empty if it may be deleted. ``data_option`` is the option that allows deleting data."""
     if not candidate.marked:
         return "does not have the mark of this owner"
     if not candidate.recorded:

@@ -64,7 +64,7 @@ class MusterError(Exception):
         return f"{self.message}{stop} {self.hint}"
 
 
-# What the user asked for
+# Errors in what the user asked for
 
 
 class InvalidInput(MusterError):
@@ -78,16 +78,16 @@ class InvalidInput(MusterError):
 class Immutable(MusterError):
     """The object exists, and the field that differs cannot be changed in place.
 
-    It has a class of its own because there is a way out that other refusals lack: the user may allow the object to be deleted and made
-    again (``recreate``), or choose another name.
+    It has a separate class because there is a way out: the user may allow the object to be deleted and created again (``recreate``), or
+    choose another name.
     """
 
 
 class Conflict(MusterError):
     """Another field manager owns the field, another owner the object, or another run holds the Lease.
 
-    Nothing is wrong with the request; two sides disagree. The user decides who is right: leaves the fields out, or takes them over by
-    the word that the hint names. ``managers`` and ``fields`` are for playbooks that want to decide themselves.
+    Nothing is wrong with the request; two sides disagree. The user decides: leaves the fields out, or takes them over with the option
+    that the hint names. ``managers`` and ``fields`` are for playbooks that want to decide themselves.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class Conflict(MusterError):
         self.fields = list(fields)
 
 
-# What the other side refused
+# Refusals of the other side
 
 
 class NotFound(MusterError):
     """An object that must exist does not, or the address of a kind answers 404.
 
-    Where absence is a normal answer, functions return None instead. The user creates what is missing first, or corrects its name.
+    If absence is a normal answer, functions return None instead. The user creates what is missing first, or corrects its name.
     """
 
 
@@ -131,7 +131,7 @@ class Terminating(MusterError):
 
 
 class Rejected(MusterError):
-    """The server understood the request and refused it for what it says: validation, a quota, an admission webhook, a rule of AWS.
+    """The server understood the request and refused its content: validation, a quota, an admission webhook, a rule of AWS.
 
     Trying again does not help. The message has the server's reason; the user corrects the object or the policy.
     """
@@ -147,18 +147,17 @@ class Unauthorized(MusterError):
 class Forbidden(MusterError):
     """The credentials are accepted and do not allow this.
 
-    Reads that only improve a message go on without what they may not see; everything else stops. The user asks for the right that the
-    message names.
+    Reads that only improve a message are skipped; everything else stops. The user asks for the permission that the message names.
     """
 
 
-# What did not answer
+# No usable answer
 
 
 class Unreachable(MusterError):
     """The other side gave no usable answer: connection refused, time ran out, TLS failed, an answer cut short.
 
-    Retries are over when this is raised, except inside of a wait, where the server may be restarting and the deadline bounds the patience.
+    Retries are over when this is raised, except inside a wait, where the server may be restarting and the deadline still holds.
     The user checks the address, the network and the proxy settings that the message names.
     """
 
@@ -166,22 +165,22 @@ class Unreachable(MusterError):
 class ServerError(MusterError):
     """The server answered that it failed (status 5xx), also after retries.
 
-    Inside of a wait it is treated as Unreachable. Otherwise the user looks at the server's own log; the request was in order.
+    Inside a wait it is treated as Unreachable. Otherwise the user looks at the server's own log; the request was in order.
     """
 
 
 class Gone(MusterError):
-    """The history from which a watch was to go on is no longer on the server (410).
+    """The server no longer has the history from which a watch should continue (410).
 
     etcd is compacted every few minutes, so this is an ordinary event in a long wait: list again and watch from there. Users never see it.
     """
 
 
-# What ended badly
+# Bad ends
 
 
 class Failed(MusterError):
-    """What was asked for was begun and ended badly, and waiting longer is of no use: a Job that used up its retries, a node of the
+    """The operation was started and ended badly, and waiting longer is of no use: a Job that used up its retries, a node of the
     local cluster that ended, a node group that AWS reports as CREATE_FAILED.
 
     The message has the reason that the object itself gives. The user removes the cause and runs again.
@@ -195,7 +194,7 @@ class CommandFailed(MusterError):
 class WaitTimeout(MusterError):
     """The deadline of a wait passed. ``last_seen`` says, for each thing that was waited for, why it was not there yet.
 
-    What was begun goes on: the user may run again, raise the timeout, or remove what last_seen names as the cause.
+    The operation itself continues: the user may run again, raise the timeout, or remove the cause in last_seen.
     """
 
     def __init__(
@@ -214,7 +213,7 @@ class WaitTimeout(MusterError):
 class ApplyFailed(MusterError):
     """Several objects failed in one run; ``errors`` has each, and the message all of them.
 
-    One error per run would make the user correct and run again as often as there are mistakes.
+    With one error per run the user would have to run again for each mistake.
     """
 
     def __init__(self, message: str, *, errors: t.Sequence[MusterError], details: Details | None = None) -> None:

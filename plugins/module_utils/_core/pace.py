@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Request rate limits, time limits, and retry back-off. Pure but for the clock that is given.
+"""Request rate limits, time limits, and retry back-off. Pure except for the given clock.
 
 Private to the collection.
 """
@@ -43,7 +43,7 @@ class TokenBucket:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """How long one request may take, in seconds. Together they bound every call, whatever the other side does."""
+    """How long one request may take, in seconds. Together they bound every call, whatever the server does."""
 
     connect: float = 10.0
     answer: float = 60.0
@@ -72,7 +72,7 @@ class Backoff:
 
         ``retry_after``: seconds that the server asked for, instead of our own pause.
         """
-        # Retry-After: 0 gets a pause as well: otherwise requests would be sent as fast as they are answered.
+        # Pause also after Retry-After: 0, or requests would be sent as fast as they are answered.
         pause = max(retry_after, 0.1) if retry_after is not None else self._pause
         self._pause = min(self._pause * self._factor, self._longest)
         if self._clock.monotonic() + pause - self._started > limit:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Many requests at once, and what became of each.
+"""Many requests at once, with their results and failures.
 
 Private to the collection.
 """
@@ -52,7 +52,7 @@ def run_all_or_raise(work: t.Callable[[T], R], items: t.Sequence[T], *, parallel
 
 
 def raise_all(failures: t.Sequence[MusterError], details: dict[str, t.Any] | None = None) -> None:
-    """Raise the failure, or one ApplyFailed that lists all of them; nothing where there is none. Equal ones are listed once."""
+    """Raise the failure, or one ApplyFailed that lists all of them; nothing if there is none. Equal ones are listed once."""
     if not failures:
         return
     if len({str(failure) for failure in failures}) == 1:

@@ -27,7 +27,7 @@ _CONTEXT = decimal.Context(prec=60)
 
 
 def parse(value: str | int | float) -> decimal.Decimal:
-    """The number that a quantity means, in its base unit (12Gi in bytes, 500m as 0.5); ValueError where it is no quantity."""
+    """The number that a quantity means, in its base unit (12Gi in bytes, 500m as 0.5); ValueError if it is not a quantity."""
     found = _QUANTITY.fullmatch(str(value)) if not isinstance(value, bool) else None
     if found is None:
         raise ValueError(
@@ -53,7 +53,7 @@ def canonical(value: t.Any) -> t.Any:
 
 
 def suggestion(text: str) -> str:
-    """A hint how to write a quantity such as 12 GB for Kubernetes."""
+    """How to write a quantity such as 12 GB for Kubernetes, as a hint."""
     human = _HUMAN.fullmatch(text)
     if not human:
         return "Examples: 500m, 2, 12Gi, 12G."

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The type of values that must not be printed. It is put on at the edge where they come in, and taken off where they go out on the wire.
+"""The type of values that must not be printed. They are wrapped where they come in, and unwrapped when a request is sent.
 
 Nothing else can print one: ``str``, ``repr``, ``format`` and ``%`` give a fingerprint, ``json`` and ``pickle`` refuse it.
 
@@ -17,8 +17,8 @@ import json
 import secrets
 import typing as t
 
-# Of this process and those that Ansible forks from it for each task: equal values look equal within one run, and a stored log is of no
-# use for guessing.
+# The key is known only to this process and those that Ansible forks from it for each task: equal values look equal within one run, but a
+# stored log does not help to guess them.
 _KEY = secrets.token_bytes(32)
 
 
@@ -31,11 +31,11 @@ class Sensitive:
         self._value = value.reveal() if isinstance(value, Sensitive) else value
 
     def reveal(self) -> t.Any:
-        """The value, for the wire and for comparing; never for a message."""
+        """The value, for requests and comparisons; never for a message."""
         return self._value
 
     def __repr__(self) -> str:
-        """The same for equal values of this run, and nothing more."""
+        """A fingerprint, which is the same for equal values in this run."""
         return f"<redacted {fingerprint(self._value)}>"
 
     __str__ = __repr__
@@ -66,7 +66,7 @@ def fingerprint(value: t.Any) -> str:
 
 
 def revealed(value: t.Any) -> t.Any:
-    """The value as it goes out on the wire."""
+    """The value as a request contains it."""
     if isinstance(value, Sensitive):
         return value.reveal()
     if isinstance(value, dict):

@@ -5,14 +5,14 @@
 """The one loop that waits.
 
 Every wait of the collection observes something again and again until nothing is missing: are the nodes ready, does the training run, is
-the EKS cluster active, does etcd have a leader. What is observed, and when to observe it again, differs; so those are given: ``observe``
-and ``pause``. What must not differ is here:
+the EKS cluster active, does etcd have a leader. What is observed, and when to observe it again, differs, so the caller passes ``observe``
+and ``pause``. The rest is the same:
 
-* It ends at its deadline, whoever stays silent: each turn checks it, also after an error.
+* It ends at its deadline, even without any answer: each turn checks it, also after an error.
 * It survives what passes by itself. An API server that restarts refuses connections, then answers 5xx, then forbids what it allowed
   before, because it has not read all roles yet; a long watch loses its history (410).
-* It says what was seen last, and what was in the way since.
-* It shows progress when something changed, and not more often than people read.
+* It reports what was seen last, and which errors came since.
+* It shows progress when something changed, but not more often than people can read.
 
 Private to the collection.
 """
@@ -47,7 +47,7 @@ def wait_for(
 ) -> T:
     """Return the answer of OBSERVE as soon as nothing is missing; WaitTimeout at the deadline.
 
-    A WaitTimeout begins with GOAL, a clause that says what is not so: ``x is not ready``.
+    A WaitTimeout begins with GOAL, a clause that says what is not reached: ``x is not ready``.
     """
     seen: str | None = None
     trouble: MusterError | None = None
@@ -63,7 +63,7 @@ def wait_for(
                 pause(deadline.left)
         except (*PASSES, Forbidden) as exc:
             if isinstance(exc, Forbidden) and seen is None:
-                raise  # it was never allowed
+                raise  # the permission never existed
             trouble = None if isinstance(exc, Gone) else exc
             deadline.clock.sleep(min(_AFTER_TROUBLE, deadline.left))
         if deadline.passed:
@@ -98,8 +98,9 @@ def fixed_interval(seconds: float, clock: Clock) -> Pause:
 
 
 def growing_interval(first: float, longest: float, clock: Clock) -> Pause:
-    """Observe again after FIRST seconds, then each time after half as long again, up to LONGEST: soon for what takes seconds, rarely for
-    what takes a quarter of an hour."""
+    """Observe again after FIRST seconds, then each time after half as long again, up to LONGEST.
+
+    So an operation of seconds is observed often, and one of a quarter of an hour rarely."""
     following = [first]
 
     def pause(left: float) -> None:

@@ -27,7 +27,7 @@ from .._aws.resource import Resource
 from .failure import EXPECTED, failure
 
 Spec = dict[str, dict[str, t.Any]]
-# Keys that are a user's own words: left as they are written.
+# The keys in these are the user's own words, and keep their spelling.
 WORDS = ["labels", "tags", "Tags"]
 
 STATE: Spec = {"state": {"type": "str", "choices": ["present", "absent"], "default": "present"}}
@@ -44,7 +44,7 @@ def wait_options(seconds: int) -> Spec:
 
 
 def snake_case_result(body: dict[str, t.Any]) -> dict[str, t.Any]:
-    """A resource as AWS describes it, in Ansible's spelling, without our own notes."""
+    """A resource as AWS describes it, in snake_case, without our internal keys."""
     public = {key: value for key, value in body.items() if not key.startswith("_")}
     result: dict[str, t.Any] = camel_dict_to_snake_dict(public, ignore_list=WORDS)
     return result
@@ -78,19 +78,20 @@ def aws_main(
     *,
     check: Check | None = None,
     with_caller: bool = False,
+    only_removes: bool = False,
     **constraints: t.Any,
 ) -> None:
     """Parse, converge, report.
 
-    ``check`` may ask AWS whether what is wanted can be, before anything is done. ``with_caller`` adds ``account`` and
-    ``partition`` of the caller to the options that ``make`` gets.
+    ``check`` may ask AWS whether the desired state is possible, before anything is done. ``with_caller`` adds ``account`` and
+    ``partition`` of the caller to the options that ``make`` gets. ``only_removes`` is for a module without option ``state``.
     """
     module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
     params = {**module.params, "region": module.region}
     api = Api(module.client)
     wait_options = WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))
     mark = params["only_tagged"] or {}
-    absent = params.get("state", "absent") == "absent"
+    absent = only_removes or params["state"] == "absent"
     options = ConvergeOptions(absent, module.check_mode, mark, params.get("adopt", False))
     try:
         tags, purge = with_owner_tags(params.get("tags"), mark, purge=params.get("purge_tags", True))
@@ -101,7 +102,7 @@ def aws_main(
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     if outcome.kept:
-        warn(outcome.kept)  # not module.warn: amazon.aws passes that on in a way that Ansible warns about
+        warn(outcome.kept)  # not module.warn, because amazon.aws passes that on in a way that Ansible warns about
     module.exit_json(**result_of(outcome, key, diff=module._diff))
 
 

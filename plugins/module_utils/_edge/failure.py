@@ -24,11 +24,11 @@ LIBRARIES = {"boto3": "boto3", "botocore": "boto3", "cryptography": "cryptograph
 """What the collection imports that is not part of Python: the top-level name of the import, and the package that brings it."""
 
 EXPECTED = (MusterError, ImportError)
-"""What ``failure`` can tell; anything else is a bug, and its traceback is wanted."""
+"""Errors that ``failure`` can report; anything else is a bug, and needs its traceback."""
 
 
 def failure(exc: BaseException) -> Result:
-    """The arguments of ``fail_json`` for what went wrong as expected."""
+    """The arguments of ``fail_json`` for an expected error."""
     if isinstance(exc, MusterError):
         result: Result = {"msg": str(exc), **printable(exc.details)}
         if exc.ref:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Steps and options that the modules of training groups share.
+"""Options and steps that modules share whose objects have pods.
 
 Private to the collection.
 """
@@ -35,7 +35,7 @@ PORT: Spec = {
 }
 BUDGET: Spec = {"min_available": {"type": "str"}, "max_unavailable": {"type": "str"}}
 
-# Where the pods of a group run and what they may do there.
+# Placement of a group's pods, and their permissions.
 PLACEMENT: Spec = {
     "node_selector": {"type": "dict"},
     "tolerations": {"type": "list", "elements": "dict"},
@@ -80,12 +80,12 @@ NETWORK: Spec = {
 
 
 def namespace_of(ctx: Context) -> str:
-    """The namespace that is given, else that of the kubeconfig's context."""
+    """The namespace in the options, else that of the kubeconfig's context."""
     return str(ctx.params["namespace"] or ctx.cluster.namespace)
 
 
 def apply_group(ctx: Context, objects: t.Sequence[Manifest], owner: str, *, wait: bool, prune: bool = False) -> Report:
-    """Apply the objects of a group as the module's options say."""
+    """Apply the objects of a group with the options of the module."""
     options = {key: ctx.params[key] for key in ("wait_timeout", *APPLY)}
     return apply_objects(
         ctx.cluster, objects, owner=owner, check=ctx.check, wait=wait, prune=prune, on_progress=ctx.progress, **options
@@ -93,7 +93,7 @@ def apply_group(ctx: Context, objects: t.Sequence[Manifest], owner: str, *, wait
 
 
 def delete_group(ctx: Context, namespace: str, owner: str) -> Report:
-    """Delete everything of an owner; what holds data only with the option delete_data."""
+    """Delete everything of an owner, but data only with the option delete_data."""
     options = {key: ctx.params[key] for key in ("delete_data", *WAIT) if key in ctx.params}
     return delete_objects(
         ctx.cluster, None, owner, check=ctx.check, namespace=namespace, on_progress=ctx.progress, **options

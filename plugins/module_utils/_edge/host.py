@@ -26,7 +26,7 @@ def _silent(_message: str) -> None:
 
 @dataclasses.dataclass
 class HostContext:
-    """What ``execute`` gets: its parameters, and whether it may change anything."""
+    """The argument of ``execute``: the parameters, and whether it may change anything."""
 
     params: dict[str, t.Any]
     check: bool

@@ -4,7 +4,7 @@
 
 """Options that modules share. Twins of the doc fragments auth, wait and apply; a test compares them.
 
-Connection and wait options are named as in kubernetes.core, so that its ``module_defaults`` and habits carry over.
+Connection and wait options are named as in kubernetes.core, so that users can keep their ``module_defaults`` and habits.
 
 Private to the collection.
 """
@@ -54,10 +54,10 @@ APPLY: Spec = {
 
 
 def full_spec(own: Spec) -> Spec:
-    """The options of one module together with those of the connection."""
+    """The options of one module, with those of the connection."""
     return {**AUTH, **own}
 
 
 def with_defaults(value: type, **types: str) -> Spec:
-    """Options whose defaults are those of the fields of a value, so that each default is written once."""
+    """The options, with the defaults of the fields of a dataclass, so that each default is written once."""
     return {name: {"type": kind, "default": getattr(value, name)} for name, kind in types.items()}

@@ -42,12 +42,12 @@ class Context(HostContext):
         return self.connect()
 
     def close(self) -> None:
-        """Give up the connections, where there are any."""
+        """Close the connections, if there are any."""
         if "cluster" in self.__dict__:
             self.cluster.close()
 
     def result(self, report: Report, **more: t.Any) -> Result:
-        """The result keys that every module returns, made from the engine's report."""
+        """The result keys that every module returns, from the engine's report."""
         for warning in report.warnings:
             self.warn(warning)
         return t.cast(Result, printable({**report.result(diff=self.diff), **more}))
@@ -57,7 +57,7 @@ Execute = t.Callable[[Context], Result]
 
 
 def connector(params: dict[str, t.Any]) -> t.Callable[[], Cluster]:
-    """Connect with the connection options among ``params``. Imports the client only when it is wanted."""
+    """Connect with the connection options among ``params``. The client is imported only when it is used."""
 
     def connect() -> Cluster:
         from .._kube.client import connect as connect_http
@@ -68,17 +68,17 @@ def connector(params: dict[str, t.Any]) -> t.Callable[[], Cluster]:
 
 
 class _Module(AnsibleModule):
-    """An AnsibleModule that writes its options nowhere, because objects and environments may hold secret values."""
+    """An AnsibleModule that does not log its options, because objects and environments may contain secrets."""
 
     def _log_invocation(self) -> None:
-        """Nothing to the system log."""
+        """Write nothing to the system log."""
 
     def exit_json(self, **kwargs: t.Any) -> t.NoReturn:
         super().exit_json(**self._quiet(kwargs))
         raise SystemExit
 
     def fail_json(self, msg: str, **kwargs: t.Any) -> t.NoReturn:
-        """Also what the base class itself calls when options are wrong."""
+        """Fail without the options. The base class calls this, too, when options are wrong."""
         super().fail_json(msg, **self._quiet(kwargs))
         raise SystemExit
 

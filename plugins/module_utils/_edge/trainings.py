@@ -52,14 +52,14 @@ def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]],
     if plan and plan == _plan(ctx, params, desired):
         return planned
     report, observed = lifecycle.present(request, desired)
-    told = results(ctx.cluster, kind, observed, desired.results_pattern)
-    result = ctx.result(report, **observed.status.result(), **told)
+    reported = results(ctx.cluster, kind, observed, desired.results_pattern)
+    result = ctx.result(report, **observed.status.result(), **reported)
     settled = ctx.check and observed.status.state == "Succeeded" and not report.changed
     return {**result, "plan": _plan(ctx, params, desired)} if settled else result
 
 
 def _plan(ctx: Context, params: dict[str, t.Any], desired: Desired) -> str:
-    """A fingerprint of the options and of the workloads that are there: one that was deleted since then has to be made again."""
+    """A fingerprint of the options and of the live workloads, because a workload that was deleted since then must be created again."""
     kinds = {workload.kind for workload in desired.backend.workloads}
     live = [ctx.cluster.get(ref_of(item)) for item in desired.objects if item["kind"] in kinds]
     return fingerprint([params, [item and item["metadata"]["uid"] for item in live]])
@@ -68,5 +68,5 @@ def _plan(ctx: Context, params: dict[str, t.Any], desired: Desired) -> str:
 def info(ctx: Context, kind: Kind) -> Result:
     """The state of a training."""
     observed = observe(ctx.cluster, kind, namespace_of(ctx), ctx.params["name"])
-    told = results(ctx.cluster, kind, observed)
-    return {"changed": False, "exists": observed.exists, "world": {}, **observed.status.result(), **told}
+    reported = results(ctx.cluster, kind, observed)
+    return {"changed": False, "exists": observed.exists, "world": {}, **observed.status.result(), **reported}

@@ -458,12 +458,14 @@ class HttpCluster:
 
     def delete(
         self, ref: Ref, *, dry_run: bool, propagation: str = "Background", uid: str | None = None,
-        resource_version: str | None = None,
+        resource_version: str | None = None, grace_period_seconds: int | None = None,
     ) -> bool:  # fmt: skip
         resource = self.resource(ref.api_version, ref.kind)
         if resource is None:
             return False
         options: Manifest = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
         known = {"uid": uid, "resourceVersion": resource_version}
         if uid or resource_version:
             options["preconditions"] = {key: value for key, value in known.items() if value}
@@ -509,9 +511,8 @@ class HttpCluster:
         container: str | None = None,
         tail_lines: int | None = None,
         previous: bool = False,
-        since_seconds: int | None = None,
     ) -> str:
-        query = {"container": container, "tailLines": tail_lines, "sinceSeconds": since_seconds}
+        query = {"container": container, "tailLines": tail_lines}
         given = {key: str(value) for key, value in query.items() if value is not None}
         if previous:
             given["previous"] = "true"

@@ -76,8 +76,12 @@ class Cluster(t.Protocol):
         propagation: str = "Background",
         uid: str | None = None,
         resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
     ) -> bool:
-        """Delete the object; False if it does not exist, or has another uid or version than the given one."""
+        """Delete the object; False if it does not exist, or has another uid or version than the given one.
+
+        ``grace_period_seconds`` of 0 takes a pod out of the API at once; without it the pod's own grace period counts.
+        """
 
     def patch(self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool) -> Manifest:
         """JSON merge patch of an object that exists."""
@@ -103,7 +107,6 @@ class Cluster(t.Protocol):
         container: str | None = None,
         tail_lines: int | None = None,
         previous: bool = False,
-        since_seconds: int | None = None,
     ) -> str:
         """The log of one container."""
 

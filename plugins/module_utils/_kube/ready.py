@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import typing as t
 
 from .._core.conditions import condition, conditions, is_true, reason_of
@@ -94,25 +95,36 @@ def _status(manifest: Manifest) -> Manifest:
     return manifest.get("status") or {}
 
 
-def _unobserved(manifest: Manifest) -> State | None:
-    """Not ready as long as the controller has not seen this generation: the status is then about an older spec."""
-    generation = manifest["metadata"].get("generation", 0)
-    if _status(manifest).get("observedGeneration", 0) < generation:
-        return State(False, "its controller has not seen the change yet")
-    return None
+def _of_existing(judge: t.Callable[[Manifest], State]) -> Predicate:
+    """The predicate that JUDGE is for an existing object; a missing one is never ready."""
+
+    @functools.wraps(judge)
+    def predicate(manifest: Manifest | None) -> State:
+        return State(False, "does not exist") if manifest is None else judge(manifest)
+
+    return predicate
 
 
-def exists(manifest: Manifest | None) -> State:
+def _of_observed(judge: t.Callable[[Manifest], State]) -> Predicate:
+    """As _of_existing. As long as the controller has not seen this generation, the status is about an older spec."""
+
+    @functools.wraps(judge)
+    def judge_observed(manifest: Manifest) -> State:
+        if _status(manifest).get("observedGeneration", 0) < manifest["metadata"].get("generation", 0):
+            return State(False, "its controller has not seen the change yet")
+        return judge(manifest)
+
+    return _of_existing(judge_observed)
+
+
+@_of_existing
+def exists(_manifest: Manifest) -> State:
     """For kinds whose status does not matter."""
-    return READY if manifest is not None else State(False, "does not exist")
+    return READY
 
 
-def deployment(manifest: Manifest | None) -> State:
-    if manifest is None:
-        return State(False, "does not exist")
-    early = _unobserved(manifest)
-    if early:
-        return early
+@_of_observed
+def deployment(manifest: Manifest) -> State:
     desired, status = manifest["spec"].get("replicas", 1), _status(manifest)
     progressing = condition(manifest, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
@@ -134,12 +146,8 @@ def _pod_creation_failure(manifest: Manifest) -> str:
     return f"; {reason_of(failure)}" if failure.get("status") == "True" else ""
 
 
-def replica_set(manifest: Manifest | None) -> State:
-    if manifest is None:
-        return State(False, "does not exist")
-    early = _unobserved(manifest)
-    if early:
-        return early
+@_of_observed
+def replica_set(manifest: Manifest) -> State:
     desired, status = manifest["spec"].get("replicas", 1), _status(manifest)
     available = status.get("availableReplicas", 0)
     if status.get("replicas", 0) > desired:
@@ -151,12 +159,8 @@ def replica_set(manifest: Manifest | None) -> State:
     )
 
 
-def stateful_set(manifest: Manifest | None) -> State:
-    if manifest is None:
-        return State(False, "does not exist")
-    early = _unobserved(manifest)
-    if early:
-        return early
+@_of_observed
+def stateful_set(manifest: Manifest) -> State:
     spec, status = manifest["spec"], _status(manifest)
     desired, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
     if ready < desired:
@@ -173,12 +177,8 @@ def stateful_set(manifest: Manifest | None) -> State:
     return READY
 
 
-def daemon_set(manifest: Manifest | None) -> State:
-    if manifest is None:
-        return State(False, "does not exist")
-    early = _unobserved(manifest)
-    if early:
-        return early
+@_of_observed
+def daemon_set(manifest: Manifest) -> State:
     status = _status(manifest)
     desired, ready = status.get("desiredNumberScheduled", 0), status.get("numberReady", 0)
     updated = status.get("updatedNumberScheduled", 0)
@@ -188,10 +188,9 @@ def daemon_set(manifest: Manifest | None) -> State:
     return READY if ready >= desired else State(False, f"{ready} of {desired} ready")
 
 
-def job(manifest: Manifest | None) -> State:
+@_of_existing
+def job(manifest: Manifest) -> State:
     """Ready means complete."""
-    if manifest is None:
-        return State(False, "does not exist")
     failed = condition(manifest, "Failed")
     if failed.get("status") == "True":
         return State(False, f"failed ({reason_of(failed)})", failed=True)
@@ -205,9 +204,8 @@ def job(manifest: Manifest | None) -> State:
     return State(False, f"{progress}, {status['failed']} failed" if status.get("failed") else progress)
 
 
-def pod(manifest: Manifest | None) -> State:
-    if manifest is None:
-        return State(False, "does not exist")
+@_of_existing
+def pod(manifest: Manifest) -> State:
     status = _status(manifest)
     phase = status.get("phase", "Pending")
     if phase == "Succeeded":
@@ -221,49 +219,43 @@ def pod(manifest: Manifest | None) -> State:
     return State(False, f"{phase}: {reason}" if reason else str(phase))
 
 
-def claim(manifest: Manifest | None) -> State:
+@_of_existing
+def claim(manifest: Manifest) -> State:
     """Bound, or waiting for its first pod, as WaitForFirstConsumer demands."""
-    if manifest is None:
-        return State(False, "does not exist")
     phase = _status(manifest).get("phase", "Pending")
     if phase == "Lost":
         return State(False, "lost its volume", failed=True)
     return State(phase == "Bound", "" if phase == "Bound" else str(phase))
 
 
-def definition(manifest: Manifest | None) -> State:
-    if manifest is None:
-        return State(False, "does not exist")
-    for kind, when_bad in (("NamesAccepted", "False"), ("Established", "True")):
-        found = condition(manifest, kind)
-        if kind == "NamesAccepted" and found.get("status") == when_bad:
-            return State(False, f"its names are not accepted ({reason_of(found)})", failed=True)
-        if kind == "Established" and found.get("status") == when_bad:
-            return READY
+@_of_existing
+def definition(manifest: Manifest) -> State:
+    names = condition(manifest, "NamesAccepted")
+    if names.get("status") == "False":
+        return State(False, f"its names are not accepted ({reason_of(names)})", failed=True)
+    if is_true(manifest, "Established"):
+        return READY
     return State(False, "is not established yet")
 
 
-def namespace(manifest: Manifest | None) -> State:
-    if manifest is None:
-        return State(False, "does not exist")
+@_of_existing
+def namespace(manifest: Manifest) -> State:
     phase = _status(manifest).get("phase", "Active")
     return READY if phase == "Active" else State(False, "; ".join([f"is {phase}", *_remains(manifest)]))
 
 
-def service(manifest: Manifest | None) -> State:
+@_of_existing
+def service(manifest: Manifest) -> State:
     """Has its address, which a load balancer gets only after a while."""
-    if manifest is None:
-        return State(False, "does not exist")
     if manifest.get("spec", {}).get("type") != "LoadBalancer":
         return READY
     ingress = (_status(manifest).get("loadBalancer") or {}).get("ingress")
     return READY if ingress else State(False, "has no load balancer address yet")
 
 
-def by_conditions(manifest: Manifest | None) -> State:
+@_of_existing
+def by_conditions(manifest: Manifest) -> State:
     """For custom resources and everything else: by the conventional conditions, ready if it has none of them."""
-    if manifest is None:
-        return State(False, "does not exist")
     status: t.Any = _status(manifest)
     if not isinstance(status, dict):
         return READY  # a custom resource may use the field for anything

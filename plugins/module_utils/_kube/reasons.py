@@ -22,7 +22,7 @@ from .objects import Manifest, Ref, ref_of
 from .ready import State, deletion_state, pod
 
 _SHOWN = 3
-"""Of many equal things that are in the way, so many are told."""
+"""Number of equal obstacles that a message names."""
 _LONGEST = 800
 """Letters of one event: what Pod Security refuses takes 500."""
 _COMBINED = "(combined from similar events):"

@@ -4,7 +4,7 @@
 
 """Write a container image of one layer from a few files of the host, as an archive that containerd imports.
 
-For the images of Kubernetes itself, which hold little more than one program each and must exist before the cluster does. The same
+For Kubernetes' own images, which contain little more than one program each and must exist before the cluster. The same
 input gives the same bytes: no times, no owners, sorted.
 
 Private to the collection.
@@ -57,7 +57,7 @@ def write_image(image: Image, out: t.BinaryIO) -> None:
         out.write(_header(name, size=len(content), mode=0o644))
         out.write(_padded(content))
     out.write(_header(layer_name, size=size, mode=0o644))
-    # A layer is whole blocks, so nothing needs to be filled up after it.
+    # A layer consists of whole blocks, so no padding is needed after it.
     for chunk in _layer(image.files):
         out.write(chunk)
     out.write(b"\0" * 2 * tarfile.BLOCKSIZE)

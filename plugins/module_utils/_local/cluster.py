@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A local cluster as its modules get it: the option ``cluster``, and what follows from it.
+"""A local cluster as its modules get it: the option ``cluster``, and values derived from it.
 
 Private to the collection.
 """
@@ -20,13 +20,13 @@ from .simulation import stages_id, stages_text
 from .spec import STATE_ROOT, ClusterSpec, NodeSpec, record_file
 
 AUDIT_POLICY = "/etc/kubernetes/audit-policy.json"
-# What the control plane was made with. It cannot be changed in place, so a difference is refused.
+# Options of the control plane that cannot be changed in place, so a difference is refused.
 FIXED = (
     "node_subnet", "pod_subnet", "service_subnet", "audit_log", "kubernetes_version", "etcd_version",
     "coredns_version", "api_qps",
 )  # fmt: skip
 
-# The option ``cluster`` of every module of the local cluster; its twin is the documentation fragment local_cluster.
+# The option ``cluster`` of every module of the local cluster; the same as the documentation fragment local_cluster.
 CLUSTER_OPTION: dict[str, t.Any] = {
     "type": "dict",
     "required": True,
@@ -54,7 +54,7 @@ CLUSTER_OPTION: dict[str, t.Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class LocalCluster:
-    """The option ``cluster``, understood."""
+    """The option ``cluster`` as typed values."""
 
     spec: ClusterSpec
     options: dict[str, t.Any]
@@ -74,16 +74,16 @@ class LocalCluster:
 
     @property
     def volumes_dir(self) -> Path:
-        """Where volumes of the default StorageClass live; every node sees this folder."""
+        """The folder for volumes of the default StorageClass; every node sees it."""
         return Path(self.spec.state_dir) / "volumes"
 
     @property
     def admin_kubeconfig(self) -> Path:
-        """The one that kubeadm wrote, readable by root."""
+        """The kubeconfig that kubeadm wrote, readable by root."""
         return Path(self.spec.control_plane.state_dir) / "own/etc/kubernetes/admin.conf"
 
     def as_recorded(self, made: t.Mapping[str, t.Any]) -> LocalCluster:
-        """The cluster as it was made, whatever the options say now."""
+        """The cluster as it was created, whatever the options say now."""
         return LocalCluster.of({**self.options, **made})
 
     def immutable(self) -> dict[str, t.Any]:
@@ -125,9 +125,9 @@ class LocalCluster:
 
 
 def kwok_command(bin_dir: Path, node: NodeSpec) -> str:
-    """kwok plays the kubelet of every Node that is labelled as simulated, and of no other.
+    """Run kwok as the kubelet of every Node that is labelled as simulated, and of no other.
 
-    The stages' id is part of the command so that supervisord starts it anew when they change.
+    The stages' id is part of the command so that supervisord restarts kwok when they change.
     """
     arguments = [
         f"--config={node.state_dir}/kwok.yaml",
@@ -140,7 +140,7 @@ def kwok_command(bin_dir: Path, node: NodeSpec) -> str:
 
 
 def known_clusters() -> dict[str, dict[str, t.Any]]:
-    """Name -> what it was made with, of every cluster on this host."""
+    """Name -> options at creation, of every cluster on this host."""
     names = (path.parent.name for path in sorted(Path(spec.STATE_ROOT).glob(f"*/{record_file('').name}")))
     return {name: made for name in names if (made := record.read(name)) is not None}
 
@@ -150,7 +150,7 @@ def is_initialised(node: NodeSpec) -> bool:
 
 
 def namespace_command(node: NodeSpec, pid: int, argv: t.Sequence[str], **options: t.Any) -> str:
-    """Run a program in the namespaces of a node, which its pid 1 stands for."""
+    """Run a program in the namespaces of a node, which are those of its pid 1."""
     path = f"{STATE_ROOT}/{node.cluster}/bin:{host.SYSTEM_PATH}"
     enter = ["nsenter", "-t", str(pid), "-m", "-n", "-p", "-u", "-i", "env", f"PATH={path}", "HOME=/root"]
     return host.run([*enter, *argv], **options)

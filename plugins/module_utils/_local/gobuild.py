@@ -36,7 +36,7 @@ class GoBuild:
     architecture: str = "amd64"
 
     def sources(self) -> list[Path]:
-        """What decides the result: the pins, and Go files beside them where we have some of our own."""
+        """The files that determine the result: the pins, and our own Go files beside them."""
         for pin in PIN_FILES:
             if not (self.module_dir / pin).is_file():
                 raise InvalidInput(
@@ -62,7 +62,7 @@ class GoBuild:
         return [go, "build", *flags, "-o", str(out), self.package]
 
     def environment(self) -> dict[str, str]:
-        # Without cgo a program needs no library of the host, so it runs in an image that has nothing else.
+        # Without cgo a program needs no library of the host, so it runs in an image that contains nothing else.
         return {"CGO_ENABLED": "0", "GOOS": "linux", "GOARCH": self.architecture, "GOFLAGS": "", "GOWORK": "off"}
 
 
@@ -111,7 +111,7 @@ def required_version(go_mod: str) -> tuple[int, ...]:
 
 
 def version_problem(installed: str, toolchain: str, needed: tuple[int, ...]) -> str | None:
-    """Why this Go cannot build it, or None. Since 1.21 Go fetches a newer toolchain itself unless told not to."""
+    """Why this Go cannot build it, or None. Since 1.21 Go fetches a newer toolchain itself unless that is switched off."""
     have = go_version(installed)
     if have >= needed or (have >= (1, 21) and toolchain not in {"local", "path"}):
         return None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The host as the rest sees it: programs, processes, cgroups, capabilities. The only file here that starts programs.
+"""The host: programs, processes, cgroups, capabilities. The only file here that starts programs.
 
 Private to the collection.
 """
@@ -38,7 +38,7 @@ def run(
     cwd: str | None = None,
     timeout: float | None = None,
 ) -> str:
-    """Run a program to its end and return what it printed; its own last words are the error."""
+    """Run a program to its end and return its output; an error has the last lines of it."""
     try:
         done = subprocess.run(
             list(argv),
@@ -67,7 +67,7 @@ def wait_until(
     interval: float = 0.2,
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
-    """Ask MISSING until it is None; before, it returns what is still missing."""
+    """Call MISSING, which returns what is still missing, until it returns None."""
     deadline = Deadline(timeout, clock)
     wait_for(
         lambda: (None, missing()), goal=f"{what} is not ready", deadline=deadline, pause=fixed_interval(interval, clock)
@@ -83,7 +83,7 @@ def capabilities(status: str) -> int:
 
 
 def cgroup_mounts(mountinfo: str) -> tuple[int, tuple[str, ...]]:
-    """The version in charge and its mounts, from /proc/self/mountinfo. A hybrid host counts as version 1."""
+    """The cgroup version in use and its mounts, from /proc/self/mountinfo. A hybrid host counts as version 1."""
     v1: list[str] = []
     v2: list[str] = []
     for line in mountinfo.splitlines():
@@ -98,7 +98,7 @@ def cgroup_mounts(mountinfo: str) -> tuple[int, tuple[str, ...]]:
 
 
 def all_cgroup_mounts(mountinfo: str) -> tuple[str, ...]:
-    """Every hierarchy, whichever version is in charge: on a hybrid host the runtime makes folders in both."""
+    """Every hierarchy of both versions, because on a hybrid host the runtime creates folders in both."""
     points = (line.split() for line in mountinfo.splitlines())
     return tuple(dict.fromkeys(words[4] for words in points if words[words.index("-") + 1] in {"cgroup", "cgroup2"}))
 
@@ -113,7 +113,7 @@ def traits() -> HostTraits:
     version, mounts = cgroup_mounts((PROC / "self/mountinfo").read_text(encoding="utf-8"))
     effective = capabilities((PROC / "self/status").read_text(encoding="utf-8"))
     return HostTraits(
-        # A virtual environment may go away; its base stays.
+        # A virtual environment may be deleted; its base stays.
         python=str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()),
         cgroup_version=version,
         cgroup_mounts=mounts,
@@ -124,7 +124,7 @@ def traits() -> HostTraits:
 
 class Process(t.NamedTuple):
     pid: int
-    # Process ids from the host's view down to the innermost namespace.
+    # Process IDs, from that on the host to that in the innermost namespace.
     ns_pids: tuple[int, ...]
     name: str
 
@@ -146,7 +146,7 @@ def _namespace(link: Path) -> tuple[int, int] | None:
     try:
         found = link.stat()
     except OSError:
-        # It ended meanwhile, or is a zombie.
+        # The process has ended meanwhile, or is a zombie.
         return None
     return found.st_dev, found.st_ino
 
@@ -162,22 +162,22 @@ def _process(folder: Path) -> Process | None:
 
 
 def pids_in_cgroup(path: str) -> list[int]:
-    """Process ids of all that runs in one cgroup of ours and below it, in any hierarchy.
+    """The IDs of all processes in one of our cgroups and below it, in any hierarchy.
 
-    The kernel's own list of the very folder that we made: the texts in /proc/PID/cgroup begin at the root of whoever reads them, and a
-    cluster inside of a container has the same names further down.
+    Read from the cgroup's folder, because paths in /proc/PID/cgroup depend on the reader's root: a cluster inside a container has the
+    same names further down.
     """
     found: set[int] = set()
     for top in cgroup_folders(path):
         for folder, _names, _files in os.walk(top):
-            with contextlib.suppress(OSError):  # gone meanwhile, or of threads, whose processes are told above
+            with contextlib.suppress(OSError):  # gone meanwhile, or threads of processes listed above
                 found |= {int(pid) for pid in (Path(folder) / "cgroup.procs").read_text(encoding="utf-8").split()}
-    # 0 is a process that this process namespace does not see.
+    # 0 is a process that is invisible in this process namespace.
     return sorted(found - {0})
 
 
 def processes_in_cgroup(path: str) -> dict[str, int]:
-    """Name of the program -> process id on the host, of all that runs below one cgroup; of several the oldest."""
+    """Name of the program -> process ID on the host, of all processes below one cgroup; of several the oldest."""
     found: dict[str, int] = {}
     for pid in pids_in_cgroup(path):
         with contextlib.suppress(OSError):
@@ -187,9 +187,9 @@ def processes_in_cgroup(path: str) -> dict[str, int]:
 
 
 def kill(pid: int, judged: t.Callable[[], Candidate]) -> str:
-    """Kill a process, unless it must stay; why it does.
+    """Kill a process, or return why it must stay.
 
-    It is held before it is judged: another process that gets its number meanwhile is judged, but never hit.
+    A handle to the process is opened before it is judged, so that another process that gets its number is never killed.
     """
     try:
         handle = os.pidfd_open(pid)

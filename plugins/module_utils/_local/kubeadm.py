@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The configuration that kubeadm is given. Pure: dataclasses in, Kubernetes API objects out.
+"""The configuration for kubeadm. Pure: dataclasses in, Kubernetes API objects out.
 
 Private to the collection.
 """
@@ -17,8 +17,7 @@ from .spec import ClusterSpec, NodeSpec
 
 Document = dict[str, t.Any]
 API = "kubeadm.k8s.io/v1beta4"
-# kubeadm checks its host in ways that do not fit namespaces, and pulls images; Muster's preflight and image
-# import come before it.
+# kubeadm's checks of the host do not fit namespaces, and it would pull images; Muster's preflight and image import replace both.
 SKIP_INIT = ["preflight", "show-join-command"]
 SKIP_JOIN = ["preflight"]
 
@@ -79,10 +78,10 @@ def node_registration(node: NodeSpec) -> Document:
     return {
         "name": node.name,
         "criSocket": f"unix://{node.containerd_socket}",
-        # No taint: the first node runs pods too.
+        # No taint, because the first node runs pods, too.
         "taints": [],
         "imagePullPolicy": "IfNotPresent",
-        # Flags, because the configuration itself is one for all nodes.
+        # As flags, because the configuration object is the same for all nodes.
         "kubeletExtraArgs": _args({"node-ip": node.address, "cgroup-root": f"/{node.cgroup}"}),
     }
 
@@ -102,7 +101,7 @@ def cluster_configuration(spec: ClusterSpec, release: Release, audit: AuditSetti
         "dns": {"imageTag": release.coredns},
         "apiServer": audited_api_server(audit),
         "controllerManager": {
-            # A node's range of pod addresses follows from its number, so nobody needs to hand them out.
+            # Node numbers determine the ranges of pod addresses, so no controller allocates them.
             "extraArgs": _args({"allocate-node-cidrs": "false", **busy}),
         },
         "scheduler": {"extraArgs": _args(busy)},
@@ -143,7 +142,7 @@ def kubelet_configuration(host: HostTraits) -> Document:
         "failSwapOn": False,
         "serializeImagePulls": False,
         "maxPods": 220,
-        # Images made on this machine cannot be pulled again: the kubelet must never collect them.
+        # Images built on this machine cannot be pulled again, so the kubelet must never delete them.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "2%", "imagefs.available": "2%"},
@@ -161,13 +160,13 @@ def kube_proxy_configuration(spec: ClusterSpec) -> Document:
         "kind": "KubeProxyConfiguration",
         "mode": "nftables",
         "clusterCIDR": spec.pod_subnet,
-        # The limit of tracked connections is the host's; a network namespace may not set it.
+        # The limit of tracked connections belongs to the host; a network namespace cannot set it.
         "conntrack": {"maxPerCore": 0, "min": 0},
     }
 
 
 def audit_policy() -> Document:
-    """Metadata of every request of people and tools, and every write of the system apart from its heartbeats."""
+    """Log the metadata of every request of people and tools, and of the system's writes except its heartbeats."""
     groups = ["system:nodes", "system:serviceaccounts:kube-system"]
     reads = ["get", "list", "watch"]
     components = ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler", "system:kube-proxy"]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose kubeconfig a file is, so that none of another cluster is ever replaced or removed.
+"""Find out which cluster a kubeconfig is for, so that none of another cluster is replaced or removed.
 
 Private to the collection.
 """
@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-# As kubeadm writes them. A file in another form is not ours, or has been changed by somebody.
+# The form that kubeadm writes. A file in another form is not ours, or somebody has changed it.
 _FIELD = re.compile(r"^ +(server|certificate-authority-data): *(\S+) *$", re.MULTILINE)
 
 
 def cluster_values(path: Path, field: str) -> set[str]:
-    """What the clusters in the file have as FIELD; empty where there is no such file."""
+    """The values of FIELD of the clusters in the file; empty if there is no such file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -26,7 +26,7 @@ def cluster_values(path: Path, field: str) -> set[str]:
 
 
 def is_same_cluster(one: Path, other: Path) -> bool:
-    """Whether both are of one and the same cluster, and of no other one."""
+    """Whether both files are for one and the same cluster only."""
     return all(
         len(cluster_values(one, field)) == 1 and cluster_values(one, field) == cluster_values(other, field)
         for field in ("server", "certificate-authority-data")
@@ -34,7 +34,7 @@ def is_same_cluster(one: Path, other: Path) -> bool:
 
 
 def has_other_entries(path: Path, endpoint: str) -> bool:
-    """Whether the file has something in it that is not for a cluster of ours at that address, this one or the one before it."""
+    """Whether the file has entries that are not for our cluster at that address, or for an earlier one there."""
     try:
         return path.stat().st_size > 0 and cluster_values(path, "server") != {endpoint}
     except FileNotFoundError:

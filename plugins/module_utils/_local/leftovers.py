@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Everything of a local cluster that is on the host: what removal must leave empty.
+"""List everything of a local cluster on the host, which is nothing after a removal.
 
 Private to the collection.
 """
@@ -33,7 +33,7 @@ def _network(spec: ClusterSpec) -> t.Iterator[str]:
         for step in network.removal_steps(spec):
             yield step.why
     except CommandFailed:
-        # Without the programs there is no network of ours either: it was made with them.
+        # The network was created with these programs, so without them none is left.
         return
 
 
@@ -52,7 +52,7 @@ def _cgroups(spec: ClusterSpec) -> t.Iterator[str]:
 
 
 def mounts(*folders: str) -> t.Iterator[str]:
-    """What is mounted in these folders as the host sees it. Never by us: nodes have mounts of their own."""
+    """Mounts of the host in these folders. They are never ours, because nodes mount in their own namespaces."""
     for line in (host.PROC / "self/mountinfo").read_text(encoding="utf-8").splitlines():
         point = line.split()[4]
         if point.startswith(tuple(f"{folder}/" for folder in folders)):

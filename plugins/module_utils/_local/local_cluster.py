@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role local_cluster applies to the cluster it made: the configuration of DNS, a default StorageClass, simulated nodes. No I/O.
+"""What role local_cluster applies to its cluster: the configuration of DNS, a default StorageClass, simulated nodes. No I/O.
 
 Private to the collection.
 """
@@ -25,7 +25,7 @@ NAMESPACE = "local-path-storage"
 CONFIG = "local-path-config"
 CONFIG_PATH = "/etc/config/"
 
-# kubeadm's own, which asks a name server outside for every name that it does not know.
+# kubeadm's default, which asks an outside name server for every unknown name.
 COREFILE_FORWARDING = """\
 .:53 {
     errors
@@ -51,8 +51,8 @@ COREFILE_FORWARDING = """\
     loadbalance
 }
 """
-# Where there is no name server, such a question takes five seconds, and so does one for a pod that is just being made again: a resolver
-# ends with the name as it was given.
+# Without a name server such a query takes five seconds, also one for a pod that is just being recreated, because a resolver tries the
+# name as given last.
 COREFILE_ALONE = """\
 cluster.local:53 in-addr.arpa:53 ip6.arpa:53 {
     errors
@@ -76,7 +76,7 @@ cluster.local:53 in-addr.arpa:53 ip6.arpa:53 {
 }
 """
 
-# The provisioner makes volumes by short pods that run these scripts with the folder in $VOL_DIR.
+# The provisioner creates volumes with short-lived pods that run these scripts, with the folder in $VOL_DIR.
 MAKE_VOLUME = """\
 #!/bin/sh
 set -eu
@@ -114,7 +114,7 @@ EVERYWHERE = [
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LocalClusterObjects:
-    """What a local cluster is given. Field names are the options' names."""
+    """Settings of a local cluster's own objects. Field names are the options' names."""
 
     name: str
     dns_upstream: Sequence[str] = ()
@@ -124,7 +124,7 @@ class LocalClusterObjects:
 
 
 def manifests(desired: LocalClusterObjects) -> list[Manifest]:
-    """Objects of the cluster's own owner, beside what kubeadm made."""
+    """The objects, beside those that kubeadm creates."""
     return [
         dns(desired.dns_upstream),
         *(storage(desired.name, desired.storage_image) if desired.storage else []),
@@ -133,7 +133,7 @@ def manifests(desired: LocalClusterObjects) -> list[Manifest]:
 
 
 def dns(upstream: Sequence[str]) -> Manifest:
-    """The configuration of CoreDNS, which kubeadm wrote first."""
+    """The configuration of CoreDNS, which replaces that of kubeadm."""
     corefile = COREFILE_FORWARDING if upstream else COREFILE_ALONE
     return _config_map("coredns", "kube-system", {"Corefile": corefile})
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run kubeadm inside nodes that run already.
+"""Run kubeadm inside running nodes.
 
 Private to the collection.
 """
@@ -20,7 +20,7 @@ from .spec import NodeSpec
 
 
 def initialise(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
-    """Make the control plane. What it is made with cannot be changed afterwards."""
+    """Create the control plane, whose options cannot be changed afterwards."""
     record.write(cluster)
     config = Path(node.state_dir) / "kubeadm-init.yaml"
     _kubeadm(node, ["init", "--config", str(config)], timeout)
@@ -28,7 +28,7 @@ def initialise(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None
 
 
 def join(cluster: LocalCluster, node: NodeSpec, *, timeout: float) -> None:
-    """Make a worker, by a token that is good for some minutes and never shown."""
+    """Add a worker, with a token that is valid for some minutes and never shown."""
     said = namespace_command(
         cluster.spec.control_plane, _pid(cluster.spec.control_plane),
         ["kubeadm", "token", "create", "--ttl", "15m", "--print-join-command"], timeout=timeout,
@@ -50,7 +50,7 @@ def _kubeadm(node: NodeSpec, arguments: list[str], timeout: float) -> None:
     try:
         said = namespace_command(node, _pid(node), ["kubeadm", *arguments], timeout=timeout)
     except CommandFailed as exc:
-        # It prints bootstrap tokens among the rest.
+        # Its output contains bootstrap tokens.
         lines = [line for line in exc.message.splitlines() if "token" not in line.lower()]
         raise CommandFailed(
             f"kubeadm {arguments[0]} failed in {node.name}: " + "\n".join(lines[-15:]),

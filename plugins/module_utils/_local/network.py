@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The cluster's bridge on the host, the nodes' veth pairs and, where pods may reach outside, one nftables table of ours.
+"""The cluster's bridge on the host, the nodes' veth pairs and, if pods may reach outside, one nftables table.
 
 Private to the collection.
 """
@@ -21,7 +21,7 @@ from .spec import STATE_ROOT, ClusterSpec, NodeSpec
 NETNS_DIR = Path("/run/netns")
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 FORWARDING_NOTE = Path(STATE_ROOT) / "forwarding-was-off"
-# What is left of all clusters on the host together, whichever of them is asked about.
+# Steps for leftovers that all clusters on the host share, whichever one is removed.
 OF_THE_HOST = ("forwarding off, as before", "note about forwarding")
 Runner = t.Callable[[t.Sequence[str]], str]
 
@@ -35,9 +35,9 @@ class Step:
 
 
 def read_links(runner: Runner = run, netns: str | None = None) -> dict[str, dict[str, t.Any]]:
-    """Interface name -> what ``ip`` says of it, with addresses."""
+    """Interface name -> its entry in the output of ``ip``, with addresses."""
     if shutil.which("ip", path=SYSTEM_PATH) is None:
-        # Nothing was made yet: it is made with this program.
+        # Nothing was created yet, because this program creates it.
         return {}
     where = ["-n", netns] if netns else []
     return {one["ifname"]: one for one in json.loads(runner(["ip", "-j", *where, "addr", "show"]) or "[]") if one}
@@ -52,7 +52,7 @@ def is_up(link: t.Mapping[str, t.Any]) -> bool:
 
 
 def bridge_steps(spec: ClusterSpec, found: t.Mapping[str, t.Any]) -> list[Step]:
-    """What the host's side needs, given its links."""
+    """Missing steps for the bridge on the host, given its links."""
     steps = []
     bridge = found.get(spec.bridge)
     address = f"{spec.gateway}/{spec.prefix_length}"
@@ -66,7 +66,7 @@ def bridge_steps(spec: ClusterSpec, found: t.Mapping[str, t.Any]) -> list[Step]:
 
 
 def veth_steps(spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], *, has_netns: bool) -> list[Step]:
-    """What connects a node with the bridge."""
+    """Missing steps that connect a node with the bridge."""
     steps = []
     if not has_netns:
         steps.append(Step(f"network namespace {node.netns}", ("ip", "netns", "add", node.netns)))
@@ -89,7 +89,7 @@ def veth_steps(spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], 
 def inside_steps(
     spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], routes: t.Collection[tuple[str, str]]
 ) -> list[Step]:
-    """Addresses and routes inside the node's namespace. ``routes`` are (destination, gateway) pairs."""
+    """Missing steps for addresses and routes inside the node's namespace. ``routes`` are (destination, gateway) pairs."""
     ip = ("ip", "-n", node.netns)
     address = f"{node.address}/{node.prefix_length}"
     eth0 = found.get("eth0", {})
@@ -108,7 +108,7 @@ def inside_steps(
 
 
 def host_routes(spec: ClusterSpec, routes: t.Collection[tuple[str, str]]) -> list[Step]:
-    """The way from the host back to pods; without it no answer of the host or of the outside reaches them."""
+    """Routes from the host to the pods, without which no answer of the host or of the outside reaches them."""
     desired = {(node.pod_cidr, node.address) for node in spec.all_nodes}
     return [
         Step(f"route {destination}", ("ip", "route", "replace", destination, "via", gateway, "dev", spec.bridge))
@@ -125,10 +125,10 @@ def routes_in(netns: str | None, runner: Runner = run) -> set[tuple[str, str]]:
 
 
 def plan(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Step]:
-    """Everything that the network of a cluster still needs. Inside a namespace that does not exist yet: everything."""
+    """Every step that a cluster's network still needs; all steps inside a namespace that does not exist yet."""
     host_links = read_links(runner)
     steps = bridge_steps(spec, host_links)
-    # The address above must be there first, so these come after it; a new bridge has none of them.
+    # Routes need the address of the bridge, so these steps come after it; a new bridge has no routes.
     steps += host_routes(spec, routes_in(None, runner) if spec.bridge in host_links else set())
     for node in spec.all_nodes:
         has_netns = (netns_dir / node.netns).exists()
@@ -141,7 +141,7 @@ def plan(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -
 
 
 def egress_rules(spec: ClusterSpec) -> str:
-    """Nodes and pods speak to the outside with the host's address. A table of our own: nobody else's rules are touched."""
+    """Rules by which nodes and pods reach the outside with the host's address, in a separate table beside everybody else's rules."""
     ours = f"{{ {spec.node_subnet}, {spec.pod_subnet} }}"
     return (
         f"table ip {egress_table(spec)} {{\n"
@@ -168,10 +168,10 @@ def has_egress(spec: ClusterSpec, runner: Runner = run) -> bool:
     return egress_table(spec) in read_tables(runner)
 
 
-def missing_steps(spec: ClusterSpec, *, egress: bool, runner: Runner = run) -> list[Step]:
-    """Everything that is still to do for the wanted network."""
-    steps = plan(spec, runner)
-    if has_egress(spec, runner) != egress:
+def missing_steps(spec: ClusterSpec, *, egress: bool) -> list[Step]:
+    """Every step that is missing for the desired network."""
+    steps = plan(spec)
+    if has_egress(spec) != egress:
         table = egress_table(spec)
         steps.append(
             Step("address translation to the outside", ("nft", egress_rules(spec)))
@@ -179,21 +179,21 @@ def missing_steps(spec: ClusterSpec, *, egress: bool, runner: Runner = run) -> l
             else Step("no address translation to the outside", ("nft", "delete", "table", "ip", table))
         )
     if egress and FORWARDING.read_text(encoding="utf-8").strip() == "0":
-        # The note comes first: what is on without it was on before us, and stays on.
+        # Write the note first: without it, forwarding counts as switched on by somebody else, and stays on.
         steps.append(Step("note about forwarding", ("touch", str(FORWARDING_NOTE))))
         steps.append(Step("forwarding between interfaces", ("sysctl", "-q", "-w", "net.ipv4.ip_forward=1")))
     return steps
 
 
 def removal_steps(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Step]:
-    """Everything of a cluster's network that is still there, as the steps that take it away."""
+    """The steps that remove what exists of a cluster's network."""
     found = read_links(runner)
     steps = []
     for namespace in sorted(netns_dir.glob(f"muster-{spec.name}-*")) if netns_dir.is_dir() else []:
         if namespace.name.removeprefix(f"muster-{spec.name}-").isdigit():
             steps.append(Step(f"network namespace {namespace.name}", ("ip", "netns", "delete", namespace.name)))
     for name in found:
-        # The ends of veth pairs go with their namespaces, unless the namespace was lost in another way.
+        # The kernel deletes veth pairs with their namespace, unless the namespace was lost in another way.
         if name == spec.bridge or name.removeprefix(f"{spec.bridge}-").isdigit():
             steps.append(
                 Step(f"interface {name}", ("sh", "-c", f"! [ -e /sys/class/net/{name} ] || ip link delete {name}"))

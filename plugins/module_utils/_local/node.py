@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One node on this host: its files, folders, cgroups and processes; made, judged and removed.
+"""One node on this host: create, check and remove its files, folders, cgroups and processes.
 
 Private to the collection.
 """
@@ -23,17 +23,17 @@ from .network import NETNS_DIR
 from .node_files import OWN_FOLDERS, HostTraits
 from .spec import STATE_ROOT, NodeSpec, record_file
 
-# Empty folders that had to be made on the host as mount points, so that removal can take them away again.
+# Empty folders that were created on the host as mount points, recorded so that removal can delete them.
 MOUNT_POINTS = Path(STATE_ROOT) / "mount-points.json"
 
 
 def write_if_changed(path: Path, text: str, mode: int) -> bool:
-    """Replace a file at once, so that nobody ever reads half of it."""
+    """Replace a file atomically, so that nobody ever reads half of it."""
     if path.is_file() and path.read_text(encoding="utf-8") == text and path.stat().st_mode & 0o777 == mode:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = draft_of(path)
-    # Never more open than it will be, not even for a moment.
+    # Root only at first, so that the file is never more open than MODE.
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
         out.write(text)
         out.flush()
@@ -44,12 +44,12 @@ def write_if_changed(path: Path, text: str, mode: int) -> bool:
 
 
 def draft_of(path: Path) -> Path:
-    """What a file is called while it is being written."""
+    """The name of a file while it is being written."""
     return path.with_name(f".{path.name}.new")
 
 
 def stale_files(node: NodeSpec, files: dict[str, tuple[int, str]]) -> list[str]:
-    """The files of a node that are missing or say something else."""
+    """The files of a node that are missing or outdated."""
     state = Path(node.state_dir)
 
     def differs(name: str) -> bool:
@@ -63,14 +63,14 @@ def write_files(node: NodeSpec, files: dict[str, tuple[int, str]]) -> None:
     state = Path(node.state_dir)
     for folder in ("log", "run", *(f"own{one}" for one in OWN_FOLDERS)):
         (state / folder).mkdir(parents=True, exist_ok=True)
-    # Certificates and keys are below.
+    # Only root may enter, because certificates and keys are below.
     state.chmod(0o700)
     for name, (mode, text) in files.items():
         write_if_changed(state / name, text, mode)
 
 
 def make_mount_points(folders: tuple[str, ...] = OWN_FOLDERS) -> None:
-    """Every folder that a node lays its own over must exist on the host too; remember those that were not there."""
+    """Create the host's folders that a node mounts its own over, and record those that did not exist."""
     made = json.loads(MOUNT_POINTS.read_text(encoding="utf-8")) if MOUNT_POINTS.exists() else []
     for folder in folders:
         missing = [one for one in (Path(folder), *Path(folder).parents) if not one.exists()]
@@ -80,7 +80,7 @@ def make_mount_points(folders: tuple[str, ...] = OWN_FOLDERS) -> None:
 
 
 def remove_mount_points() -> list[str]:
-    """Take away what make_mount_points made, as far as it is still empty. Returns what stays."""
+    """Remove the folders of make_mount_points that are still empty. Returns those that stay."""
     draft_of(MOUNT_POINTS).unlink(missing_ok=True)
     if not MOUNT_POINTS.exists():
         return []
@@ -97,7 +97,7 @@ def remove_mount_points() -> list[str]:
 
 
 def make_cgroups(node: NodeSpec, host: HostTraits) -> None:
-    """The node's folder in every hierarchy, and in it one for the services (version 2 wants processes in leaves only)."""
+    """Create the node's cgroup in every hierarchy, and one for the services in it (version 2 allows processes only in leaves)."""
     for mount in host.cgroup_mounts:
         top = Path(mount)
         path = top
@@ -111,7 +111,7 @@ def make_cgroups(node: NodeSpec, host: HostTraits) -> None:
 
 
 def _delegate(folder: Path) -> None:
-    """Let the folders below have every controller that this one has."""
+    """Enable every controller of this cgroup for those below it."""
     available = (folder / "cgroup.controllers").read_text(encoding="utf-8").split()
     enabled = (folder / "cgroup.subtree_control").read_text(encoding="utf-8").split()
     for controller in (one for one in available if one not in enabled):
@@ -119,14 +119,14 @@ def _delegate(folder: Path) -> None:
 
 
 def _inherit_cpuset(folder: Path) -> None:
-    """A cpuset of version 1 begins empty, and no process may enter an empty one."""
+    """Copy the cpuset of the parent: in version 1 it begins empty, and no process may enter an empty one."""
     for name in ("cpuset.cpus", "cpuset.mems"):
         if not (folder / name).read_text(encoding="utf-8").strip():
             (folder / name).write_text((folder.parent / name).read_text(encoding="utf-8"), encoding="utf-8")
 
 
 def remove_cgroups(path: str) -> None:
-    """Remove a folder and all below it in every hierarchy, the deepest first. The processes are gone already."""
+    """Remove a cgroup and all below it in every hierarchy, the deepest first. Its processes have ended already."""
     for top in cgroup_folders(path):
         for folder, _names, _files in os.walk(top, topdown=False):
             wait_until(functools.partial(_try_rmdir, Path(folder)), timeout=10, what=f"cgroup {folder}")
@@ -154,7 +154,7 @@ def _init_pid(node: NodeSpec) -> int:
 
 
 def start(node: NodeSpec) -> Process:
-    """Start the node's pid 1 in a session of its own and wait until it is there."""
+    """Start the node's pid 1 in a new session and wait until it runs."""
     log = Path(node.state_dir) / "log" / "start.log"
     run_dir = Path(node.run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
@@ -183,13 +183,13 @@ def start(node: NodeSpec) -> Process:
     found = init_process(node)
     if found is None:
         raise Failed(f"Node {node.name} ended right after its start.", hint=f"See {node.state_dir}/log.")
-    # Documented: whoever wants to see the node die kills this process.
+    # Documented: to let the node die, kill this process.
     write_if_changed(run_dir / "pid", f"{found.pid}\n", 0o644)
     return found
 
 
 def stop(node: NodeSpec) -> bool:
-    """End the node at once: its pid 1 takes every process in it, and their mounts, along."""
+    """Kill the node's pid 1, and with it every process and mount in the node."""
     before = init_process(node)
     if before is not None:
         kill(before.pid, lambda: _candidate(node.cluster, before.pid, marked=_init_pid(node) == before.pid))
@@ -198,7 +198,7 @@ def stop(node: NodeSpec) -> bool:
 
 
 def end_processes(cluster: str, cgroup: str) -> None:
-    """End whatever still runs below a cgroup of the cluster, such as a process that left its namespaces."""
+    """Kill all processes below a cgroup of the cluster, such as one that left its namespaces."""
 
     def end(pid: int) -> None:
         kill(pid, lambda: _candidate(cluster, pid, marked=pid in pids_in_cgroup(cgroup)))
@@ -228,9 +228,9 @@ def reload_services(node: NodeSpec, python: str, supervisor_dir: Path) -> None:
 
 
 def link_programs(bin_dir: Path, programs: dict[str, str], *, check: bool) -> list[str]:
-    """Give the cluster programs of its own, so that it does not depend on a cache. Returns what changed.
+    """Put programs into the cluster's folder, so that it does not depend on a cache. Returns those that changed.
 
-    Links where cache and cluster are on one file system, copies otherwise; a running program keeps its old file.
+    They are links if cache and cluster are on one file system, otherwise copies; a running program keeps its old file.
     """
     record_path = bin_dir / "programs.json"
     have = json.loads(record_path.read_text(encoding="utf-8")) if record_path.exists() else {}

@@ -16,7 +16,7 @@ import typing as t
 
 from .spec import ClusterSpec, NodeSpec
 
-# Folders that kubeadm, the kubelet and containerd expect at fixed places: inside the node each is a folder of the node's own.
+# kubeadm, the kubelet and containerd expect these folders at fixed places; inside the node each is the node's own.
 OWN_FOLDERS = (
     "/etc/kubernetes",
     "/etc/cni/net.d",
@@ -32,13 +32,13 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HostTraits:
-    """What of the host decides how a node is set up."""
+    """Properties of the host that decide how a node is set up."""
 
     python: str
     cgroup_version: int
-    # Where the cgroup hierarchies are mounted: one folder for version 2, one per controller for version 1.
+    # The mount points of the cgroup hierarchies: one for version 2, one per controller for version 1.
     cgroup_mounts: tuple[str, ...]
-    # CAP_SYS_RESOURCE: without it nobody may lower an OOM score or raise a limit.
+    # Without CAP_SYS_RESOURCE nobody may lower an OOM score or raise a limit.
     may_raise_limits: bool
     cni_bin_dirs: tuple[str, ...]
 
@@ -74,7 +74,7 @@ def start_script(node: NodeSpec, host: HostTraits) -> str:
     for mount in host.cgroup_mounts:
         lines.append(f"echo $$ > {mount}/{node.cgroup}/init/cgroup.procs")
     lines += [
-        # --kill-child: whoever kills the outer process ends the node as well.
+        # --kill-child: to kill the outer process also ends the node.
         f"exec nsenter --net=/run/netns/{node.netns} "
         f"unshare --mount --uts --ipc --pid --fork --kill-child --mount-proc {node.state_dir}/init.sh",
         "",
@@ -83,7 +83,7 @@ def start_script(node: NodeSpec, host: HostTraits) -> str:
 
 
 def init_script(spec: ClusterSpec, node: NodeSpec, host: HostTraits) -> str:
-    """Run as pid 1 inside the node's namespaces: lay the node's folders over the host's, then become supervisord."""
+    """Run as pid 1 inside the node's namespaces: mount the node's folders over the host's, then become supervisord."""
     state, run = node.state_dir, node.run_dir
     lines = [
         "#!/bin/sh",
@@ -113,7 +113,7 @@ def init_script(spec: ClusterSpec, node: NodeSpec, host: HostTraits) -> str:
 
 
 def kubelet_script(spec: ClusterSpec) -> str:
-    """The kubelet's configuration is written by kubeadm; until then there is nothing to run."""
+    """Start the kubelet once kubeadm has written its configuration."""
     return "\n".join(
         [
             "#!/bin/sh",
@@ -160,7 +160,7 @@ def supervisor_config(spec: ClusterSpec, node: NodeSpec, settings: NodeSettings)
 
 
 def _program(state: str, name: str, command: str, priority: int) -> str:
-    """A service of the node. A node never gives up on one."""
+    """A service of the node, which supervisord restarts without limit."""
     return _section(
         f"program:{name}",
         command=command,
@@ -215,7 +215,7 @@ def containerd_config(node: NodeSpec, host: HostTraits, settings: NodeSettings) 
 
 
 def cni_config(node: NodeSpec) -> str:
-    """One bridge inside the node; other nodes are reached by routes, the outside by the host (where egress is on)."""
+    """One bridge inside the node; other nodes are reached by routes, the outside through the host (if egress is on)."""
     bridge = {
         "type": "bridge",
         "bridge": "cni0",
@@ -233,11 +233,11 @@ def cni_config(node: NodeSpec) -> str:
 
 
 def resolver_config(spec: ClusterSpec, settings: NodeSettings) -> str:
-    """What CoreDNS forwards to. Without an upstream: the gateway, where nothing listens, so that outside names fail at once."""
+    """The name servers of CoreDNS. The default is the gateway, where none listens, so that outside names fail at once."""
     servers = settings.dns_upstream or (spec.gateway,)
     return "".join(f"nameserver {server}\n" for server in servers)
 
 
 def kubeadm_documents(documents: t.Iterable[dict[str, t.Any]]) -> str:
-    """kubeadm reads YAML, of which JSON is a part."""
+    """The documents for kubeadm as JSON, which is also YAML."""
     return "\n---\n".join(json.dumps(document, indent=2, sort_keys=True) for document in documents) + "\n"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an image is made of, as values; and the key under which the result is kept.
+"""The contents of an image as values, and the key under which the result is cached.
 
 Private to the collection.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from .._core.errors import InvalidInput
 from .gobuild import GoBuild
 
-# Part of every key. Raise it when the same recipe gives another image because this code changed.
+# Part of every cache key. Raise it when a change of this code makes the same recipe give another image.
 FORMAT = 1
 NAME = re.compile(r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -29,7 +29,7 @@ Recipe = t.Mapping[str, t.Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OciImage:
-    """A wanted image. ``recipe`` has the suboptions of the module's option of that name, defaults filled in."""
+    """A desired image. ``recipe`` has the suboptions of the module's option of that name, defaults filled in."""
 
     name: str
     recipe: Recipe
@@ -64,7 +64,7 @@ class OciImage:
         ]
 
     def key(self) -> str:
-        """Decides whether an image is still the wanted one: the recipe, the pins it points to, the processor."""
+        """The key that decides whether an image is up to date: the recipe, the pins it points to, the processor."""
         recipe = {**self.recipe, "programs": [[built.key(), dest] for built, dest in self.programs()]}
         recipe["wheels"] = [
             {**row, "requirements": Path(row["requirements"]).read_text(encoding="utf-8")}
@@ -79,11 +79,11 @@ class OciImage:
 
     @property
     def mark(self) -> str:
-        """A second name, which says what an image was made from: a node that has both names has the wanted image."""
+        """A second name that contains the key: a node with both names has the desired image."""
         return f"{self.name.rpartition(':')[0]}:recipe-{self.key()}"
 
     def config_flags(self) -> list[str]:
-        """Flags of ``umoci config``. An entry point is always set: with a command alone, a pod's args would replace it."""
+        """Flags of ``umoci config``. An entrypoint is always set, because a pod's args would replace a command without one."""
         config = self.recipe["config"]
         flags: list[str] = []
         for word in config["entrypoint"]:
@@ -101,7 +101,7 @@ class OciImage:
 
 
 def debian_key(debian: Recipe, sources: t.Sequence[str], architecture: str) -> str:
-    """Under which a Debian root file system is kept: several images may stand on the same one."""
+    """The cache key of a Debian root file system, which several images may share."""
     text = json.dumps(
         [FORMAT, debian, [re.sub(r"\S+://\S+", "", line) for line in sources], architecture], sort_keys=True
     )
@@ -109,7 +109,7 @@ def debian_key(debian: Recipe, sources: t.Sequence[str], architecture: str) -> s
 
 
 def mirrors(sources: str) -> tuple[str, str]:
-    """The host's own mirrors of Debian and of its security updates, from the text of its apt sources; '' where it has none."""
+    """The host's own mirrors of Debian and of its security updates, from the text of its apt sources; '' if it has none."""
     main = security = ""
     for uri in re.findall(r"^(?:deb\s+(?:\[[^\]]*\]\s+)?|URIs:\s*)(\S+)", sources, re.MULTILINE):
         path = uri.rstrip("/")

@@ -26,7 +26,7 @@ from .host import run
 from .oci import OciImage, debian_key, mirrors, source_lines
 
 APT_FILES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.sources", "/etc/apt/sources.list.d/*.list")
-# Nothing in a container reads them, and they are a third of the files.
+# Nothing in a container reads these files, and they are a third of all.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
 PLATFORMS = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -34,7 +34,7 @@ Progress = t.Callable[[str], None]
 
 
 def build_layers(image: OciImage, work: Path, progress: Progress) -> list[Path]:
-    """Tar files in the order in which they lie on each other."""
+    """Tar files, the lowest layer first."""
     layers = []
     if image.recipe["debian"]:
         layers.append(debian_layer(image, progress))
@@ -59,7 +59,7 @@ def apt_sources() -> str:
 
 
 def debian_layer(image: OciImage, progress: Progress) -> Path:
-    """Made once for a suite and its packages, with mmdebstrap."""
+    """A Debian root file system, built with mmdebstrap once per suite and set of packages."""
     debian = image.recipe["debian"]
     main, security = (debian["mirror"], debian["security_mirror"]) if debian["mirror"] else mirrors(apt_sources())
     sources = source_lines(debian["suite"], main, security)
@@ -88,7 +88,7 @@ def debian_layer(image: OciImage, progress: Progress) -> Path:
 
 def debian_argv(debian: t.Mapping[str, t.Any], architecture: str) -> list[str]:
     argv = ["mmdebstrap", "--quiet", f"--variant={debian['variant']}", f"--architectures={architecture}"]
-    # Half a root file system is thrown away anyway, so dpkg need not flush every file to the disk.
+    # An incomplete root file system is discarded anyway, so dpkg need not flush every file to the disk.
     argv += [
         f"--include={','.join(debian['packages'])}",
         '--aptopt=APT::Install-Recommends "false"',
@@ -98,7 +98,7 @@ def debian_argv(debian: t.Mapping[str, t.Any], architecture: str) -> list[str]:
 
 
 def python_with_pip() -> str:
-    """An interpreter of this host that has pip; it only unpacks, so its version does not matter."""
+    """A Python of this host that has pip; it only unpacks wheels, so its version does not matter."""
     candidates: list[str] = [sys.executable, getattr(sys, "_base_executable", ""), shutil.which("python3") or ""]
     for candidate in dict.fromkeys(one for one in candidates if one):
         with contextlib.suppress(CommandFailed):
@@ -110,7 +110,7 @@ def python_with_pip() -> str:
 
 
 def pip_argv(row: t.Mapping[str, t.Any], architecture: str, command: list[str]) -> list[str]:
-    """Only wheels, only what is pinned by hash, for the image's Python and not for this one."""
+    """The command: only wheels, only with pinned hashes, for the image's Python and not for this one."""
     platform = f"manylinux2014_{PLATFORMS.get(architecture, architecture)}"
     target = ["--python-version", row["python_version"], "--implementation", "cp", "--platform", platform]
     pinned = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", row["requirements"]]
@@ -136,7 +136,7 @@ def install_wheels(row: t.Mapping[str, t.Any], architecture: str, root: Path) ->
 
 
 def image_script(text: str) -> str:
-    """A console script starts the interpreter that installed it; in the image that is the image's own."""
+    """Make a console script start the image's Python instead of the one that installed it."""
     first, newline, rest = text.partition("\n")
     return "#!/usr/bin/env python3" + newline + rest if first.startswith("#!") else text
 

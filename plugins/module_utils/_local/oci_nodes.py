@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An image archive in the cache, assembled by umoci; and the containerd of each node that gets it.
+"""An image archive in the cache, assembled by umoci; and its import into the containerd of each node.
 
 Private to the collection.
 """
@@ -23,7 +23,7 @@ from .host import run
 from .oci import OciImage
 from .oci_layers import Progress, build_layers
 
-# Times would make the same input give another image.
+# Without a fixed time the same input would give another image.
 EPOCH = "1970-01-01T00:00:00Z"
 NAMESPACE = "k8s.io"
 RUN_ROOT = Path("/run/muster")
@@ -40,7 +40,7 @@ def build(image: OciImage, umoci: GoBuild, progress: Progress) -> Path:
         root.mkdir()
         layers = build_layers(image, root, progress)
         progress(f"{image.name}: assembling")
-        # Uncompressed: the layers only travel to a containerd beside them.
+        # Uncompressed, because the layers are only copied to a containerd on the same machine.
         write_layout(image, str(umoci.path), layers, layout, "none", {})
         index = layout / "index.json"
         named = with_names(json.loads(index.read_text(encoding="utf-8")), image)
@@ -135,7 +135,7 @@ def nodes_of(cluster: str) -> list[Node]:
 
 
 def is_imported(image: OciImage, digests: t.Mapping[str, str]) -> bool:
-    """Whether a node has this very image: made by this recipe and still under its name."""
+    """Whether a node has this very image: built from this recipe and still under its name."""
     return image.mark in digests and digests.get(image.name) == digests[image.mark]
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host lacks for a local cluster. Facts are gathered first, then judged by pure functions, so that one message has everything.
+"""Find what a host lacks for a local cluster: first gather all facts, then judge them with pure functions, so that one message has all.
 
 Private to the collection.
 """
@@ -27,7 +27,7 @@ from .network import read_links
 from .spec import STATE_ROOT, overlaps
 
 GIB = 1 << 30
-# Program -> the package of Debian and Ubuntu that has it.
+# Program -> its package in Debian and Ubuntu.
 PACKAGES = {
     "ip": "iproute2",
     "nsenter": "util-linux",
@@ -39,7 +39,7 @@ PACKAGES = {
     "ldd": "libc-bin",
 }
 CONTROLLERS = {"cpu", "cpuset", "memory", "pids"}
-# The kubelet also asks for these where each controller is a hierarchy of its own.
+# The kubelet needs these as well where each controller has its own hierarchy.
 CONTROLLERS_V1 = CONTROLLERS | {"cpuacct", "devices", "blkio"}
 NEED_MEMORY = 2 * GIB
 NEED_DISK = 5 * GIB
@@ -60,7 +60,7 @@ NOT_ROOT = Problem(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HostFacts:
-    """Everything that preflight asks of the host."""
+    """The facts about the host that preflight needs."""
 
     root: bool
     architecture: str
@@ -69,16 +69,16 @@ class HostFacts:
     free_cache: int
     controllers: frozenset[str]
     cgroup_version: int
-    # Range in use by the host -> the interface.
+    # Address range that the host uses -> its interface.
     routes: dict[str, str]
     interfaces: frozenset[str]
     packages_missing: tuple[str, ...]
-    # Empty where everything could be tried and works.
+    # Empty if everything could be tried and works.
     kernel_missing: tuple[str, ...] = ()
 
 
 def require_root(cluster: LocalCluster) -> None:
-    """A cluster that exists can be looked at by root only: keys are in its folders."""
+    """Refuse other users than root, because an existing cluster has private keys in its folders."""
     if os.geteuid() != 0 and Path(cluster.spec.state_dir).exists():
         raise Forbidden(f"The local cluster {cluster.spec.name} belongs to root. {NOT_ROOT.what}", hint=NOT_ROOT.fix)
 
@@ -86,7 +86,7 @@ def require_root(cluster: LocalCluster) -> None:
 def find_problems(
     cluster: LocalCluster, facts: HostFacts, others: t.Mapping[str, t.Mapping[str, t.Any]]
 ) -> list[Problem]:
-    """All that is in the way of making this cluster."""
+    """Every problem that prevents the creation of this cluster."""
     return [
         *_machine_problems(facts),
         *_kernel_problems(facts),
@@ -160,11 +160,11 @@ def _neighbour_problems(cluster: LocalCluster, others: t.Mapping[str, t.Mapping[
 
 
 def changed_immutable(cluster: LocalCluster, made_with: t.Mapping[str, t.Any]) -> list[Problem]:
-    """What was asked for differently when the cluster was made, and cannot be changed in place."""
+    """Options that differ from those at creation and cannot be changed in place."""
     return [
         Problem(
             what=f"The cluster {cluster.spec.name} was made with {key} {made_with[key]!r}, not {desired!r}.",
-            fix=f"Set local_cluster_{key} back, or remove the cluster (tasks_from: remove) and make it again.",
+            fix=f"Set local_cluster_{key} back, or remove the cluster (tasks_from: remove) and create it again.",
         )
         for key, desired in cluster.immutable().items()
         if key in made_with and made_with[key] != desired
@@ -172,7 +172,7 @@ def changed_immutable(cluster: LocalCluster, made_with: t.Mapping[str, t.Any]) -
 
 
 def foreign_kubeconfigs(cluster: LocalCluster) -> list[Problem]:
-    """Files that the cluster's kubeconfig would be written over."""
+    """Files of others that the cluster's kubeconfig would overwrite."""
     taken = [
         one
         for one in cluster.options["kubeconfigs"]
@@ -188,7 +188,7 @@ def foreign_kubeconfigs(cluster: LocalCluster) -> list[Problem]:
 
 
 def go_problems(go_mods: t.Iterable[str], free_cache: int) -> list[Problem]:
-    """Whether programs can be built here."""
+    """Problems that prevent building programs on this machine."""
     needed = max((required_version(text) for text in go_mods), default=())
     text = ".".join(map(str, needed))
     problems = []
@@ -211,7 +211,7 @@ def go_problems(go_mods: t.Iterable[str], free_cache: int) -> list[Problem]:
 
 
 def package_problems(missing: t.Sequence[str]) -> list[Problem]:
-    """Packages that somebody else has to install."""
+    """The problem that packages are missing and the role may not install them."""
     fix = f"Install them (apt-get install {' '.join(missing)}) or set local_cluster_install_packages: true."
     return [Problem(what="Packages are missing.", fix=fix)] if missing else []
 
@@ -245,7 +245,7 @@ def gather_facts(cluster: LocalCluster, cache_dir: Path, architecture: str, *, t
 
 
 def kernel_gaps(snapshotter: str) -> t.Iterator[str]:
-    """Try what a node does in namespaces that vanish at once, so that nothing of the host changes."""
+    """Try what a node does, in namespaces that vanish at once, so that nothing on the host changes."""
     bridge = "ip link add b0 type bridge && ip link add v0 type veth peer name v1 && ip link set v0 master b0"
     table = "add table ip t; add chain ip t c { type nat hook postrouting priority 100; }; add rule ip t c masquerade"
     trials = {
@@ -306,7 +306,7 @@ def _free(path: Path) -> int:
 
 
 def _existing(path: Path) -> Path:
-    """The folder, or the nearest one above it that is there: the root always is."""
+    """The folder, or its nearest existing parent."""
     return next((folder for folder in (path, *path.parents) if folder.is_dir()), Path("/"))
 
 

@@ -52,7 +52,7 @@ class Release:
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """With the proxies of the environment, as usual; only the web, never a file of this host."""
+    """Opens URLs through the proxies of the environment; never files of this host."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
@@ -68,7 +68,7 @@ def _opener() -> urllib.request.OpenerDirector:
 
 
 def is_reachable(url: str, timeout: float = PROBE_SECONDS) -> bool:
-    """Whether a released file can be had from here: one short request, without its content."""
+    """Whether a released file can be reached: one short request, without its content."""
     request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - the URL is pinned in the role
     try:
         with _opener().open(request, timeout=timeout) as answer:
@@ -78,10 +78,10 @@ def is_reachable(url: str, timeout: float = PROBE_SECONDS) -> bool:
 
 
 def fetch(desired: Release, timeout: float = 60.0) -> Path:
-    """Download, compare with the checksum, and only then take the program out. It appears in the cache whole or not at all."""
+    """Download, verify the checksum, and only then extract the program. It appears in the cache whole or not at all."""
     folder = desired.path.parent
     folder.mkdir(parents=True, exist_ok=True)
-    # Of this run alone: another one may fetch the same at the same time.
+    # A separate draft for each run, because another one may fetch the same file at the same time.
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{desired.name}.") as own:
         download, draft = Path(own) / "download", Path(own) / "program"
         _download(desired, download, timeout)
@@ -107,7 +107,7 @@ def _download(desired: Release, target: Path, timeout: float) -> None:
     if digest.hexdigest() != expected:
         raise Rejected(
             f"{desired.name}: {desired.url} has {algorithm} {digest.hexdigest()}, expected {expected}.",
-            hint="The file is not the one that was pinned, so it was thrown away. Do not use it.",
+            hint="The file is not the one that was pinned, so it was deleted. Do not use it.",
         )
 
 

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a cluster is made with: written down before anything of it is made, and removed after everything else.
+"""The record of a cluster's options: written before anything else is created, and removed after everything else.
 
-So whatever is on the host under a cluster's name was made by us where there is a record, and only there.
+So what exists on the host under a cluster's name was created by us if, and only if, there is a record.
 
 Private to the collection.
 """
@@ -26,7 +26,7 @@ Record = dict[str, t.Any]
 
 
 def read(name: str) -> Record | None:
-    """The recorded options of the cluster of that name, None where no record says that we created one."""
+    """The recorded options of the cluster of that name, None if no record says that we created one."""
     path = record_file(name)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -35,7 +35,7 @@ def read(name: str) -> Record | None:
     except ValueError as exc:
         raise _unreadable(name, path, str(exc)) from exc
     if not isinstance(found, dict) or not isinstance(found.get("audit_log"), str):
-        raise _unreadable(name, path, "it is no record of a cluster")
+        raise _unreadable(name, path, "it is not the record of a cluster")
     if found.get("name", name) != name:
         raise _unreadable(name, path, f"it is that of the cluster {found['name']}")
     return found
@@ -50,28 +50,28 @@ def _unreadable(name: str, path: Path, why: str) -> Failed:
 
 
 def desired(cluster: LocalCluster) -> Record:
-    """The record as it has to be: the options, and what earlier ones left on the host."""
+    """The desired record: the options, and what earlier ones left on the host."""
     before = read(cluster.spec.name)
     now = {**cluster.options, **{key: str(value) for key, value in cluster.spec.subnets.items()}}
     if before is None:
         return {**now, "found": _there_before(Path(now["audit_log"]))}
-    # Those cannot be changed in place; a kubeconfig is known until it is removed.
+    # These cannot be changed in place; a kubeconfig stays listed until it is removed.
     fixed = {key: before[key] for key in cluster.immutable() if key in before}
     kubeconfigs = list(dict.fromkeys([*before.get("kubeconfigs", []), *now["kubeconfigs"]]))
     return {**now, **fixed, "kubeconfigs": kubeconfigs, "found": before.get("found", [])}
 
 
 def _there_before(audit_log: Path) -> list[str]:
-    """Files that the API server would write to and that somebody else made."""
+    """Existing files of others that the API server would write to."""
     return [str(audit_log)] if audit_log.exists() and not audit_log.is_relative_to(DEFAULT_LOG_FOLDER) else []
 
 
 def is_stale(cluster: LocalCluster) -> bool:
-    """Whether the record is missing or says something else."""
+    """Whether the record is missing or outdated."""
     return read(cluster.spec.name) != desired(cluster)
 
 
 def write(cluster: LocalCluster) -> None:
-    """Write it down. To be done before anything of the cluster is made."""
+    """Write the record, before anything of the cluster is created."""
     text = json.dumps(desired(cluster), indent=2, sort_keys=True) + "\n"
     write_if_changed(record_file(cluster.spec.name), text, 0o644)

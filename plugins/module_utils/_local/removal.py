@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Take a local cluster away without a trace, and nothing of anybody else.
+"""Remove a local cluster without a trace, and nothing of anybody else.
 
-First everything is judged (_core/deletion.py), then the rest is done. By what was written down when the cluster was made, whatever the
-options say now; and what was written down goes last, so that a removal that was interrupted can be done again.
+First everything is judged (_core/deletion.py), then removed. The record of the cluster decides, whatever the options say now. It is
+removed last, so that an interrupted removal can be repeated.
 
 Private to the collection.
 """
@@ -27,9 +27,9 @@ from .node import draft_of
 from .spec import DEFAULT_LOG_FOLDER, MAX_NODES, RUN_ROOT, STATE_ROOT, ClusterSpec, NodeSpec, record_file
 
 DATA_OPTION = "local_cluster_remove_data: true (delete_data)"
-# What we make in a cluster's folder. Anything else there is somebody's.
+# Names that we create in a cluster's folder. Anything else there is somebody's.
 OWN_FOLDERS = ("bin", "nodes", "supervisor", "volumes")
-# As the API server names a log that it has put aside (lumberjack's backupTimeFormat).
+# The API server's name for a rotated log (lumberjack's backupTimeFormat).
 ROTATED = r"-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}"
 Progress = t.Callable[[str], None]
 
@@ -39,21 +39,21 @@ class Plan:
     """What a removal will do."""
 
     cluster: LocalCluster
-    """As it was made."""
+    """The cluster as it was created."""
     recorded: bool
-    """Whether anything says that it was made."""
+    """Whether there is a record of its creation."""
     found: list[str]
-    """Everything of it that is there."""
+    """Everything of it that exists."""
     files: list[Path]
-    """Files outside of its folders that go as well."""
+    """Files outside of its folders that are removed as well."""
     kept: list[str]
-    """What stays, each with the reason."""
+    """What is kept, each with the reason."""
     differs: list[str]
-    """Options that say something else than what the cluster was made with."""
+    """Options that differ from those at creation."""
 
     @property
     def changes(self) -> bool:
-        """Whether anything goes: without a record, folders that are empty."""
+        """Whether anything is removed; without a record only empty folders."""
         return bool(self.found) and (
             self.recorded or any(not _has_files(Path(one.split(" ", 1)[1])) for one in self.found)
         )
@@ -88,7 +88,7 @@ def _refuse(candidate: Candidate, hint: str, *, delete_data: bool = False) -> No
 
 
 def refuse_unrecorded(spec: ClusterSpec, found: list[str]) -> None:
-    """Raise if something of a cluster exists without a record that we created it. Folders without anything of ours do not count."""
+    """Raise if something of a cluster exists without a record that we created it. Folders with nothing of ours do not count."""
     there = [one for one in found if not one.startswith("folder ") and one not in network.OF_THE_HOST]
     alien = foreign_files(spec)
     for path in (*(Path(spec.state_dir) / one for one in OWN_FOLDERS), Path(spec.run_dir)):
@@ -99,13 +99,13 @@ def refuse_unrecorded(spec: ClusterSpec, found: list[str]) -> None:
             name=f"What is here under the name of the local cluster {spec.name} ({', '.join(there)})",
             marked=True, recorded=not there or path.is_file(),
         ),
-        f"{path} is missing. If it is Muster's, run role local_cluster for it once more, which writes that down, and remove it then; "
+        f"{path} is missing. If it is Muster's, run role local_cluster for it again, which records its options, and then remove it; "
         "if not, give the cluster another name.",
     )  # fmt: skip
 
 
 def refuse_foreign_mounts(name: str, *folders: str) -> None:
-    """Whoever deletes a folder deletes what is mounted in it."""
+    """Refuse if anything is mounted in the folders, because deleting a folder deletes what is mounted in it."""
     points = list(mounts(*folders))
     _refuse(
         Candidate(
@@ -122,7 +122,7 @@ def _data(cluster: LocalCluster) -> str:
 
 
 def data_in(cluster: LocalCluster) -> list[str]:
-    """Volumes that have something in them."""
+    """Volumes that are not empty."""
     if not cluster.volumes_dir.is_dir():
         return []
     return sorted(
@@ -133,8 +133,8 @@ def data_in(cluster: LocalCluster) -> list[str]:
 
 
 def _kubeconfigs(asked: LocalCluster, cluster: LocalCluster, made: record.Record) -> t.Iterator[tuple[Path, Candidate]]:
-    """A kubeconfig is ours where we wrote it, and as long as it is this cluster's."""
-    # A record of an older Muster does not say where they are.
+    """The kubeconfigs that we wrote and that are still this cluster's."""
+    # The record of an older Muster does not contain their paths.
     recorded = made.get("kubeconfigs", asked.options["kubeconfigs"])
     for one in dict.fromkeys([*recorded, *asked.options["kubeconfigs"]]):
         path = Path(one)
@@ -144,18 +144,18 @@ def _kubeconfigs(asked: LocalCluster, cluster: LocalCluster, made: record.Record
 
 
 def _audit_logs(cluster: LocalCluster, made: record.Record) -> t.Iterator[tuple[Path, Candidate]]:
-    """The log, and those it was rotated to."""
+    """The audit log and its rotated files."""
     path = Path(cluster.options["audit_log"])
     known = known_clusters()
     sharing = [name for name in known if name != cluster.spec.name and known[name]["audit_log"] == str(path)]
     needed = f"is that of the local cluster {sharing[0]}, too" if sharing else ""
-    before = "was there before the cluster was made" if str(path) in made.get("found", []) else ""
+    before = "existed before the cluster" if str(path) in made.get("found", []) else ""
     for one in audit_logs(path):
         yield one, Candidate(name=f"audit log {one}", marked=True, recorded=True, needed=before or needed)
 
 
 def audit_logs(path: Path) -> list[Path]:
-    """The log and those that the API server has put aside: NAME-TIME.EXTENSION, and no other file that begins alike."""
+    """The log and its rotated files, NAME-TIME.EXTENSION, and no other file whose name begins alike."""
     name, dot, extension = path.name.rpartition(".")
     stem = name if dot else extension
     rotated = re.compile(re.escape(stem) + ROTATED + re.escape(dot + extension if dot else ""))
@@ -164,7 +164,7 @@ def audit_logs(path: Path) -> list[Path]:
 
 
 def foreign_files(spec: ClusterSpec) -> list[Path]:
-    """What is in the cluster's folder and was not put there by us."""
+    """Files in the cluster's folder that are not ours."""
     state = Path(spec.state_dir)
     known = {*(state / one for one in OWN_FOLDERS), record_file(spec.name), draft_of(record_file(spec.name))}
     nodes = list((state / "nodes").iterdir()) if (state / "nodes").is_dir() else []
@@ -179,7 +179,7 @@ def _strangers_kept(spec: ClusterSpec) -> list[str]:
 
 
 def node_numbers(cluster: LocalCluster) -> list[int]:
-    """Every node that was ever made, wanted or not."""
+    """Every node that was ever created, desired or not."""
     names = {path.name.removeprefix(f"muster-{cluster.spec.name}-") for path in network.NETNS_DIR.glob("muster-*")}
     folder = Path(cluster.spec.state_dir) / "nodes"
     there = folder.iterdir() if folder.is_dir() else []
@@ -189,7 +189,7 @@ def node_numbers(cluster: LocalCluster) -> list[int]:
 
 
 def remove_node(one: NodeSpec) -> None:
-    """Everything of one node; also what is left of it after a removal that was interrupted."""
+    """Remove everything of one node, also the rest after an interrupted removal."""
     node.stop(one)
     node.end_processes(one.cluster, one.cgroup)
     node.remove_cgroups(one.cgroup)
@@ -198,7 +198,7 @@ def remove_node(one: NodeSpec) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """A folder of ours with everything in it."""
+    """Remove one of our folders with everything in it."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -206,7 +206,7 @@ def remove_tree(path: Path) -> None:
 
 
 def remove(planned: Plan, progress: Progress) -> tuple[list[str], list[str]]:
-    """Remove everything that was planned. Returns what is left: nothing, unless something holds it; and what more was kept."""
+    """Remove everything that was planned. Returns what is left because something holds it, and what else was kept."""
     cluster, spec, kept = planned.cluster, planned.cluster.spec, []
     for path in planned.files:
         path.unlink(missing_ok=True)
@@ -222,7 +222,7 @@ def remove(planned: Plan, progress: Progress) -> tuple[list[str], list[str]]:
         node.end_processes(spec.name, f"muster-{spec.name}")
         node.remove_cgroups(f"muster-{spec.name}")
         kept = _remove_folders(spec)
-    # The power went when it was being written.
+    # The power failed while it was being written.
     draft_of(record_file(spec.name)).unlink(missing_ok=True)
     for folder in (Path(spec.state_dir), Path(spec.run_dir), Path(STATE_ROOT), Path(RUN_ROOT)):
         _remove_empty(folder)
@@ -231,7 +231,7 @@ def remove(planned: Plan, progress: Progress) -> tuple[list[str], list[str]]:
 
 
 def _remove_folders(spec: ClusterSpec) -> list[str]:
-    """The folders; with the last cluster those that had to be made for all of them; the record after everything else."""
+    """Remove the folders; with the last cluster also those that all clusters share; the record after everything else."""
     state = Path(spec.state_dir)
     remove_tree(Path(spec.run_dir))
     alien = foreign_files(spec)
@@ -240,11 +240,11 @@ def _remove_folders(spec: ClusterSpec) -> list[str]:
             remove_tree(state / one)
     kept = node.remove_mount_points() if is_last(spec) else []
     record_file(spec.name).unlink()
-    return [f"folder {one}: it was made as an empty mount point, and has something in it now" for one in kept]
+    return [f"folder {one}: it was created as an empty mount point, and is not empty now" for one in kept]
 
 
 def is_last(spec: ClusterSpec) -> bool:
-    """Whether no other cluster is on this host; drafts and trials of ours have names that begin with a dot."""
+    """Whether no other cluster is on this host; names of our drafts and trials begin with a dot."""
     others = (one for one in Path(STATE_ROOT).iterdir() if one.is_dir() and one.name != spec.name)
     return all(one.name.startswith(".") for one in others)
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Node objects that kwok plays the kubelet of. No I/O.
+"""Node objects whose kubelet kwok simulates. No I/O.
 
 Private to the collection.
 """
@@ -23,7 +23,7 @@ ALLOWED = {"name_prefix", "count", "labels", "capacity", "taints"}
 
 
 def simulated_nodes(groups: Sequence[Mapping[str, t.Any]]) -> list[Manifest]:
-    """The nodes of all groups, each called by the prefix of its group and a number."""
+    """The nodes of all groups, each named by the prefix of its group and a number."""
     prefixes = [group.get("name_prefix") for group in groups]
     if len(set(prefixes)) < len(prefixes):
         raise InvalidInput(f"Groups of simulated nodes need different name_prefix values; got {prefixes}.")

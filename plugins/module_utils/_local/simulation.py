@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Simulated nodes: what kwok makes of Node objects with the label type=kwok, and of the pods on them. No I/O.
+"""Simulated nodes: how kwok changes Node objects with the label type=kwok, and the pods on them. No I/O.
 
-kwok turns objects by stages; each says which objects it is for and what their status becomes. A Node tells its capacity by an annotation,
-because the API server drops a status that comes with a new Node. Taints come the same way: the node controller writes that list too, so
-it cannot be the field of somebody who sends it again with every run.
+kwok works in stages; each selects objects and gives them a status. The capacity of a Node is in an annotation, because the API
+server drops the status of a new Node. So are its taints: the node controller writes that list, too, so we cannot own the field.
 
 Private to the collection.
 """
@@ -88,11 +87,11 @@ containerStatuses:
 
 
 def stages() -> list[Stage]:
-    """A node is tainted and Ready at once; a pod runs at once, and one of a Job ends unless an annotation says that it does not."""
+    """A node is tainted and Ready at once; a pod runs at once, and one of a Job succeeds unless an annotation prevents it."""
     alive = _match(".metadata.deletionTimestamp", "DoesNotExist")
     taints = {"patches": [{"root": "spec", "type": "merge", "template": NODE_TAINTS}]}
     return [
-        # Tainted first, Ready then: no pod may land on it by chance in between.
+        # Tainted before it is Ready, so that no pod lands on it by chance in between.
         _stage("node-tainted", "Node", [_tainted("NotIn")], taints),
         _stage("node-ready", "Node", [_tainted("In"), _ready("NotIn")], {"statusTemplate": NODE_STATUS}),
         _stage(

@@ -20,10 +20,10 @@ from .._core.errors import InvalidInput
 
 STATE_ROOT = "/var/lib/muster"
 RUN_ROOT = "/run/muster"
-# Made by us. A folder that somebody else chose for a log is theirs.
+# Created by us. A folder that somebody else chose for a log is theirs.
 DEFAULT_LOG_FOLDER = Path("/var/log/muster")
-# Linux allows 15 characters in the name of an interface; "mu-", "-" and two digits are ours.
-# A name that ends like a node's would be mistaken for one.
+# Linux allows 15 characters in the name of an interface; we need "mu-", "-" and two digits.
+# A name with the ending of a node's name would be mistaken for one.
 _NAME = re.compile(r"(?!.*-[0-9]+$)[a-z](?:[a-z0-9-]{0,7}[a-z0-9])?")
 MAX_NODES = 50
 # Pods of one node. 110 pods is the kubelet's default; a /24 has room for twice that many.
@@ -73,7 +73,7 @@ class NodeSpec:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClusterSpec:
-    """One local cluster. Two of them live side by side when names and subnets differ."""
+    """One local cluster. Two can exist side by side if names and subnets differ."""
 
     name: str
     nodes: int = 1
@@ -83,7 +83,7 @@ class ClusterSpec:
 
     @classmethod
     def make(cls, *, name: str, nodes: int = 1, **subnets: str | None) -> ClusterSpec:
-        """Fill in what was not asked for: ranges that follow from the name, so that two names rarely clash."""
+        """Fill in missing ranges, derived from the name, so that two names rarely clash."""
         first = 96 + 4 * (zlib.crc32(name.encode()) % 32)
         chosen = {
             "node_subnet": f"10.{first}.0.0/24",
@@ -175,7 +175,7 @@ class ClusterSpec:
 
 
 def record_file(name: str) -> Path:
-    """Where it is written down what the cluster was made with (record.py)."""
+    """The file with the cluster's options at creation (record.py)."""
     return Path(STATE_ROOT) / name / "cluster.json"
 
 

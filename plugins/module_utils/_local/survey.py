@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One look at a local cluster and its host: what is there, what is missing, what is in the way. Changes nothing.
+"""Survey a local cluster and its host: what exists, what is missing, what is in the way. Changes nothing.
 
 Private to the collection.
 """
@@ -23,7 +23,7 @@ from .spec import NodeSpec, record_file
 
 Row = dict[str, t.Any]
 BUILD_KEYS = ("name", "module_dir", "package", "ldflags", "tags")
-# Run by the nodes themselves; everything else goes into images.
+# Programs that nodes run themselves; all others go into images.
 NODE_PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kubeadm")
 
 
@@ -96,7 +96,7 @@ class Survey:
 
 
 def resolve_sources(table: list[Row], cache_dir: Path, source: str) -> list[Row]:
-    """Each program with the way it comes and the place where it will be. One way for all: versions must fit together."""
+    """Each program with its source and its place. The source is the same for all, because their versions must match."""
     go_rows = [
         {**row, "way": "go", "path": str(programs.go_build(row, cache_dir, architecture()).path)} for row in table
     ]
@@ -104,7 +104,7 @@ def resolve_sources(table: list[Row], cache_dir: Path, source: str) -> list[Row]
         return go_rows
     released = _released(table, cache_dir)
     if source == "auto":
-        # Whatever was made before decides, so that a cluster does not change its way with the network's weather.
+        # An existing cluster keeps its source, so that it does not change with the state of the network.
         present = [rows for rows in (go_rows, released) if rows and all(Path(row["path"]).is_file() for row in rows)]
         if present:
             return present[0]
@@ -120,7 +120,7 @@ def resolve_sources(table: list[Row], cache_dir: Path, source: str) -> list[Row]
 
 
 def _released(table: list[Row], cache_dir: Path) -> list[Row]:
-    """The rows with their released files, or nothing where any of them has no pinned checksum."""
+    """The rows with their released files, or nothing if any of them has no pinned checksum."""
     rows = []
     for row in table:
         release = row.get("release") or {}
@@ -135,13 +135,13 @@ def _released(table: list[Row], cache_dir: Path) -> list[Row]:
 
 
 def mark_missing(rows: list[Row], *, all_current: bool) -> None:
-    """A cluster that has everything needs no cache."""
+    """Mark the missing programs; a cluster that has all of them needs no cache."""
     for row in rows:
         row["missing"] = not all_current and not Path(row["path"]).is_file()
 
 
 def programs_to_provide(rows: list[Row]) -> dict[str, t.Any]:
-    """The programs that are missing, with what fetches or builds each, and what that means for whoever waits."""
+    """The missing programs, with the task that fetches or builds each, and a summary for people."""
     missing = [row for row in rows if row["missing"]]
     to_fetch = [
         {"name": row["name"], **row["release"], "member": row["release"].get("member") or ""}
@@ -153,15 +153,15 @@ def programs_to_provide(rows: list[Row]) -> dict[str, t.Any]:
         for row in missing
         if row["way"] == "go"
     ]
-    told = []
+    lines = []
     if to_fetch:
-        told.append(f"Programs to fetch: {len(to_fetch)}.")
+        lines.append(f"Programs to fetch: {len(to_fetch)}.")
     if to_build:
-        told.append(
+        lines.append(
             f"Programs to build from Go modules: {len(to_build)}, "
             "which takes about ten minutes on two cores the first time."
         )
-    return {"to_fetch": to_fetch, "to_build": to_build, "programs_ahead": " ".join(told)}
+    return {"to_fetch": to_fetch, "to_build": to_build, "programs_ahead": " ".join(lines)}
 
 
 def observe_node(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], traits: HostTraits) -> Row:
@@ -189,7 +189,7 @@ def is_converged(one: Row) -> bool:
 
 
 def surplus_nodes(cluster: LocalCluster) -> list[int]:
-    """Numbers of nodes that were made once and are no longer asked for."""
+    """Numbers of nodes that exist and are no longer desired."""
     folder = Path(cluster.spec.state_dir) / "nodes"
     found = [path.name.rpartition("-")[2] for path in folder.iterdir()] if folder.is_dir() else []
     return sorted(int(number) for number in found if number.isdigit() and int(number) > cluster.spec.nodes)
@@ -198,7 +198,7 @@ def surplus_nodes(cluster: LocalCluster) -> list[int]:
 def _problems(
     cluster: LocalCluster, facts: preflight.HostFacts, rows: list[Row], *, made: bool
 ) -> list[preflight.Problem]:
-    """What must be solved by a person. A cluster that exists has its room and its ranges already."""
+    """Problems that a person must solve. An existing cluster already has its space and its ranges."""
     taken = preflight.foreign_kubeconfigs(cluster)
     if made and facts.root:
         return [*preflight.changed_immutable(cluster, known_clusters().get(cluster.spec.name, {})), *taken]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The images of Kubernetes itself: made from its programs, imported into a node before kubeadm runs.
+"""Kubernetes' own images: built from its programs, and imported into a node before kubeadm runs.
 
 Private to the collection.
 """
@@ -26,8 +26,8 @@ from .spec import NodeSpec
 Programs = t.Mapping[str, str]
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 RECORD = "images.json"
-# kube-proxy asks nft which rules there are. Without this file nft says 17 instead of udp: a kube-proxy that starts again,
-# as on a node that comes back, takes its own rules for somebody else's, deletes them, and the node reaches no Service.
+# kube-proxy reads its rules from nft, which prints 17 instead of udp without this file. A restarted kube-proxy, as on a node that comes
+# back, then takes its own rules for foreign ones and deletes them, and the node reaches no Service.
 PROTOCOLS = ImageFile(dest="/etc/protocols", text="tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n", mode=0o644)
 TEXTS: dict[str, tuple[ImageFile, ...]] = {"kube-proxy": (PROTOCOLS,)}
 
@@ -47,7 +47,7 @@ def image_names(cluster: LocalCluster, node: NodeSpec) -> dict[str, tuple[str, .
 
 
 def content_ids(cluster: LocalCluster, node: NodeSpec, programs: Programs) -> dict[str, str]:
-    """Image name -> what it is made from. Programs lie in folders named by their content, so paths say enough."""
+    """Image name -> its key. Folders of programs are named by their content, so paths identify them."""
     found = {}
     for name, parts in image_names(cluster, node).items():
         texts = [file.text for file in TEXTS.get(_short(name), ())]
@@ -57,7 +57,7 @@ def content_ids(cluster: LocalCluster, node: NodeSpec, programs: Programs) -> di
 
 
 def _short(name: str) -> str:
-    """The program that an image is named by."""
+    """The program after which an image is named."""
     return name.rpartition("/")[2].rpartition(":")[0]
 
 
@@ -75,7 +75,7 @@ def build_image(name: str, programs: Programs) -> Image:
     """One image by its name."""
     short = _short(name)
     if short == "pause":
-        # catatonit waits for ever and reaps what its pod leaves behind.
+        # catatonit waits for ever and reaps the orphaned processes of its pod.
         return Image(name=name, files=(_host_program("catatonit", "/pause"),), entrypoint=("/pause", "-P"))
     files: tuple[ImageFile, ...] = (
         ImageFile(src=programs[short], dest=f"/usr/local/bin/{short}"),
@@ -84,7 +84,7 @@ def build_image(name: str, programs: Programs) -> Image:
     if short == "kube-proxy":
         files += _with_libraries("nft")
     if short == "local-path-provisioner":
-        # Its helper pods make and remove the folders of volumes with this shell.
+        # The provisioner's helper pods create and remove the folders of volumes with this shell.
         files += (_host_program("busybox", "/bin/busybox"),)
         files += tuple(ImageFile(dest=f"/bin/{one}", link="/bin/busybox") for one in ("sh", "mkdir", "rm", "chmod"))
     return Image(name=name, files=files, entrypoint=(f"/usr/local/bin/{short}",))
@@ -107,7 +107,7 @@ def _which(program: str) -> str:
 
 
 def import_image(cluster: LocalCluster, node: NodeSpec, image: Image) -> None:
-    """Stream the image into the node's containerd; nothing of it lands on the disk twice."""
+    """Stream the image into the node's containerd, so that it is not on the disk twice."""
     argv = [str(cluster.bin_dir / "ctr"), "--address", node.containerd_socket, "-n", "k8s.io", "images", "import", "-"]
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -118,7 +118,7 @@ def import_image(cluster: LocalCluster, node: NodeSpec, image: Image) -> None:
             write_image(image, t.cast("t.BinaryIO", child.stdin))
             child.stdin.close()
         except BrokenPipeError:
-            # It ended before it had read everything; its own words below say why.
+            # It ended before it had read everything; its error output below says why.
             child.kill()
         said = child.stderr.read().decode(errors="replace")
     if child.returncode:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role efs_csi puts into the cluster: a claim on EFS with its class or volume, and the two Jobs that verify it."""
+"""What role efs_csi applies: a claim on EFS with its class or volume, and the two Jobs that verify it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHARED = ["ReadWriteMany"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EfsCsi:
-    """The claim, and where its volume comes from. Without a file system the cluster has the class already."""
+    """The claim, and where its volume comes from. Without a file system the class exists already."""
 
     namespace: str
     claim_name: str
@@ -40,17 +40,17 @@ class EfsCsi:
 
     @property
     def static(self) -> bool:
-        """Whether one volume is made, instead of an access point for each claim."""
+        """Whether one volume is created, instead of an access point for each claim."""
         return self.provisioning == "static"
 
     @property
     def volume_name(self) -> str:
-        """Volumes belong to no namespace, so the name has it."""
+        """The name of the volume. It contains the namespace, because volumes belong to none."""
         return f"{self.namespace}-{self.claim_name}"
 
 
 def manifests(efs: EfsCsi) -> list[Manifest]:
-    """The storage; with ``verify`` the Jobs that verify it instead."""
+    """The objects of the storage or, with ``verify``, the Jobs that verify it."""
     quantity(efs.claim_size, "claim_size")
     if efs.verify:
         return [_job(efs, role, script) for role, script in _scripts(efs).items()]
@@ -117,7 +117,7 @@ def _claim(efs: EfsCsi) -> Manifest:
 
 
 def _scripts(efs: EfsCsi) -> dict[str, str]:
-    """The reader waits for what the writer wrote; they run on two nodes where there are two."""
+    """The scripts of the two Jobs: one writes a file, the other one waits for it, on another node if there is one."""
     mark = f"/shared/.muster-verify-{efs.claim_name}"
     return {
         "writer": f"echo written by another pod > {mark}.new && mv {mark}.new {mark} && sync",

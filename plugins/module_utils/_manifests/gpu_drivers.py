@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role gpu_drivers installs: a DaemonSet that brings NVIDIA's driver or device plugin to the nodes.
+"""What role gpu_drivers installs: a DaemonSet that installs NVIDIA's driver or device plugin on the nodes.
 
-Built from documented facts about the installers and the plugin; nothing is taken over from their own manifests.
+Built from documented facts about the installers and the plugin; nothing is copied from their own manifests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DRIVER = "/home/kubernetes/bin/nvidia"
 VULKAN = f"{DRIVER}/vulkan/icd.d"
 PLUGINS = "/var/lib/kubelet/device-plugins"
 
-# GKE installs the driver itself on nodes that carry the second label; there our DaemonSet has no business.
+# On nodes with the second label GKE installs the driver itself, so our DaemonSet must not run there.
 GKE_NODES: Manifest = {
     "nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -41,7 +41,7 @@ GKE_NODES: Manifest = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GpuDrivers:
-    """Who brings the driver to the nodes, and from which images. Only those of the flavour are needed."""
+    """What installs the driver on the nodes, and from which images. Only those of the flavour are needed."""
 
     flavour: str
     version: str = "default"
@@ -63,7 +63,7 @@ class HostFolder:
 
 
 def manifests(drivers: GpuDrivers) -> list[Manifest]:
-    """The DaemonSet of the flavour; none where somebody else brings the driver."""
+    """The DaemonSet of the flavour; none if something else installs the driver."""
     if drivers.flavour not in DAEMONSETS:
         return []
     name, app, pod = DAEMONSETS[drivers.flavour]
@@ -122,7 +122,7 @@ def _ubuntu_pod(drivers: GpuDrivers) -> Manifest:
 def _installing_pod(drivers: GpuDrivers, install: Manifest, folders: Sequence[HostFolder]) -> Manifest:
     """The work is done once, by an init container, from an image that is on the node already.
 
-    What stays is a container that does nothing, so that a changed DaemonSet (a new driver) runs it again.
+    The main container does nothing, so that a changed DaemonSet (a new driver) runs the init container again.
     """
     pause = {
         "name": "pause",
@@ -134,7 +134,7 @@ def _installing_pod(drivers: GpuDrivers, install: Manifest, folders: Sequence[Ho
         "name": "install",
         "imagePullPolicy": "Never",
         "resources": {"requests": {"cpu": "150m"}},
-        # Loads kernel modules: nothing less than privileged will do.
+        # Only a privileged container can load kernel modules.
         "securityContext": {"privileged": True},
         "volumeMounts": [{"name": folder.name, "mountPath": folder.mount} for folder in folders],
         **install,
@@ -150,7 +150,7 @@ def _installing_pod(drivers: GpuDrivers, install: Manifest, folders: Sequence[Ho
 
 
 def _plugin_pod(drivers: GpuDrivers) -> Manifest:
-    # A node without a driver must not make the plugin crash for ever: it reports no GPU, and the role names the node.
+    # On a node without a driver the plugin must not crash for ever: the node then reports no GPU, and the role names it.
     env = {"FAIL_ON_INIT_ERROR": "false", **drivers.device_plugin_env}
     plugin = {
         "name": "nvidia-device-plugin",

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from .._core.errors import InvalidInput
 from .meta import Manifest
 
-# Lists that Kubernetes merges item by item, and the key that tells items apart. All other lists are replaced whole.
+# Lists that Kubernetes merges item by item, and the key that identifies an item. All other lists are replaced as a whole.
 _MERGE_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
     "initContainers": ("name",),

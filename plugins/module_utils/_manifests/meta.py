@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every builder needs: names, labels, quantities and hashes.
+"""Helpers for all builders: names, labels, quantities and hashes.
 
 Pure: only the standard library, no Ansible, no Kubernetes client.
 """
@@ -23,7 +23,7 @@ from .._core.quantity import parse, suggestion
 Manifest = dict[str, t.Any]
 
 LABEL_JOB = "muster.ml/job"
-# Of elastic_job: a training of persia_job may have the same name.
+# For trainings of elastic_job, because one of persia_job may have the same name.
 LABEL_ELASTIC_JOB = "muster.ml/elastic-job"
 LABEL_GROUP = "muster.ml/group"
 LABEL_ROLE = "muster.ml/role"
@@ -52,7 +52,7 @@ def suggest(word: str, known: Iterable[str]) -> str | None:
 
 
 def refuse_unknown_keys(value: Mapping[str, t.Any], known: Iterable[str], where: str) -> None:
-    """Raise for the first key of VALUE that is not KNOWN, naming the one that was probably meant."""
+    """Raise for the first key of VALUE that is not KNOWN, with the one that was probably meant."""
     names = list(known)
     for key in value:
         if key not in names:
@@ -62,7 +62,7 @@ def refuse_unknown_keys(value: Mapping[str, t.Any], known: Iterable[str], where:
 
 
 def check_name(name: str, what: str, *, limit: int = DNS_LABEL_MAX, service: bool = False) -> str:
-    """Return NAME if Kubernetes takes it as the name of WHAT (and of its pods and DNS records)."""
+    """Return NAME if Kubernetes accepts it as the name of WHAT (and of its pods and DNS records)."""
     pattern, rule = (_DNS_1035, "start with a letter and ") if service else (_DNS_LABEL, "")
     if not pattern.fullmatch(name):
         raise InvalidInput(
@@ -91,10 +91,10 @@ def check_port(value: int, what: str) -> int:
     return value
 
 
-def check_env_name(name: str, where: str) -> str:
+def check_env_name(name: str) -> str:
     """Return NAME if it can name an environment variable in a pod."""
     if not _ENV_NAME.fullmatch(name):
-        raise InvalidInput(f"{where}: '{name}' cannot name an environment variable.")
+        raise InvalidInput(f"env: '{name}' cannot name an environment variable.")
     return name
 
 
@@ -111,7 +111,7 @@ def quantity(value: t.Any, what: str) -> str:
 
 
 def owner(kind: str, name: str) -> str:
-    """The label value that ties objects to the task that made them: never over 63 characters, always label-safe."""
+    """The label value that ties objects to the task that created them: a valid label value of at most 63 characters."""
     text = f"{kind}.{name}"
     if len(text) <= DNS_LABEL_MAX:
         return text
@@ -124,7 +124,7 @@ def owner_of(kind: str, namespace: str, name: str) -> str:
 
 
 def metadata(name: str, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Manifest:
-    """What names an object; the labels are a copy, because other objects have the same."""
+    """The metadata of an object; the labels are a copy, because other objects share them."""
     return compact({"name": name, "namespace": namespace, "labels": dict(labels or {})})
 
 
@@ -135,7 +135,7 @@ def spec_hash(value: t.Any) -> str:
 
 
 def changed_keys(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The keys that differ. What changed alike in all groups (``group.option``) was changed once, for all of them."""
+    """The keys that differ. An option that changed alike in all groups (``group.option``) is listed once."""
     changed = {key for key in {*then, *now} if then.get(key) != now.get(key)}
     groups = {key.partition(".")[0] for key in now if "." in key}
     for option in {key.partition(".")[2] for key in changed} - {""}:
@@ -146,17 +146,17 @@ def changed_keys(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def hashes(spec: Mapping[str, t.Any]) -> dict[str, str]:
-    """A spec_hash for each option that says something: what a training is compared with later."""
+    """A spec_hash for each option that is set, with which a training is compared later."""
     return {key: spec_hash(value) for key, value in spec.items() if value not in (None, (), [], {}, "")}
 
 
 def compact(mapping: Mapping[str, t.Any]) -> Manifest:
-    """MAPPING without the keys that say nothing: None, empty lists and empty dicts."""
+    """MAPPING without the keys whose value is None, an empty list or an empty dict."""
     return {key: value for key, value in mapping.items() if value is not None and value != [] and value != {}}
 
 
 def check_files(files: Mapping[str, t.Any]) -> None:
-    """Text files for all pods: plain names, and together no larger than a ConfigMap may be."""
+    """Check the text files for all pods: plain names, and together no larger than a ConfigMap may be."""
     for name, text in files.items():
         if not name or "/" in name:
             raise InvalidInput(f"files: '{name}' must be a plain file name.")

@@ -23,7 +23,7 @@ class Namespace:
 
 
 def manifests(namespace: Namespace) -> list[Manifest]:
-    """The namespace. It reports what the strictest level would refuse, whichever level it enforces."""
+    """The namespace. It warns of what the strictest level would refuse, whichever level it enforces."""
     levels = {"enforce": namespace.pod_security, "warn": namespace.pod_security, "audit": "restricted"}
     labels = {f"pod-security.kubernetes.io/{mode}": level for mode, level in levels.items()}
     metadata = {"name": namespace.name, "labels": {**labels, **namespace.labels}, "annotations": namespace.annotations}

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who may connect to pods that ask nobody who he is: a NetworkPolicy of what comes in.
+"""A NetworkPolicy for connections to pods that do not authenticate them.
 
-What goes out is left alone: only the user knows where data and checkpoints are. Policies add up, so that a user can allow more by one
-of his own. A cluster whose network does not enforce them stores them and does nothing.
+Outgoing connections are not restricted, because only the user knows where data and checkpoints are. Policies add up, so users can
+allow more with their own. A cluster whose network does not enforce policies only stores them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .meta import Manifest, refuse_unknown_keys
 
 API_VERSION = "networking.k8s.io/v1"
 KIND = "NetworkPolicy"
-# Of the policy's own namespace.
+# In the namespace of the policy.
 EVERY_POD: Manifest = {"podSelector": {}}
 
 
 @dataclasses.dataclass(frozen=True)
 class Flow:
-    """Who may connect to which ports. No peers: everybody, with an address outside of the cluster too. No ports: every port."""
+    """Who may connect to which ports. No peers: everybody, also from outside of the cluster. No ports: every port."""
 
     peers: Sequence[Mapping[str, object]] | None
     ports: Sequence[int] = ()
@@ -36,7 +36,7 @@ def labelled(labels: Mapping[str, str]) -> Manifest:
 
 
 def network_policy(metadata: Manifest, selector: Mapping[str, str], flows: Sequence[Flow]) -> Manifest:
-    """Lets FLOWS in to the pods of SELECTOR, and nothing else but what the node itself sends, which is how probes come."""
+    """Admits only FLOWS to the pods of SELECTOR, and what their node sends, such as probes."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -50,7 +50,7 @@ def network_policy(metadata: Manifest, selector: Mapping[str, str], flows: Seque
 
 
 def own_pods(metadata: Manifest, selector: Mapping[str, str], others: Sequence[Mapping[str, object]]) -> Manifest:
-    """Lets the pods of SELECTOR, and OTHERS, in to the pods of SELECTOR, on every port: processes of trainings choose theirs."""
+    """Admits the pods of SELECTOR, and OTHERS, to the pods of SELECTOR, on every port, because trainings choose their ports."""
     return network_policy(metadata, selector, [Flow([labelled(selector), *others])])
 
 

@@ -33,7 +33,7 @@ def operator_labels(name: str) -> dict[str, str]:
 
 
 def operator_selector(name: str) -> dict[str, str]:
-    """What finds the pods of the operator."""
+    """The labels that select the pods of the operator."""
     return {"app.kubernetes.io/name": name}
 
 

@@ -22,20 +22,19 @@ from .meta import (
     refuse_unknown_keys,
 )
 
-# What the "restricted" Pod Security profile asks of every container.
+# The "restricted" Pod Security profile requires this of every container.
 RESTRICTED_CONTAINER: Manifest = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
 }
 READ_ONLY_CONTAINER: Manifest = {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
-# A fixed user, because images without a USER line cannot start under runAsNonRoot alone; fsGroup so that it can
-# write to the volumes it mounts.
+# Images without a USER line cannot start under runAsNonRoot alone, so the user is fixed; fsGroup lets it write to mounted volumes.
 RESTRICTED_POD: Manifest = {
     "runAsNonRoot": True,
     "runAsUser": 1000,
     "runAsGroup": 1000,
     "fsGroup": 1000,
-    # A shared volume may hold a whole data set: do not walk it at every pod start.
+    # Do not change the owner of every file at each pod start, because a shared volume may hold a whole data set.
     "fsGroupChangePolicy": "OnRootMismatch",
     "seccompProfile": {"type": "RuntimeDefault"},
 }
@@ -55,7 +54,7 @@ _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PodSettings:
-    """How the pods of one group look. Field names are the options' names; nested values keep the API's camelCase."""
+    """Settings of the pods of one group. Field names are the options' names; nested values keep the API's camelCase."""
 
     image: str
     image_pull_policy: str = "IfNotPresent"
@@ -84,7 +83,7 @@ class PodSettings:
 
     @classmethod
     def from_params(cls, params: Mapping[str, t.Any], **defaults: t.Any) -> PodSettings:
-        """Take the fields out of module parameters; a parameter that is not given (None) leaves the default."""
+        """The settings in module parameters; a parameter that is None keeps the default."""
         names = {field.name for field in dataclasses.fields(cls)}
         given = {key: value for key, value in params.items() if key in names and value is not None}
         merged = {**defaults, **given}
@@ -93,18 +92,18 @@ class PodSettings:
         return cls(**merged)
 
 
-def env_var(entry: Mapping[str, t.Any], where: str) -> Manifest:
+def env_var(entry: Mapping[str, t.Any]) -> Manifest:
     """One variable: name with value or value_from (valueFrom is understood as well)."""
-    refuse_unknown_keys(entry, ("name", "value", "value_from", "valueFrom"), where)
-    name = check_env_name(str(entry.get("name") or ""), where)
+    refuse_unknown_keys(entry, ("name", "value", "value_from", "valueFrom"), "env")
+    name = check_env_name(str(entry.get("name") or ""))
     source = entry.get("value_from") or entry.get("valueFrom")
     value = entry.get("value")
     if (value is None) == (source is None):
-        raise InvalidInput(f"{where} {name}: give either value or value_from.")
+        raise InvalidInput(f"env {name}: give either value or value_from.")
     return {"name": name, "valueFrom": dict(source)} if source else {"name": name, "value": str(value)}
 
 
-def merge_env(*layers: Sequence[Mapping[str, t.Any]], where: str = "env") -> list[Manifest]:
+def merge_env(*layers: Sequence[Mapping[str, t.Any]]) -> list[Manifest]:
     """Layers of variables as one list without duplicates: later layers win, the first place is kept.
 
     The place matters, because $(NAME) in a value only sees variables defined before it.
@@ -112,7 +111,7 @@ def merge_env(*layers: Sequence[Mapping[str, t.Any]], where: str = "env") -> lis
     merged: dict[str, Manifest] = {}
     for layer in layers:
         for entry in layer:
-            variable = env_var(entry, where)
+            variable = env_var(entry)
             merged[variable["name"]] = variable
     return list(merged.values())
 
@@ -146,7 +145,7 @@ def _check_request_fits(name: str, sides: Mapping[str, Mapping[str, str]], where
 
 
 def _settle_extended(name: str, sides: dict[str, dict[str, str]], where: str) -> None:
-    """GPUs, TPUs and huge pages cannot be overcommitted: one number, on both sides."""
+    """Set requests and limits of GPUs, TPUs and huge pages to one number, because they cannot be overcommitted."""
     if "/" not in name and not name.startswith("hugepages-"):
         raise InvalidInput(
             f"{where}: '{name}' is not a resource.",
@@ -186,7 +185,7 @@ def volumes_and_mounts(
     volumes = [dict(volume) for volume in settings.volumes]
     mounts = [dict(mount) for mount in settings.volume_mounts]
     if settings.shm_size is not None:
-        # The container runtime's own /dev/shm has 64 MiB, too little for the workers of a data loader.
+        # The container runtime's /dev/shm has 64 MiB, which is too little for the workers of a data loader.
         size = quantity(settings.shm_size, "shm_size")
         volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}})
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})
@@ -210,7 +209,7 @@ def volumes_and_mounts(
 
 
 def spread_constraints(constraints: Sequence[Mapping[str, t.Any]], selector: Mapping[str, str]) -> list[Manifest]:
-    """Topology spread over this group's own pods, unless a constraint names other ones."""
+    """Topology spread over this group's own pods, unless a constraint selects others."""
     return [{"labelSelector": {"matchLabels": dict(selector)}, **constraint} for constraint in constraints]
 
 
@@ -246,7 +245,7 @@ def pod_template(
             "volumes": volumes,
             **_placement(settings, selector),
             "serviceAccountName": settings.service_account_name,
-            # Training code does not talk to the API server: it gets a token only with an account of its own.
+            # Training code does not call the API server, so it gets a token only if an account is given.
             "automountServiceAccountToken": None if settings.service_account_name else False,
             "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
             "securityContext": _or_default(settings.pod_security_context, RESTRICTED_POD),
@@ -271,7 +270,7 @@ def _container(settings: PodSettings, env: Sequence[Mapping[str, t.Any]]) -> Man
             "livenessProbe": settings.liveness_probe,
             "startupProbe": settings.startup_probe,
             "securityContext": _or_default(settings.security_context, RESTRICTED_CONTAINER),
-            # The last log lines become the reason that job_info reports.
+            # job_info reports the last lines of the log as the reason.
             "terminationMessagePolicy": "FallbackToLogsOnError",
         }
     )
@@ -288,5 +287,5 @@ def _placement(settings: PodSettings, selector: Mapping[str, str]) -> Manifest:
 
 
 def _or_default(given: Mapping[str, t.Any] | None, default: Manifest) -> Manifest:
-    """An empty dict is an answer too: nothing set."""
+    """VALUE, or the default if it is None; an empty dict is a value, too."""
     return dict(default) if given is None else dict(given)

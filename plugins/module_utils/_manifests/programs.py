@@ -11,11 +11,11 @@ import typing as t
 
 
 def program(module: types.ModuleType) -> str:
-    """Return the source of MODULE, wherever this collection was loaded from: a folder, or the zip that a module travels in.
+    """Return the source of MODULE, whether this collection was loaded from a folder or from the zip with a module.
 
-    That zip holds only what is imported by a statement, so callers import the program and hand it over.
+    Ansible puts only imported files into that zip, so callers import the program and pass it here.
     """
     loader: t.Any = module.__spec__.loader if module.__spec__ else None
     source = loader.get_source(module.__name__)
-    # Ansible's loader of collections gives bytes, that of Python text.
+    # Ansible's loader of collections returns bytes, that of Python text.
     return source.decode() if isinstance(source, bytes) else str(source)

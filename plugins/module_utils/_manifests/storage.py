@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Claims of storage, and the volume that all pods of a training share."""
+"""Claims, and the volume that all pods of a training share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .meta import Manifest, compact, quantity
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Storage:
-    """A volume that all pods of a training mount: data in, checkpoints out. With a size the claim is ours, without it exists."""
+    """A volume that all pods of a training mount: data in, checkpoints out. With a size we create the claim, without one it exists."""
 
     claim_name: str
     mount_path: str = "/workspace/shared"
@@ -48,7 +48,7 @@ def claim(
 
 
 def storage_claim(storage: Storage | None, namespace: str, labels: Mapping[str, str]) -> list[Manifest]:
-    """The claim of the shared storage, when it is ours to make."""
+    """The claim of the shared storage, if we create it."""
     if storage is None or storage.size is None:
         return []
     metadata = {"name": storage.claim_name, "namespace": namespace, "labels": dict(labels)}

@@ -15,7 +15,7 @@ from .merge import apply_overrides
 from .meta import LABEL_GROUP, STATEFULSET_NAME_MAX, Manifest, check_count, check_name, check_port, compact
 from .pods import PodSettings, field_env, pod_template
 
-# Set by the StatefulSet controller on each pod since Kubernetes 1.28.
+# The StatefulSet controller sets this on each pod since Kubernetes 1.28.
 POD_INDEX_FIELD = "metadata.labels['apps.kubernetes.io/pod-index']"
 
 
@@ -30,9 +30,9 @@ class TrainingStatefulSet:
     nproc_per_node: int = 1
     master_port: int = 29500
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    # Of the pods.
+    # Labels of the pods.
     annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    # Labels that tell the pods of this group from all others; the default is the group's own name.
+    # Labels by which the pods of this group differ from all others; the default is the name of the group.
     selector: Mapping[str, str] | None = None
     container: str | None = None
     inject_rendezvous: bool = True
@@ -47,17 +47,17 @@ class TrainingStatefulSet:
 
     @property
     def match_labels(self) -> dict[str, str]:
-        """What Service, StatefulSet and budget select the pods by."""
+        """The labels by which Service, StatefulSet and budget select the pods."""
         return dict(self.selector or {LABEL_GROUP: self.name})
 
     @property
     def master_addr(self) -> str:
-        """The DNS name of rank 0, good before the pod is ready."""
+        """The DNS name of rank 0, valid before the pod is ready."""
         return f"{self.name}-0.{self.name}.{self.namespace}.svc"
 
 
 def manifests(group: TrainingStatefulSet) -> list[Manifest]:
-    """The objects of GROUP, in the order they are wanted."""
+    """The objects of GROUP, in the order in which they are needed."""
     _check(group)
     objects = [headless_service(group), apply_overrides(stateful_set(group), group.overrides)]
     if group.pod_disruption_budget is not None:
@@ -83,7 +83,7 @@ def _metadata(group: TrainingStatefulSet) -> Manifest:
 
 
 def headless_service(group: TrainingStatefulSet) -> Manifest:
-    """Gives every rank a DNS name; not-ready pods are published, because ranks must find each other to become ready."""
+    """The Service that gives every rank a DNS name, ready or not, because ranks must find each other to become ready."""
     spec = compact(
         {
             "clusterIP": "None",
@@ -104,7 +104,7 @@ def headless_service(group: TrainingStatefulSet) -> Manifest:
 
 
 def rank_env(group: TrainingStatefulSet) -> list[Manifest]:
-    """Who a pod is in its group; the user's own variables of the same name win."""
+    """The variables that tell a pod its place in the group; the user's own variables of the same name win."""
     env = [
         field_env("REPLICA_INDEX", POD_INDEX_FIELD),
         {"name": "REPLICA_SIZE", "value": str(group.replicas)},
@@ -120,7 +120,7 @@ def rank_env(group: TrainingStatefulSet) -> list[Manifest]:
 
 
 def stateful_set(group: TrainingStatefulSet) -> Manifest:
-    """All ranks start at once: a rank that waits for its neighbours must not hold back their creation."""
+    """The StatefulSet. All ranks start at once, because a rank that waits for the others must not hold back their creation."""
     claims = [str((claim.get("metadata") or {}).get("name")) for claim in group.volume_claim_templates]
     spec = compact(
         {

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plain values as YAML text, without PyYAML: builders run where only the standard library is sure to be.
+"""Plain values as YAML text, without PyYAML: builders may only use the standard library.
 
 Block style for dicts and lists, JSON for scalars (JSON scalars are YAML scalars), insertion order kept,
 so the text is the same on every run and reads well in `kubectl describe configmap`.
@@ -16,7 +16,7 @@ import typing as t
 from collections.abc import Iterator, Mapping, Sequence
 
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
-# What YAML 1.1 readers take for something else than text.
+# Texts that readers of YAML 1.1 take for another type.
 _NOT_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n", "inf", "nan"}
 
 
@@ -33,7 +33,7 @@ def _scalar(value: t.Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[]"
     text = json.dumps(value)
-    # YAML 1.1 wants a point in a number with an exponent.
+    # YAML 1.1 needs a point in a number with an exponent.
     return text.replace("e", ".0e", 1) if isinstance(value, float) and "e" in text and "." not in text else text
 
 

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The program that fetches a data set inside a pod. Its source goes into a ConfigMap, so it imports nothing of ours.
+"""The program that fetches a data set inside a pod, or with the arguments URL FILE one file, such as the script of an elastic job.
+
+Its source goes into a ConfigMap, so it imports nothing of ours.
 
 Python 3.9 or newer and its standard library are enough: an image with the SDK of every cloud would be one more thing to keep.
 
@@ -65,7 +67,7 @@ class Temporary(Exception):
 
 def say(text: str) -> None:
     """One line of the log, at once."""
-    sys.stdout.write(f"dataset: {text}\n")
+    sys.stdout.write(f"fetch: {text}\n")
     sys.stdout.flush()
 
 
@@ -796,23 +798,36 @@ def fetch(
     return {**marker, "kept": kept}
 
 
+def fetch_file(url: str, path: Path) -> str:
+    """Have the object at PATH, whole or not at all; the last word."""
+    part = path.with_name(f"{path.name}.part")
+    download(url, part, None)
+    part.replace(path)
+    return f"{shown(url)}: {_length(path)} bytes"
+
+
+def fetch_desired(env: t.Mapping[str, str]) -> str:
+    """Have the data set that the environment names; the last word."""
+    size = env.get("DATASET_SIZE")
+    done = fetch(
+        Path(env.get("DATASET_ROOT", "/data")), env["DATASET_URL"], env["DATASET_SHA256"], env["DATASET_PATH"],
+        env.get("DATASET_UNPACK", "auto"), int(size) if size else None,
+    )  # fmt: skip
+    kept = f"; kept what others put there: {some(done['kept'])}" if done.get("kept") else ""
+    return f"{done['files']} files from {done['bytes']} bytes{kept}"
+
+
 def _stop(*_signal: object) -> t.NoReturn:
     raise SystemExit(EXIT_TEMPORARY)
 
 
 def main() -> int:
-    """Fetch what the environment names; the last word goes where Kubernetes shows it."""
+    """Fetch what arguments or environment name; the last word goes where Kubernetes shows it."""
     # As the first process of a pod it would otherwise go on until it is killed.
     signal.signal(signal.SIGTERM, _stop)
-    env = os.environ
-    size = env.get("DATASET_SIZE")
     try:
-        done = fetch(
-            Path(env.get("DATASET_ROOT", "/data")), env["DATASET_URL"], env["DATASET_SHA256"], env["DATASET_PATH"],
-            env.get("DATASET_UNPACK", "auto"), int(size) if size else None,
-        )  # fmt: skip
-        word, status = f"{done['files']} files from {done['bytes']} bytes", 0
-        word += f"; kept what others put there: {some(done['kept'])}" if done.get("kept") else ""
+        word = fetch_file(sys.argv[1], Path(sys.argv[2])) if sys.argv[1:] else fetch_desired(os.environ)
+        status = 0
     except Permanent as exc:
         word, status = str(exc), EXIT_PERMANENT
     except (Temporary, OSError) as exc:

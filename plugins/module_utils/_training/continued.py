@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a training that runs keeps: the programs in its ConfigMap, also when a new version of Muster has other ones.
+"""Keep the programs in the ConfigMap of a running training, even if a new version of Muster has others.
 
-Their hash is in the pod template, which cannot change in a Job, and whose change would restart the pods of a StatefulSet.
+Their hash is in the pod template, which is immutable in a Job, and whose change would restart the pods of a StatefulSet.
 
 Private to the collection.
 """
@@ -24,7 +24,7 @@ def with_live_programs(
 ) -> list[Manifest]:
     """Return OBJECTS with the data of CONFIG, the live ConfigMap, if the live WORKLOADS were made with other programs.
 
-    The options are the same, so another hash means other programs. With the same hash a change of the data is somebody else's.
+    The options are the same, so another hash means other programs. With the same hash, somebody else has changed the data.
     """
     live = {notes[ANNOTATION_CONFIG_HASH] for notes in _annotations(workloads)}
     desired = {notes[ANNOTATION_CONFIG_HASH] for notes in _annotations(objects)}

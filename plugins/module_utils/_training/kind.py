@@ -5,8 +5,8 @@
 """The protocol between the one life of a training (lifecycle.py) and the systems.
 
 A system describes its trainings with one Kind, which has a Backend for each way to run them. Everything that is the same for all
-trainings is written once, in lifecycle.py; what a system does differently it gives as a function here. Without it is done what a
-training of ordinary Kubernetes workloads needs.
+trainings is written once, in lifecycle.py; what a system does differently is a function here. The defaults are for trainings of ordinary
+Kubernetes workloads.
 
 Private to the collection.
 """
@@ -25,12 +25,12 @@ from .._kube.report import Report
 from .._manifests.meta import LABEL_GROUP, owner_of
 from .status import GroupStatus, JobStatus, Workload, group_status
 
-Goal = t.Literal["running", "completed"]
+Goal = t.Literal["running", "step", "completed"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
-    """How a training is to be treated in this run; the options are described in the modules. Timeouts are in seconds."""
+    """What to do with a training in this run; the modules describe the options. Timeouts are in seconds."""
 
     cluster: Cluster
     check: bool
@@ -48,7 +48,7 @@ class Request:
 
 
 class Progress(t.Protocol):
-    """What the pods of a training say in their logs about its progress."""
+    """The progress of a training, from the logs of its pods."""
 
     def result(self) -> dict[str, t.Any]:
         """As the modules return it, under ``world``."""
@@ -111,9 +111,9 @@ class Backend:
     label: str
     """All pods of a training have this label; the value is the training's name."""
     workloads: Sequence[Workload]
-    """The objects that make the pods."""
+    """The objects that create the pods."""
     named: bool = False
-    """The workload has the training's name and counts whoever made it; otherwise workloads are found by the label."""
+    """The workload has the training's name and counts whoever created it; otherwise workloads are found by the label."""
     installed_by: str = ""
     """What installs the kind of the first workload, with the role, for the message."""
     immutable_because: str = ""
@@ -186,8 +186,8 @@ class Kind:
     """The role of the groups that decide whether the training has ended; without it all groups do."""
     progress: Callable[[Cluster, JobStatus], Progress] | None = None
     """What the pods say in their logs."""
-    pending_reason: Callable[[Desired, Observed, Goal], str | None] | None = None
-    """What is still missing for the goal, where the state of the pods does not tell it."""
+    pending_reason: Callable[[Desired, Observed, Observed, Goal], str | None] | None = None
+    """What is still missing for the goal, if the state of the pods does not show it: as it was before this run, and as it is now."""
     scaling_pending_reason: Callable[[Desired, Observed, Observed], str | None] | None = None
     """What is still missing after the number of pods has changed: as it was before, and as it is now."""
     results: Callable[[Observed], dict[str, t.Any]] | None = None

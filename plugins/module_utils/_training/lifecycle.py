@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The life of a training, the same for every kind: make it, make it anew with other options, scale it, wait for it, remove it.
+"""The life of a training, the same for every kind: create, recreate with other options, scale, wait, remove.
 
 Private to the collection.
 """
@@ -22,9 +22,16 @@ from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from .continued import with_live_programs
-from .kind import Backend, Desired, Kind, Observed, Request
+from .kind import Backend, Desired, Goal, Kind, Observed, Request
 from .logs import failure_of
 from .read import observe
+
+_NOT_YET: dict[Goal, str] = {
+    "running": "is not running",
+    "step": "makes no step",
+    "completed": "has not ended",
+}
+_NO_STEPS = "Read its logs (muster.ml.job_logs). If its script reports no steps, use wait: running (role elastic: elastic_verify: false)."
 
 
 def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
@@ -54,11 +61,11 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         return report, before
     if before.exists and not again:
         _scale(request, desired, before)
-    return _wait_and_release(request, desired, report)
+    return _wait_and_release(request, desired, before, report)
 
 
 def _require_kind(request: Request, backend: Backend) -> None:
-    """In check mode the same run may be about to make the definition."""
+    """Raise if the cluster does not serve the kind of the workload, except in check mode: the run may be about to create the definition."""
     if not backend.installed_by or request.check:
         return
     served = backend.workloads[0]
@@ -70,7 +77,7 @@ def _require_kind(request: Request, backend: Backend) -> None:
 
 
 def _changed_options(desired: Desired, config: Manifest | None) -> list[str]:
-    """Options in which the training differs from the one that is there, as its ConfigMap tells it."""
+    """Options in which the desired training differs from the live one, according to the latter's ConfigMap."""
     made_with = annotations_of(config or {}).get(ANNOTATION_SPEC_PARTS)
     return changed_keys(json.loads(made_with), desired.parts) if made_with else []
 
@@ -85,12 +92,12 @@ def _immutable(desired: Desired, changed: list[str]) -> Immutable:
 
 
 def _leave(request: Request, desired: Desired, before: Observed) -> tuple[Report, Observed]:
-    """An ended training stays as it is; pods that it does not need any more are released."""
+    """Leave an ended training as it is, and release pods that it no longer needs."""
     unchanged = Report([Change(ref_of(item), "unchanged") for item in desired.objects])
     report = _release_resources(request, desired, before, unchanged)
     if request.check or (before.status.state == "Succeeded" and not report.changed):
-        return report, before  # a rerun: there is nothing to wait for, and nothing to look at again
-    return _wait_and_release(request, desired, report)
+        return report, before  # nothing has changed, so there is nothing to wait for
+    return _wait_and_release(request, desired, before, report)
 
 
 def _apply(request: Request, desired: Desired, objects: Sequence[Manifest]) -> Report:
@@ -119,7 +126,7 @@ def _stop(request: Request, desired: Desired, before: Observed) -> Report:
 
 
 def _continued(desired: Desired, before: Observed, config: Manifest | None) -> Desired:
-    """The training with what it keeps while it runs."""
+    """The desired training with what the live one keeps while it runs."""
     objects: Sequence[Manifest] = with_live_programs(desired.objects, config, before.workloads)
     if desired.backend.continued:
         objects = desired.backend.continued(objects, before.workloads)
@@ -127,13 +134,13 @@ def _continued(desired: Desired, before: Observed, config: Manifest | None) -> D
 
 
 def _still_to_plan(request: Request, objects: Sequence[Manifest], stopped: Report) -> list[Manifest]:
-    """In check mode what would be deleted is still there, and would refuse to become something else."""
+    """The objects without those to be recreated: in check mode they still exist, and the API server would refuse to change them."""
     again = {change.ref for change in stopped.changes if change.action == "deleted"} if request.check else set()
     return [item for item in objects if ref_of(item) not in again]
 
 
 def _as_one(stopped: Report, applied: Report, objects: Sequence[Manifest]) -> Report:
-    """What was deleted to be made again has been recreated."""
+    """The report, with an object that was deleted and created again listed once, as recreated."""
     desired = {ref_of(item) for item in objects}
     made = {change.ref: change for change in applied.changes}
     gone = {change.ref for change in stopped.changes}
@@ -147,7 +154,7 @@ def _as_one(stopped: Report, applied: Report, objects: Sequence[Manifest]) -> Re
     return Report(changes, stopped.warnings + applied.warnings, applied.objects)
 
 
-# Waiting
+# Waits
 
 
 def _scale(request: Request, desired: Desired, before: Observed) -> None:
@@ -161,13 +168,8 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
         return missing(desired, before, observed)
 
     try:
-        _follow(
-            request,
-            desired,
-            pending_reason,
-            f"{desired} does not go on with {desired.size} pods",
-            request.world_timeout,
-        )
+        goal = f"{desired} does not continue with {desired.size} pods"
+        _follow(request, desired, pending_reason, goal, request.world_timeout)
     except WaitTimeout as exc:
         objects = desired.backend.sized(desired.objects, size)
         try:
@@ -181,7 +183,7 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
         ) from exc
 
 
-def _wait_and_release(request: Request, desired: Desired, report: Report) -> tuple[Report, Observed]:
+def _wait_and_release(request: Request, desired: Desired, before: Observed, report: Report) -> tuple[Report, Observed]:
     """Wait as requested, and release what the training does not need if it has ended meanwhile."""
     goal = request.wait
     if goal == "none":
@@ -192,17 +194,18 @@ def _wait_and_release(request: Request, desired: Desired, report: Report) -> tup
 
     def pending_reason(observed: Observed) -> str | None:
         if desired.kind.pending_reason:
-            return desired.kind.pending_reason(desired, observed, goal)
+            return desired.kind.pending_reason(desired, before, observed, goal)
         return None if goal == "running" and observed.status.state == "Running" else observed.status.line()
 
-    observed = _follow(request, desired, pending_reason, f"{desired} is not {goal}", request.wait_timeout)
+    hint = _NO_STEPS if goal == "step" else None
+    observed = _follow(request, desired, pending_reason, f"{desired} {_NOT_YET[goal]}", request.wait_timeout, hint)
     if observed.status.state == "Succeeded":
         report = _release_resources(request, desired, observed, report)
     return report, observed
 
 
 def _release_resources(request: Request, desired: Desired, observed: Observed, report: Report) -> Report:
-    """Release what the training does not need any more. The report lists each object once: what was created and scaled down, as created."""
+    """Release what the training no longer needs. The report lists each object once: what was created and scaled down, as created."""
     if desired.keep_pods:
         return report
     backend, after = desired.backend, Report()
@@ -210,16 +213,21 @@ def _release_resources(request: Request, desired: Desired, observed: Observed, r
         after.merge(_apply(request, desired, backend.scaled_down(desired.objects)))
     if backend.finish:
         after.merge(backend.finish(request, observed))
-    told = {change.ref for change in report.changes if change.changed}
-    # Nor does the plan of a training that is made and ends in one run know its pods.
-    later = [c for c in after.changes if c.ref not in told and not (told and c.ref.kind == "Pod")]
+    listed = {change.ref for change in report.changes if change.changed}
+    # In check mode, pods of a training that would be created and end in one run are unknown, too.
+    later = [c for c in after.changes if c.ref not in listed and not (listed and c.ref.kind == "Pod")]
     known = {change.ref for change in later}
     changes = [change for change in report.changes if change.ref not in known]
     return Report([*changes, *later], report.warnings + after.warnings, {**report.objects, **after.objects})
 
 
 def _follow(
-    request: Request, desired: Desired, pending_reason: Callable[[Observed], str | None], goal: str, timeout: float
+    request: Request,
+    desired: Desired,
+    pending_reason: Callable[[Observed], str | None],
+    goal: str,
+    timeout: float,
+    hint: str | None = None,
 ) -> Observed:
     """Observe the training whenever one of its pods changes, until nothing is missing or it has ended."""
 
@@ -237,6 +245,7 @@ def _follow(
         goal=goal,
         timeout=float(timeout),
         progress=request.progress,
+        hint=hint,
     )
 
 

@@ -24,7 +24,7 @@ _LAST = 200
 def read_logs(
     cluster: Cluster, namespace: str, ranks: Sequence[Rank], *, required: bool = True, **options: t.Any
 ) -> list[str]:
-    """The logs of these ranks, read in parallel, in the order of RANKS; a pod that has not begun has an empty one.
+    """The logs of these ranks, read in parallel, in the order of RANKS; that of a pod that has not started is empty.
 
     Where they are not required, a log that cannot be read is empty, too, such as that of a pod whose node is lost or simulated.
     """
@@ -35,7 +35,7 @@ def read_logs(
         except NotFound:
             return ""
         except MusterError as exc:
-            # A container that still waits answers "400 is waiting to start".
+            # The log of a container that has not started: 400, "is waiting to start".
             waits = rank.phase in ("Pending", "Terminating") or rank.reason or options.get("previous")
             if isinstance(exc, Forbidden) or (required and not waits):
                 raise
@@ -48,16 +48,16 @@ def failure_of(cluster: Cluster, status: JobStatus) -> MusterError:
     """The error of a failed training: which ranks failed, why, and the last lines of their logs."""
     bad = [rank for group in status.groups for rank in group.ranks if rank.phase == "Failed"][:3]
     last = {rank.pod: _last_lines(cluster, status.namespace, rank) or rank.message for rank in bad}
-    told = "".join(f"\n[{pod}] {line}" for pod, text in last.items() for line in text.splitlines())
+    quoted = "".join(f"\n[{pod}] {line}" for pod, text in last.items() for line in text.splitlines())
     return Failed(
-        f"Training {status.namespace}/{status.name} has failed. {status.reason}{told}",
-        hint="\nCorrect the cause, then set restart: true to train again." if told else "restart: true trains again.",
+        f"Training {status.namespace}/{status.name} has failed. {status.reason}{quoted}",
+        hint="\nCorrect the cause, then set restart: true to train again." if quoted else "restart: true trains again.",
         details=status.result(),
     )
 
 
 def _last_lines(cluster: Cluster, namespace: str, rank: Rank) -> str:
-    """A pod whose log is gone must not hide the reason that is known."""
+    """The end of the log; empty if it is gone, because the known reason must be reported in any case."""
     try:
         return last_lines(cluster.logs(namespace, rank.pod, tail_lines=_LAST))
     except MusterError:

@@ -23,7 +23,7 @@ _WIDTH = 10
 
 
 def pattern_of(text: str | None) -> re.Pattern[str] | None:
-    """The option results_pattern, compiled; None where it is empty, and logs are not searched for results."""
+    """The option results_pattern, compiled; None if it is empty, and logs are not searched for results."""
     if not text:
         return None
     try:
@@ -37,20 +37,20 @@ def results(
 ) -> dict[str, t.Any]:
     """The keys ``summary`` and ``table`` of the modules, and what else the kind has to tell."""
     status = observed.status
-    told: dict[str, t.Any] = {"summary": status.summary(), "table": status.table()}
+    reported: dict[str, t.Any] = {"summary": status.summary(), "table": status.table()}
     if kind.results:
-        told = kind.results(observed)
+        reported = kind.results(observed)
     if pattern is None or status.state != "Succeeded":
-        return told
+        return reported
     trainers = [rank for group in status.groups if group.role == kind.trainer_role for rank in group.ranks]
-    # Lines of later attempts come after those of earlier ones; the last of an epoch counts.
+    # Later attempts log after earlier ones, so the last line of an epoch counts.
     found = [m.groupdict() for text in read_logs(cluster, status.namespace, trainers) for m in pattern.finditer(text)]
-    summary = {**told["summary"], **_values(pattern, found), "ok": bool(found)}
-    return {**told, "found": found, "summary": summary, "table": _lines(f"{kind.title} {status}", pattern, found)}
+    summary = {**reported["summary"], **_values(pattern, found), "ok": bool(found)}
+    return {**reported, "found": found, "summary": summary, "table": _lines(f"{kind.title} {status}", pattern, found)}
 
 
 def _values(pattern: re.Pattern[str], found: Sequence[Found]) -> dict[str, t.Any]:
-    """What was logged last, and how many epochs there were."""
+    """The values that were logged last, and the number of epochs."""
     last = found[-1] if found else {}
     values = {name: _number(last.get(name)) for name in pattern.groupindex if name != "epoch"}
     epochs = [row["epoch"] for row in found if row.get("epoch") is not None]
@@ -61,13 +61,13 @@ def _lines(title: str, pattern: re.Pattern[str], found: Sequence[Found]) -> list
     """One line for each epoch, and one for the end."""
     columns, last = list(pattern.groupindex), found[-1] if found else {}
     rows = [[row[column] or "" for column in columns] for row in found if row.get("epoch") is not None]
-    told = ", ".join(f"{name} {last.get(name) or '?'}" for name in columns if name != "epoch")
+    values = ", ".join(f"{name} {last.get(name) or '?'}" for name in columns if name != "epoch")
     lines = ["".join(f"{cell:>{_WIDTH}}" for cell in row) for row in [columns, *rows]]
-    return [*lines, f"{title}: {told} on held-out data"]
+    return [*lines, f"{title}: {values} on held-out data"]
 
 
 def _number(text: str | None) -> int | float | str | None:
-    """A value as the number that it is."""
+    """A text as a number."""
     for kind in (int, float):
         try:
             return kind(text or "")

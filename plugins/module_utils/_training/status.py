@@ -20,11 +20,13 @@ State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unkn
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _MESSAGE_LINES = 6
+# The taint with which an administrator declares that the node is off, and its pods with it.
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """A kind of object that makes the pods of one group."""
+    """A kind of object that creates the pods of one group."""
 
     api_version: str
     kind: str
@@ -71,7 +73,7 @@ class Rank:
     created: str = ""
     started: str | None = None
     finished: str | None = None
-    # Waiting longer does not help: somebody has to correct it.
+    # Waiting longer does not help, because somebody has to act.
     stuck: bool = False
 
     @property
@@ -82,7 +84,7 @@ class Rank:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GroupStatus:
-    """The ranks of one group, beside the number that is desired."""
+    """The ranks of one group, and their desired number."""
 
     name: str
     role: str
@@ -121,7 +123,7 @@ class JobStatus:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything of it in the cluster."""
+        """Whether any object of it is in the cluster."""
         return bool(self.groups)
 
     def __str__(self) -> str:
@@ -164,13 +166,13 @@ class JobStatus:
 
 
 def rank_of(pod: Manifest) -> Rank:
-    """What a pod's status says, in words."""
+    """A rank according to the status of its pod."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     containers = status.get("containerStatuses") or []
     main: Manifest = containers[0] if containers else {}
-    ended = (main.get("state") or {}).get("terminated") or {}
     before = (main.get("lastState") or {}).get("terminated") or {}
     phase = "Terminating" if metadata.get("deletionTimestamp") else status.get("phase") or "Pending"
+    ended = _terminated(main) or (_failed_init(status) if phase == "Failed" else {})
     reason, stuck = _reason(pod, phase, main)
     said = ended or (before if stuck else {})
     return Rank(
@@ -190,6 +192,16 @@ def rank_of(pod: Manifest) -> Rank:
     )
 
 
+def _terminated(container: Manifest) -> Manifest:
+    return (container.get("state") or {}).get("terminated") or {}
+
+
+def _failed_init(status: Manifest) -> Manifest:
+    """How the init container failed that kept the others from starting."""
+    ends = map(_terminated, status.get("initContainerStatuses") or [])
+    return next((ended for ended in ends if ended.get("exitCode")), {})
+
+
 def _index(pod: Manifest) -> int:
     labels = pod["metadata"].get("labels") or {}
     for label in INDEX_LABELS:
@@ -200,7 +212,7 @@ def _index(pod: Manifest) -> int:
 
 
 def last_lines(text: str) -> str:
-    """The end of a log, without the tracebacks of launchers that only say that what they launched has failed."""
+    """The end of a log, without the tracebacks of launchers, which only report that their child has failed."""
     lines = text.strip().splitlines()
     while lines and "CalledProcessError" in lines[-1]:
         begins = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
@@ -213,7 +225,7 @@ def last_lines(text: str) -> str:
 def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:
     """Why a pod does not run (or ended badly), and whether that stays so."""
     if phase == "Terminating":
-        return "is being deleted", False
+        return _deletion_reason(pod), False
     reason, stuck = why_not_running(pod)
     if phase == "Pending" and not reason:
         waiting = ((main.get("state") or {}).get("waiting") or {}).get("reason")
@@ -221,8 +233,18 @@ def _reason(pod: Manifest, phase: str, main: Manifest) -> tuple[str, bool]:
     return reason, stuck
 
 
+def _deletion_reason(pod: Manifest) -> str:
+    """Why a pod is not gone yet. If its node does not answer, only a person can know that the pod no longer runs."""
+    if condition(pod, "DisruptionTarget").get("reason") != "DeletionByTaintManager":
+        return "is being deleted"
+    node = pod["spec"].get("nodeName")
+    return (
+        f"is evicted and waits for an answer of node {node}; if that is off: kubectl taint node {node} {OUT_OF_SERVICE}"
+    )
+
+
 def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
-    """One rank per index: the newest pod, except that one which ended well is the end of it."""
+    """One rank per index: the newest pod, unless an earlier one has succeeded, which is final."""
     newest: dict[int, tuple[tuple[bool, bool, str], Rank]] = {}
     for pod in pods:
         rank = rank_of(pod)
@@ -254,7 +276,7 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
 
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
-    # The words of Kubernetes, and of training-operator.
+    # The terms of Kubernetes and of training-operator.
     if is_true(job, "Complete", "Succeeded"):
         return dataclasses.replace(group, state="Succeeded")
     if is_true(job, "Failed", "FailureTarget"):
@@ -295,7 +317,7 @@ def judge_group(group: GroupStatus) -> GroupStatus:
 
 
 def judge_bare(group: GroupStatus) -> GroupStatus:
-    """A group of pods that nobody makes again: one that failed has failed the group."""
+    """A group of bare pods: a failed one fails the group, because nothing creates it again."""
     judged = judge_group(group)
     if group.failed:
         bad = "; ".join(_rank_line(rank) for rank in group.ranks if rank.phase == "Failed")
@@ -303,13 +325,13 @@ def judge_bare(group: GroupStatus) -> GroupStatus:
     return judged
 
 
-# The whole
+# The training as a whole
 
 
 def job_status(
     name: str, namespace: str, groups: Sequence[GroupStatus], *, trainer_role: str = "", backend: str = ""
 ) -> JobStatus:
-    """The state of the training: that of its trainers, and Degraded or Pending where other groups keep them from work."""
+    """The state of the training: that of its trainers, and Degraded or Pending if other groups keep them from working."""
     state, reason = _overall(groups, trainer_role)
     return JobStatus(name=name, namespace=namespace, state=state, reason=reason, groups=groups, backend=backend)
 
@@ -324,7 +346,7 @@ def _overall(groups: Sequence[GroupStatus], trainer_role: str) -> tuple[State, s
     failed = [group for group in (*trainers, *others) if group.state == "Failed"]
     if failed:
         return "Failed", f"{failed[0].name}: {failed[0].reason}"
-    # Nobody serves, or trains, any more.
+    # Without these pods nothing is served or trained.
     gone = [group for group in groups if not group.desired]
     unwell = [group for group in groups if group.state in ("Pending", "Degraded")] + gone
     if not unwell:
@@ -334,7 +356,7 @@ def _overall(groups: Sequence[GroupStatus], trainer_role: str) -> tuple[State, s
 
 
 def _came_back(group: GroupStatus, trainers: Sequence[GroupStatus]) -> bool:
-    """Whether the group lost pods that were there when the training began, rather than never having had them."""
+    """Whether the group lost pods that existed when the training began, and did not just never have them."""
     began = min((rank.started for trainer in trainers for rank in trainer.ranks if rank.started), default=None)
     if any(rank.phase == "Terminating" for rank in group.ranks):
         return True

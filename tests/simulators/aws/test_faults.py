@@ -80,7 +80,7 @@ def test_a_run_that_was_cut_off_is_taken_up(aws: Simulator, run: Run, ground: Bo
 
 def test_time_is_up(aws: Simulator, run: Run, ground: Body) -> None:
     late = run("eks_nodegroup", **nodes(ground, "late"), wait_timeout=0)
-    assert "Last seen: CREATING. AWS goes on working on it: run again" in late["msg"]
+    assert "Last seen: CREATING. AWS continues to work on it: run again" in late["msg"]
     assert run("eks_nodegroup", **nodes(ground, "late"))["changed"] is False
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the first container of an elastic job does where its script is in a bucket: with the AWS CLI, and with boto3."""
+"""What the first container of an elastic job does where its script is in a bucket of S3."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simulators.aws.cli import installed
+from ansible_collections.muster.ml.plugins.module_utils._pod_programs.dataset_fetch import EXIT_PERMANENT
 from simulators.aws.client import Simulator
 from simulators.fetch import SCRIPT, fetch
 
@@ -22,21 +22,14 @@ def url(aws: Simulator) -> str:
     return "s3://scripts/elastic/train.py"
 
 
-def programs(*, cli: bool) -> dict[str, Path]:
-    """What the image has besides Python with boto3."""
-    return {"aws": installed()} if cli else {}
-
-
-@pytest.mark.parametrize("cli", [True, False], ids=["cli", "boto3"])
-def test_the_script_arrives(aws: Simulator, tmp_path: Path, url: str, *, cli: bool) -> None:
-    done, to = fetch(url, tmp_path, aws.environment(), **programs(cli=cli))
-    assert done.returncode == 0, done.stderr
+def test_the_script_arrives(aws: Simulator, tmp_path: Path, url: str) -> None:
+    done, to = fetch(url, tmp_path, aws.environment())
+    assert done.returncode == 0, done.stdout
     assert to.read_text(encoding="utf-8") == SCRIPT
 
 
-@pytest.mark.parametrize("cli", [True, False], ids=["cli", "boto3"])
-def test_what_is_not_there_is_an_error(aws: Simulator, tmp_path: Path, url: str, *, cli: bool) -> None:
-    done, to = fetch(f"{url}.not-there", tmp_path, aws.environment(), **programs(cli=cli))
-    assert done.returncode != 0
-    assert "404" in done.stderr
+def test_what_is_not_there_is_an_error(aws: Simulator, tmp_path: Path, url: str) -> None:
+    done, to = fetch(f"{url}.not-there", tmp_path, aws.environment())
+    assert done.returncode == EXIT_PERMANENT
+    assert "404" in done.stdout
     assert not to.exists()

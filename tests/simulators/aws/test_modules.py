@@ -122,7 +122,7 @@ def boto_key(eks: Any, _changes: Run) -> str:
     [
         ({"version": "1.33"}, "cannot go back to 1.33. Set version to 1.35"),
         ({"version": "1.37"}, "one version at a time"),
-        ({"version": "latest"}, "is no Kubernetes version"),
+        ({"version": "latest"}, "is not a Kubernetes version"),
         ({"authentication_mode": "CONFIG_MAP"}, "cannot go back to CONFIG_MAP"),
         ({"role_arn": "arn:aws:iam::123456789012:role/other"}, "EKS cannot change it"),
         ({"endpoint_public_access": False, "endpoint_private_access": False}, "nobody could reach"),
@@ -249,7 +249,7 @@ def test_versions_go_up_cluster_first(changes: Run, eks: Any, run: Run, cluster:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"capacity_type": "ON_DEMAND"}, "Make a second node group"),
+        ({"capacity_type": "ON_DEMAND"}, "Create a second node group"),
         ({"disk_size": 500}, "EKS cannot change it"),
         ({"scaling_config": {"min_size": 5, "max_size": 2}}, "must not be over desired_size"),
         (
@@ -437,6 +437,14 @@ def test_a_bucket_without_an_owner_is_taken_over_only_when_asked_for(changes: Ru
         changes("s3_bucket", name=name, only_tagged=mark, tags={})
         assert s3.get_bucket_tagging(Bucket=name)["TagSet"] == [{"Key": "muster.ml/owner", "Value": "t"}]
         changes("s3_bucket", name=name, only_tagged=mark, state="absent")
+
+
+def test_a_part_of_a_network_is_removed(changes: Run, aws: Simulator) -> None:
+    """A module without state, which only removes."""
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    done = changes("ec2_removal", id=vpc)
+    assert (done["resource"], [row["VpcId"] for row in ec2.describe_vpcs()["Vpcs"] if row["VpcId"] == vpc]) == ({}, [])
 
 
 def test_what_is_there(run: Run, cluster: str) -> None:

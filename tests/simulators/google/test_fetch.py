@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the init container of an elastic job runs to fetch its script from Google Cloud Storage, where the image
-has google-cloud-storage, but neither gcloud nor gsutil."""
+"""What the init container of an elastic job runs to fetch its script from Google Cloud Storage."""
 
 from __future__ import annotations
 
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from gcp_storage_emulator.server import create_server
 
+from ansible_collections.muster.ml.plugins.module_utils._pod_programs.dataset_fetch import EXIT_PERMANENT
 from simulators.fetch import SCRIPT, fetch
 
 BUCKET = "scripts"
@@ -35,12 +35,12 @@ def store() -> Iterator[str]:
 
 def test_the_script_arrives(store: str, tmp_path: Path) -> None:
     done, to = fetch(f"gs://{BUCKET}/elastic/train.py", tmp_path, {"STORAGE_EMULATOR_HOST": store})
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout
     assert to.read_text(encoding="utf-8") == SCRIPT
 
 
 def test_what_is_not_there_is_an_error(store: str, tmp_path: Path) -> None:
     done, to = fetch(f"gs://{BUCKET}/elastic/other.py", tmp_path, {"STORAGE_EMULATOR_HOST": store})
-    assert done.returncode != 0
-    assert "404" in done.stderr
+    assert done.returncode == EXIT_PERMANENT
+    assert "404" in done.stdout
     assert not to.exists()

@@ -47,7 +47,7 @@ WHICH: Spec = {{
 '''
 
 FRAGMENT = '''
-"""Which training is meant; twin of WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
+"""Which training is meant; the same as WHICH in module_utils/_edge/systems.py. Written by scripts/systems; do not edit."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ options:
     description: Namespace of the training. Defaults to the namespace of the kubeconfig's context.
     type: str
   kind:
-    description: Module that made the training.
+    description: Module that created the training.
     type: str
     choices: [{names}]
     default: persia_job

@@ -315,6 +315,7 @@ class FakeCluster:
         propagation: str = "Background",
         uid: str | None = None,
         resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
     ) -> bool:
         self._note("delete", ref, dry_run)
         live = self.objects.get(ref.identity)
@@ -375,7 +376,6 @@ class FakeCluster:
         container: str | None = None,
         tail_lines: int | None = None,
         previous: bool = False,
-        since_seconds: int | None = None,
     ) -> str:
         self._note("logs", Ref("v1", "Pod", pod, namespace))
         if (namespace, pod) not in self.log_lines:

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A web server in a pod of the scenario: one archive of real files, whole or in ranges, /slow/ at 512 KiB a second; and /huge.tar,
-which is larger than any claim."""
+"""A web server in a pod of the scenario: one archive of real files, whole or in ranges, /slow/ at 512 KiB a second until it is
+interrupted; and /huge.tar, which is larger than any claim."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             file.seek(begin)
             while chunk := file.read(CHUNK):
                 self.wfile.write(chunk)
-                if self.path.startswith("/slow/"):
+                if self.path.startswith("/slow/") and not asked:
                     time.sleep(CHUNK / (512 << 10))
 
 

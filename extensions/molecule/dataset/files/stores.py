@@ -2,9 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Object stores on this machine, at its address on the cluster's bridge: S3 (moto, which checks signatures and policies) and
-Google Cloud Storage (gcp-storage-emulator). Each has the same archive, and a second port where it comes at 128 KiB a second.
+Google Cloud Storage (gcp-storage-emulator). Each has the same archive, and a second port where it comes at 128 KiB a second until it is
+interrupted.
 
-    stores.py start STATE NODE_ADDRESS NAMESPACE     says as JSON where and what they are
+    stores.py start STATE NODE_ADDRESS NAMESPACE [FILE]     says as JSON where and what they are; S3 has the file, too, by its name
     stores.py stop STATE
 """
 
@@ -54,13 +55,15 @@ def listen(host: str) -> socket.socket:
 
 
 def slowly(host: str, port: int) -> int:
-    """A port that passes on what PORT answers, at a pace."""
+    """A port that passes on what PORT answers, at a pace; what is asked for again after an interruption comes at once."""
     door = listen(host)
 
     def serve(client: socket.socket) -> None:
         with client, socket.create_connection((host, port)) as server:
+            request = client.recv(1 << 16)
+            server.sendall(request)
             threading.Thread(target=forward, args=(client, server, 0), daemon=True).start()
-            forward(server, client, SLOW)
+            forward(server, client, 0 if b"\r\nrange:" in request.lower() else SLOW)
 
     def forward(source: socket.socket, sink: socket.socket, pace: int) -> None:
         try:
@@ -104,7 +107,7 @@ class OnlyForTheAccount:
         return self.moto(environ, start)
 
 
-def s3(host: str, content: bytes, subject: str) -> dict[str, Any]:
+def s3(host: str, objects: dict[str, bytes], subject: str) -> dict[str, Any]:
     """moto with a bucket, a user who may read it and a role that may; from then on it checks."""
     import boto3
     from moto import settings
@@ -119,19 +122,20 @@ def s3(host: str, content: bytes, subject: str) -> dict[str, Any]:
     anybody = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1", "endpoint_url": url}
     bucket, iam = boto3.client("s3", **anybody), boto3.client("iam", **anybody)
     bucket.create_bucket(Bucket=BUCKET)
-    bucket.put_object(Bucket=BUCKET, Key=KEY, Body=content)
+    for key, content in objects.items():
+        bucket.put_object(Bucket=BUCKET, Key=key, Body=content)
     policy = json.dumps({"Version": "2012-10-17", "Statement": [READS]})
     iam.create_user(UserName="reader")
     iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=policy)
-    key = iam.create_access_key(UserName="reader")["AccessKey"]
+    access = iam.create_access_key(UserName="reader")["AccessKey"]
     role = iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument=policy)["Role"]["Arn"]
     iam.put_role_policy(RoleName=ROLE, PolicyName="read", PolicyDocument=policy)
     settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
     return {
         "url": url,
         "slow_url": f"http://{host}:{slowly(host, server.server_port)}",
-        "access_key": key["AccessKeyId"],
-        "secret_key": key["SecretAccessKey"],
+        "access_key": access["AccessKeyId"],
+        "secret_key": access["SecretAccessKey"],
         "role_arn": role,
     }
 
@@ -158,14 +162,15 @@ def host_near(node: str) -> str:
         return str(probe.getsockname()[0])
 
 
-def serve(node: str, namespace: str) -> None:
+def serve(node: str, namespace: str, *files: str) -> None:
     host, content = host_near(node), archive()
+    objects = {KEY: content, **{Path(file).name: Path(file).read_bytes() for file in files}}
     found = {
         "pid": os.getpid(),
         "object": f"{BUCKET}/{KEY}",
         "sha256": hashlib.sha256(content).hexdigest(),
         "bytes": len(content),
-        "s3": s3(host, content, ACCOUNT.format(namespace=namespace)),
+        "s3": s3(host, objects, ACCOUNT.format(namespace=namespace)),
         "gs": gs(host, content),
     }
     sys.stdout.write(json.dumps(found) + "\n")
@@ -174,11 +179,11 @@ def serve(node: str, namespace: str) -> None:
     signal.pause()
 
 
-def start(state: Path, node: str, namespace: str) -> None:
+def start(state: Path, *what: str) -> None:
     stop(state)
     log = state.with_suffix(".log").open("w")
     process = subprocess.Popen(
-        [sys.executable, __file__, "serve", node, namespace],
+        [sys.executable, __file__, "serve", *what],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
     )  # fmt: skip
     line = process.stdout.readline() if process.stdout else b""

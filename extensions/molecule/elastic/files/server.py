@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A web server in a pod of the scenario: the digits as images in folders, as tiny-imagenet has them, in one archive."""
+"""A web server in a pod of the scenario: the digits as image files in one archive, laid out as ImageNet and as tiny-imagenet are."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from PIL import Image
 
 def add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     """The same bytes wherever and whenever it is made."""
-    member = tarfile.TarInfo(f"digits/{name}")
+    member = tarfile.TarInfo(name)
     member.size = len(content)
     archive.addfile(member, io.BytesIO(content))
 
 
-def png(pixels: list[float]) -> bytes:
-    found = io.BytesIO()
-    Image.frombytes("L", (8, 8), bytes(int(value * 15) for value in pixels)).save(found, "PNG")
+def drawn(pixels: list[float], form: str) -> bytes:
+    """A digit of 8x8 pixels, as large as an icon."""
+    small, found = Image.frombytes("L", (8, 8), bytes(int(value * 15) for value in pixels)), io.BytesIO()
+    small.resize((32, 32), Image.BICUBIC).save(found, form)
     return found.getvalue()
 
 
@@ -34,13 +35,14 @@ def make() -> bytes:
     made, told = io.BytesIO(), []
     with tarfile.open(fileobj=made, mode="w") as archive:
         for number, (*pixels, label) in enumerate(rows):
-            name, image = f"{number}.png", png(pixels)
+            digit, png = f"digit-{label:.0f}", drawn(pixels, "PNG")
+            add(archive, f"imagenet/{'train' if number % 5 else 'val'}/{digit}/{number}.JPEG", drawn(pixels, "JPEG"))
             if number % 5:
-                add(archive, f"train/digit-{label:.0f}/images/{name}", image)
+                add(archive, f"tiny/train/{digit}/images/{number}.png", png)
             else:
-                told.append(f"{name}\tdigit-{label:.0f}\t0\t0\t7\t7\n")
-                add(archive, f"val/images/{name}", image)
-        add(archive, "val/val_annotations.txt", "".join(told).encode())
+                told.append(f"{number}.png\t{digit}\t0\t0\t7\t7\n")
+                add(archive, f"tiny/val/images/{number}.png", png)
+        add(archive, "tiny/val/val_annotations.txt", "".join(told).encode())
     return made.getvalue()
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Follow the Job that fetches a data set, in its own words.
+"""Follow the Job that fetches a data set, by its log.
 
 Private to the collection.
 """
@@ -35,7 +35,7 @@ def _claim(data: Dataset) -> Ref:
 
 
 def check_storage(ctx: Context, data: Dataset) -> None:
-    """A claim that cannot be. In a plan, what comes before may make it, or its class."""
+    """Refuse a claim that cannot be bound. In check mode an earlier task may be about to create it, or its class."""
     if not ctx.check:
         storage.check_claim(
             ctx.cluster,
@@ -47,9 +47,9 @@ def check_storage(ctx: Context, data: Dataset) -> None:
 
 
 def check_neighbours(ctx: Context, data: Dataset) -> None:
-    """Another data set of the namespace whose folder on the same claim is this one, lies in it or around it.
+    """Refuse the folder if it contains that of another data set on the same claim, or lies in it.
 
-    The pod looks at the claim itself; this says so before there is one.
+    The pod checks the claim itself; this fails before there is a pod.
     """
     try:
         jobs = ctx.cluster.list("batch/v1", "Job", data.namespace, "app.kubernetes.io/name=dataset")
@@ -63,19 +63,19 @@ def check_neighbours(ctx: Context, data: Dataset) -> None:
                 f"Data set {data.namespace}/{data.name} would have the folder {data.folder} of the claim {claim}, and data set "
                 f"{other} has {folder}: an update of one would change files of the other.",
                 ref=ref_of(job),
-                hint=f"Choose another path; or, where {other} is no longer wanted, remove it first (state: absent keeps its data).",
+                hint=f"Choose another path; or, where {other} is no longer needed, remove it first (state: absent keeps its data).",
             )
 
 
 def delete_failed(ctx: Context, job: Manifest, owner: str) -> None:
-    """Remove the Job where it has failed, so that it is made again."""
+    """Delete a failed Job, so that it is created again."""
     ref = ref_of(job)
     if job_state(ctx.cluster.get(ref)).failed:
         delete_objects(ctx.cluster, [ref], owner, check=ctx.check, wait=True)
 
 
 def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
-    """Until the Job is complete; Failed, with the pod's last word, as soon as it has failed."""
+    """Wait until the Job is complete; Failed, with the pod's last message, as soon as it has failed."""
     selector, ref = f"job-name={name}", Ref("batch/v1", "Job", name, data.namespace)
 
     def observe_once(cluster: Cluster) -> tuple[str, str | None]:
@@ -89,7 +89,7 @@ def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
             raise Failed(
                 f"Data set {data.namespace}/{data.name} was not fetched: {why}",
                 ref=ref,
-                hint="Correct the cause and run again; retry: true tries the same again.",
+                hint="Correct the cause and run again; retry: true repeats the same download.",
             )
         refused = reasons.why_no_pods(cluster, found) if found and pod is None else ""
         return "", _line(cluster, pod) or "; ".join(filter(None, [state.reason, refused]))

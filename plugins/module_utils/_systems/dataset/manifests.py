@@ -26,7 +26,7 @@ _SIGNED = re.compile(r"[?&](x-amz-signature|x-goog-signature|sig|signature|token
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """What to fetch, and the folder of the claim that holds it afterwards."""
+    """What to fetch, and the folder in the claim that it is unpacked into."""
 
     name: str
     namespace: str
@@ -48,21 +48,21 @@ class Dataset:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What its pods are found by."""
+        """The labels of its pods."""
         return {"app.kubernetes.io/name": "dataset", "app.kubernetes.io/instance": self.name}
 
     @property
     def folder(self) -> str:
-        """Where the data are on the claim."""
+        """The folder of the data in the claim."""
         return self.path or self.name
 
 
 def manifests(dataset: Dataset) -> list[Manifest]:
-    """The claim (where it is ours to make), the program, and the Job."""
+    """The claim (if we create it), the program, and the Job."""
     check(dataset)
     config = config_map(dataset)
     spec = job_spec(dataset)
-    # A Job cannot be changed: another order is another Job.
+    # A Job cannot be changed, so other options mean another Job.
     mark = spec_hash([spec, config["data"]])[:10]
     name = f"{dataset.name}-{mark}"
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(dataset, name), "spec": spec}
@@ -70,7 +70,7 @@ def manifests(dataset: Dataset) -> list[Manifest]:
 
 
 def place_of(job: Manifest) -> tuple[str, str]:
-    """The claim and the folder that a Job of ours fills; empty where it is not one."""
+    """The claim and the folder that one of our Jobs fills; empty for any other Job."""
     pod = job["spec"]["template"]["spec"]
     volumes = [one.get("persistentVolumeClaim") or {} for one in pod.get("volumes") or [] if one["name"] == "data"]
     claims = [one["claimName"] for one in volumes if one]
@@ -85,14 +85,14 @@ def nested(one: str, other: str) -> bool:
 
 
 def check(dataset: Dataset) -> None:
-    """Refuse what the pod would only refuse in its log."""
+    """Refuse what otherwise only the pod would refuse, in its log."""
     check_name(dataset.name, "name", limit=_NAME_MAX)
     if not re.fullmatch(r"[0-9a-f]{64}", dataset.sha256):
         raise InvalidInput("sha256: not 64 hexadecimal digits in lower case.", "sha256sum FILE prints them.")
     parts = dataset.folder.split("/")
     if not dataset.folder or any(part in ("", ".", "..", ".muster") for part in parts):
         raise InvalidInput(
-            f"path: '{dataset.folder}' is no folder below the claim.", "Such as imagenet or vision/tiny."
+            f"path: '{dataset.folder}' is not a folder in the claim.", "Such as imagenet or vision/tiny."
         )
     if dataset.size is not None:
         check_count(dataset.size, "size", minimum=1)
@@ -151,7 +151,7 @@ def _environment(dataset: Dataset) -> list[Manifest]:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     rows: list[Manifest] = [{"name": name, "value": value} for name, value in fixed.items() if value is not None]
-    # By it the pods of this Job know what they have left for each other.
+    # The pods of this Job recognise by it what earlier ones have left for them.
     job = {"fieldPath": "metadata.labels['batch.kubernetes.io/controller-uid']"}
     rows.append({"name": "DATASET_RUN", "value_from": {"fieldRef": job}})
     if dataset.url_secret:
@@ -161,7 +161,7 @@ def _environment(dataset: Dataset) -> list[Manifest]:
 
 
 def job_spec(dataset: Dataset) -> Manifest:
-    """One pod at a time; a wrong checksum ends it at once, a lost pod does not."""
+    """The Job: one pod at a time; a wrong checksum ends the Job at once, a lost pod does not."""
     pod = dataclasses.replace(
         dataset.pod,
         command=("python3", "/opt/muster/fetch.py"),

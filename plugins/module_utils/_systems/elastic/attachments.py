@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What this collection makes for an elastic job, as options of the job: an etcd to meet at, and a data set to train on."""
+"""What this collection creates for an elastic job, as options of the job: an etcd for the rendezvous, and a data set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Params = Mapping[str, t.Any]
 
 CLIENT_PORT = 2379
 TLS_PATH = "/etc/etcd-tls"
-# The names of torchrun's etcd-v2 client; the files are those of the Secret that etcd_cluster makes for clients.
+# Variables of torchrun's etcd-v2 client; the files are those of the Secret that etcd_cluster creates for clients.
 TLS_CONF = {
     "protocol": "https",
     "ca_cert": f"{TLS_PATH}/ca.crt",
@@ -27,9 +27,11 @@ DATA_DIR = "MUSTER_DATA_DIR"
 
 
 def with_etcd(given: Params, etcd: Mapping[str, t.Any]) -> Params:
-    """The options with the etcd as endpoint, certificate and rendezvous settings. What the user says of these comes first."""
+    """The options with the etcd as endpoint, certificate and rendezvous settings. Options of the user win."""
     if given["rdzv_backend"] == "c10d":
-        raise InvalidInput("etcd: with c10d the pods meet at pod 0.", "Leave it out, or set rdzv_backend to etcd-v2.")
+        raise InvalidInput(
+            "etcd: with c10d pod 0 hosts the rendezvous.", "Leave it out, or set rdzv_backend to etcd-v2."
+        )
     met: Params = {**given, "rdzv_endpoint": f"{etcd['name']}:{CLIENT_PORT}"}
     if not etcd["tls"]:
         return met

@@ -4,7 +4,7 @@
 
 """An elastic PyTorch job: an Indexed Job whose completions and parallelism are scaled together, and its Service.
 
-Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest indexes go first when the job shrinks.
+Pod <name>-<i> keeps its index and its DNS name when it is replaced; the highest indexes are removed first when the job shrinks.
 """
 
 from __future__ import annotations
@@ -22,14 +22,19 @@ from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, pod_t
 from ..._manifests.programs import program
 from ..._manifests.shared import config_map, mounted
 from ..._manifests.storage import storage_claim
-from ..._pod_programs import elastic_fetch, elastic_launch
+from ..._pod_programs import dataset_fetch, elastic_launch
+from ..._pod_programs.dataset_fetch import EXIT_PERMANENT
 from ..._pod_programs.elastic_launch import EXIT_MISCONFIGURED, EXIT_SCRIPT_FAILED, EXIT_STOPPED
-from .spec import FETCHED_PATH, GROUP, REMOTE, ElasticJob
+from .spec import FETCHED_PATH, GROUP, ElasticJob
 
 CONFIG_PATH = "/etc/muster/elastic"
 C10D_PORT = 29400
+FETCH = "fetch-script"
 RUN_UID_FIELD = "metadata.labels['batch.kubernetes.io/controller-uid']"
 RENDEZVOUS = "PET_RDZV_BACKEND"
+# The taints of a node that is not ready or does not answer.
+NODE_LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+PROGRAMS = {"launch.py": program(elastic_launch), "fetch.py": program(dataset_fetch)}
 
 
 def manifests(job: ElasticJob) -> list[Manifest]:
@@ -38,10 +43,10 @@ def manifests(job: ElasticJob) -> list[Manifest]:
 
 
 def shared_objects(job: ElasticJob) -> list[Manifest]:
-    """What the pods need of either backend: the launcher, the user's files, storage, the name that finds them all, and who may connect."""
+    """What the pods of either backend need: the launcher, the user's files, storage, the Service with their names, the NetworkPolicy."""
     of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
-    config = config_map(of(job.objects_name), _launcher())
-    # Here, and not on the workload: it must outlive that.
+    config = config_map(of(job.objects_name), PROGRAMS)
+    # The record of the options is on this ConfigMap, because it must outlive the workload.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
     files = [config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
     claim = storage_claim(job.storage, job.namespace, job.labels)
@@ -54,12 +59,8 @@ def _files_name(objects_name: str) -> str:
     return f"{objects_name}-files"
 
 
-def _launcher() -> dict[str, str]:
-    return {"launch.py": program(elastic_launch), "fetch.py": program(elastic_fetch)}
-
-
 def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
-    """Gives every pod its DNS name; not-ready ones too, because pods meet while they start."""
+    """The Service that gives every pod a DNS name, ready or not, because pods meet while they start."""
     spec: Manifest = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
@@ -70,7 +71,7 @@ def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
 
 
 def launcher_env(job: ElasticJob) -> dict[str, str]:
-    """What the launcher and the script read besides the variables of the rendezvous."""
+    """The variables of the launcher and the script, besides those of the rendezvous."""
     values = {
         "PET_MONITOR_INTERVAL": f"{job.monitor_interval:g}",
         "MUSTER_SERVICE": job.name,
@@ -82,12 +83,12 @@ def launcher_env(job: ElasticJob) -> dict[str, str]:
 
 
 def torchrun_env(job: ElasticJob) -> list[Manifest]:
-    """torchrun's own variables. The run's id is that of the Job object: scaling keeps it, a new run has a new one."""
+    """torchrun's own variables. The ID of a run is the uid of the Job: scaling keeps it, and a new run has a new one."""
     values = {
         "PET_NNODES": f"{job.min_replicas}:{job.max_replicas}",
         "PET_NPROC_PER_NODE": job.nproc_per_node,
         RENDEZVOUS: job.rdzv_backend,
-        # With c10d the name of pod 0, whatever node it runs on.
+        # With c10d the DNS name of pod 0, which stays when the pod moves to another node.
         "PET_RDZV_ENDPOINT": job.rdzv_endpoint or f"{job.name}-0.{job.name}.{job.namespace}.svc:{C10D_PORT}",
         "PET_RDZV_CONF": ",".join(f"{key}={value}" for key, value in job.rendezvous.items()),
         "PET_MAX_RESTARTS": str(job.max_restarts),
@@ -102,13 +103,13 @@ def torchrun_env(job: ElasticJob) -> list[Manifest]:
 
 
 def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str = "c10d") -> Manifest:
-    """What the user chose, with what torchrun needs around it; the container and the port are named as the backend wants them."""
+    """The pod template: the user's settings with what torchrun needs; the backend determines the names of container and port."""
     maps = {"config": (job.objects_name, CONFIG_PATH)}
     if job.files:
         maps["files"] = (_files_name(job.objects_name), job.files_path)
     volumes, mounts = mounted("muster", maps, job.storage)
     first: list[Mapping[str, t.Any]] = []
-    if job.script.startswith(REMOTE):
+    if job.is_remote:
         volumes.append({"name": "muster-script", "emptyDir": {}})
         mounts.append({"name": "muster-script", "mountPath": FETCHED_PATH})
         first.append(_fetch(job, [mounts[0], mounts[-1]]))
@@ -118,6 +119,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         volumes=(*job.pod.volumes, *volumes),
         volume_mounts=(*job.pod.volume_mounts, *mounts),
         init_containers=(*first, *job.pod.init_containers),
+        tolerations=(*job.pod.tolerations, *_lost_node(job.pod.tolerations, job.unreachable_toleration_seconds)),
         ports=({"name": port, "container_port": C10D_PORT}, *job.pod.ports),
     )
     return pod_template(
@@ -126,16 +128,26 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
         labels=job.labels,
         selector=job.selector,
         env=env,
-        annotations={ANNOTATION_CONFIG_HASH: spec_hash([_launcher(), dict(job.files)])},
+        annotations={ANNOTATION_CONFIG_HASH: spec_hash([PROGRAMS, dict(job.files)])},
     )
 
 
+def _lost_node(tolerations: Sequence[Mapping[str, t.Any]], seconds: int) -> list[Manifest]:
+    """TOLERATIONS with a limit for how long a pod stays bound to a lost node, unless they have one; Kubernetes' default is 300 seconds."""
+    given = {entry.get("key") or "" for entry in tolerations if entry.get("effect") in (None, "", "NoExecute")}
+    return [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+        for key in NODE_LOST
+        if not given & {key, ""}
+    ]
+
+
 def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
-    """The step that brings the script from its bucket, with the pod's own credentials and the image's own client."""
+    """The init container that fetches the script from its bucket, with the pod's own credentials. Any image with Python will do."""
     security = RESTRICTED_CONTAINER if job.pod.security_context is None else dict(job.pod.security_context)
     return compact(
         {
-            "name": "fetch-script",
+            "name": FETCH,
             "image": job.pod.image,
             "imagePullPolicy": job.pod.image_pull_policy,
             "command": ["python3", f"{CONFIG_PATH}/fetch.py", job.script, job.script_path],
@@ -151,8 +163,9 @@ def _job(job: ElasticJob) -> Manifest:
     pods = template(job, GROUP, torchrun_env(job))
     pods["spec"] |= {"restartPolicy": "Never", "subdomain": job.name}
     rules = [
+        *([_on_exit("FailJob", EXIT_PERMANENT, FETCH)] if job.is_remote else []),
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-        # Asked to end, by a scale-down or by whoever deleted the pod.
+        # The pod was stopped, by a scale-down or by somebody who deleted it.
         _on_exit("Ignore", EXIT_STOPPED),
         _on_exit("FailJob", EXIT_SCRIPT_FAILED),
         _on_exit("FailJob", EXIT_MISCONFIGURED),
@@ -163,13 +176,13 @@ def _job(job: ElasticJob) -> Manifest:
             "completions": job.replicas,
             "parallelism": job.replicas,
             "backoffLimit": job.backoff_limit,
-            # Counted by index, too, because Kubernetes then delays only that index' next pod, and not that of all others:
-            # 10 seconds, twice as long after each loss, up to ten minutes.
+            # Counted by index, too, because Kubernetes then delays only the next pod of that index, and not those of all others: 10
+            # seconds, doubled after each loss, up to ten minutes.
             "backoffLimitPerIndex": job.backoff_limit,
             "ttlSecondsAfterFinished": job.ttl_seconds_after_finished,
             "activeDeadlineSeconds": job.active_deadline_seconds,
             "podFailurePolicy": {"rules": rules},
-            # Agents end together, and a pod that came too late for that must not keep the job from ending.
+            # Agents end together, and a pod that was too late to end with them must not keep the job from ending.
             "successPolicy": {"rules": [{"succeededIndexes": "0"}]},
             "template": pods,
         }
@@ -182,5 +195,5 @@ def _job(job: ElasticJob) -> Manifest:
     }
 
 
-def _on_exit(action: str, code: int) -> Manifest:
-    return {"action": action, "onExitCodes": {"containerName": GROUP, "operator": "In", "values": [code]}}
+def _on_exit(action: str, code: int, container: str = GROUP) -> Manifest:
+    return {"action": action, "onExitCodes": {"containerName": container, "operator": "In", "values": [code]}}

@@ -4,8 +4,8 @@
 
 """An elastic job as a PyTorchJob of training-operator 1.x, whose pods run the same launcher.
 
-The operator makes pods <name>-worker-<i>, each with a Service of its name, and gives them torchrun's variables (PET_*) from
-the elasticPolicy. The highest indexes go first when the job shrinks.
+The operator creates pods <name>-worker-<i>, each with a Service of its name, and gives them torchrun's variables (PET_*) from
+the elasticPolicy. The highest indexes are removed first when the job shrinks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .spec import ElasticJob
 
 API_VERSION = "kubeflow.org/v1"
 KIND = "PyTorchJob"
-# Where it says how many pods it makes.
+# The field with the number of pods.
 SIZE = ("spec", "pytorchReplicaSpecs", "Worker", "replicas")
 # The operator looks for both by these names.
 CONTAINER = "pytorch"
@@ -28,12 +28,12 @@ INDEX_FIELD = "metadata.labels['training.kubeflow.org/replica-index']"
 
 
 def manifests(job: ElasticJob, run_id: str) -> list[Manifest]:
-    """All objects of JOB. RUN_ID tells this run from others that meet at the same etcd; scaling keeps it."""
+    """All objects of JOB. RUN_ID differs from that of other runs at the same etcd; scaling keeps it."""
     return [*shared_objects(job), apply_overrides(_pytorch_job(job, run_id), job.overrides)]
 
 
 def with_run_of(item: Manifest, live: Manifest) -> Manifest:
-    """The PyTorchJob ITEM as the run that is LIVE."""
+    """The PyTorchJob ITEM with the run ID of LIVE."""
     run_id = (live["spec"].get("elasticPolicy") or {}).get("rdzvId")
     if run_id is None:
         return item
@@ -43,12 +43,12 @@ def with_run_of(item: Manifest, live: Manifest) -> Manifest:
 def _pytorch_job(job: ElasticJob, run_id: str) -> Manifest:
     worker = {
         "replicas": job.replicas,
-        # Below 128: the job has failed. From 128 on, which is what signals come to: the pod is made again.
+        # Below 128 the job has failed. From 128 on, the exit status of signals, the pod is recreated.
         "restartPolicy": "ExitCode",
         "template": _pods(job),
     }
     spec = {
-        # Pods that still run are not deleted, because their logs would be lost. They end by themselves.
+        # Running pods are not deleted, because their logs would be lost. They end by themselves.
         "runPolicy": compact(
             {
                 "cleanPodPolicy": "None",
@@ -88,6 +88,6 @@ def _pods(job: ElasticJob) -> Manifest:
     env = [field_env("JOB_COMPLETION_INDEX", INDEX_FIELD)]
     made = template(job, CONTAINER, [*env, *({"name": key, "value": value} for key, value in values.items())], PORT)
     if job.active_deadline_seconds is not None:
-        # The operator only declares the job failed, and leaves running what runs.
+        # The operator only marks the job as failed, and leaves its pods running.
         made["spec"]["activeDeadlineSeconds"] = job.active_deadline_seconds
     return made

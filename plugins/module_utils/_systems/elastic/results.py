@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an elastic job came to: values for programs, lines for people."""
+"""The results of an elastic job: values for programs, lines for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .world import World
 
 
 def summary(status: JobStatus, world: World, rendezvous: str) -> dict[str, t.Any]:
-    """The values. The logs go with the pods, so a later run may know less than the one that trained."""
+    """The values. Logs vanish with their pods, so a later run may know less than the one that trained."""
     return {
         **status.summary(),
         "accuracy": world.accuracy,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An elastic PyTorch job as the user describes it: values that work, whatever backend runs them."""
+"""An elastic PyTorch job as the user describes it: valid options, whichever backend runs it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REMOTE = ("s3://", "gs://")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ElasticJob:
-    """What torchrun is to run, on how many pods, and how they meet."""
+    """What torchrun runs, on how many pods, and how they meet."""
 
     name: str
     namespace: str
@@ -61,6 +61,7 @@ class ElasticJob:
     files_path: str = "/workspace/scripts"
     storage: Storage | None = None
     backoff_limit: int = 6
+    unreachable_toleration_seconds: int = 30
     ttl_seconds_after_finished: int | None = None
     active_deadline_seconds: int | None = None
     overrides: Mapping[str, t.Any] | None = None
@@ -68,18 +69,18 @@ class ElasticJob:
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
     def __post_init__(self) -> None:
-        """Refuse everything that is known not to work."""
+        """Refuse every option that is known not to work."""
         check_name(self.name, "name", limit=NAME_MAX, service=True)
         check_count(self.min_replicas, "min_replicas", minimum=1)
         if not self.min_replicas <= self.replicas <= self.max_replicas:
             raise InvalidInput(
                 f"replicas: {self.replicas} is not between min_replicas {self.min_replicas} and max_replicas "
                 f"{self.max_replicas}.",
-                "The pods would wait for each other in vain, or be turned away.",
+                "The pods would wait for each other in vain, or be refused.",
             )
         for name in ("join_timeout", "keep_alive_interval", "keep_alive_max_attempt"):
             check_count(getattr(self, name), name, minimum=1)
-        for name in ("last_call_timeout", "max_restarts", "backoff_limit"):
+        for name in ("last_call_timeout", "max_restarts", "backoff_limit", "unreachable_toleration_seconds"):
             check_count(getattr(self, name), name)
         for name in ("ttl_seconds_after_finished", "active_deadline_seconds"):
             if getattr(self, name) is not None:
@@ -93,24 +94,29 @@ class ElasticJob:
 
     @functools.cached_property
     def selector(self) -> dict[str, str]:
-        """What tells the job's pods from all others."""
+        """The labels that select the job's pods."""
         return {LABEL_ELASTIC_JOB: self.name, LABEL_GROUP: GROUP}
 
     @functools.cached_property
     def labels(self) -> dict[str, str]:
-        """On every object and pod of the job."""
+        """The labels of every object and pod of the job."""
         more = {"app.kubernetes.io/name": "elastic", "app.kubernetes.io/instance": self.name, LABEL_ROLE: GROUP}
         return {**self.selector, **more}
 
     @functools.cached_property
     def objects_name(self) -> str:
-        """ConfigMap of the launcher, and NetworkPolicy of the pods; that of the user's files begins so."""
+        """The name of the launcher's ConfigMap and of the NetworkPolicy; the name of the ConfigMap with the user's files begins with it."""
         return f"{self.name}-elastic"
+
+    @functools.cached_property
+    def is_remote(self) -> bool:
+        """Whether the script comes from a bucket."""
+        return self.script.startswith(REMOTE)
 
     @functools.cached_property
     def script_path(self) -> str:
         """The script as the pods see it."""
-        if self.script.startswith(REMOTE):
+        if self.is_remote:
             return f"{FETCHED_PATH}/{posixpath.basename(self.script)}"
         return self.script if self.script.startswith("/") else f"{self.files_path}/{self.script}"
 
@@ -129,10 +135,10 @@ class ElasticJob:
     def parts(self) -> dict[str, str]:
         """A hash per option, without replicas, which may change while it runs."""
         spec = dataclasses.asdict(self)
-        # Who may connect is not what is trained.
+        # The NetworkPolicy does not affect the training.
         del spec["replicas"], spec["network_policy"], spec["network_policy_from"]
         if self.backend == "native":
-            del spec["backend"]  # which jobs of earlier versions do not name
+            del spec["backend"]  # missing in jobs of earlier versions
         pod = spec.pop("pod")
         return hashes({**spec, **pod})
 
@@ -161,7 +167,7 @@ def _check_nproc(nproc: str) -> None:
 def _check_endpoint(backend: str, endpoint: str) -> None:
     if backend == "c10d":
         if endpoint:
-            raise InvalidInput("rdzv_endpoint: with c10d the pods meet at pod 0.", "Leave it out.")
+            raise InvalidInput("rdzv_endpoint: with c10d pod 0 hosts the rendezvous.", "Leave it out.")
         return
     host, _colon, port = endpoint.rpartition(":")
     if not host or not port.isdigit():
@@ -181,11 +187,11 @@ def _check_script(script: str, files: Mapping[str, str]) -> None:
 
 
 def _check_pytorchjob(name: str, max_replicas: int, backoff_limit: int) -> None:
-    """What training-operator cannot do is refused, rather than ignored."""
-    # Each of its pods has a Service of its own name.
+    """Refuse what training-operator cannot do, rather than ignore it."""
+    # The operator creates a Service for each pod, with the same name.
     check_name(f"{name}-worker-{max_replicas - 1}", "name of the last pod", service=True)
     if backoff_limit != ElasticJob.backoff_limit:
         raise InvalidInput(
-            "backoff_limit: with backend pytorchjob, pods that are lost are made again and not counted.",
+            "backoff_limit: with backend pytorchjob, lost pods are created again and not counted.",
             "Leave it out.",
         )

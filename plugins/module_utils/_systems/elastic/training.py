@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is special in the life of an elastic PyTorch job: its size may change while it runs, and its logs tell how far it is.
+"""The specifics of an elastic PyTorch job: its size may change while it runs, and its logs show its progress.
 
 Private to the collection.
 """
@@ -24,7 +24,7 @@ from . import native, pytorch_job, results
 from .spec import from_params
 from .world import World, world
 
-# Lines of a log: more than anybody says between two repetitions of the round, see the launcher.
+# Lines of a log, more than are written between two repetitions of the round; see the launcher.
 _TAIL = 300
 _UNCHANGEABLE = "only replicas can change while it runs"
 
@@ -32,7 +32,7 @@ _UNCHANGEABLE = "only replicas can change while it runs"
 def desired(params: Mapping[str, t.Any]) -> Desired:
     """The training that module options describe."""
     job = from_params(params)
-    # A run that begins anew must not meet, at an etcd, what an old one has left there.
+    # A new run must not use what an old one has left in etcd.
     run_id = f"{job.name}-{uuid.uuid4().hex[:12]}"
     policy = Ref(network_policy.API_VERSION, network_policy.KIND, job.objects_name, job.namespace)
     return Desired(
@@ -49,25 +49,27 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
 
 
 def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> list[Manifest]:
-    """A run that goes on meets where it met."""
+    """The training with the rendezvous of the live run, which a continued run keeps."""
     live = next((item for item in workloads if item["kind"] == pytorch_job.KIND), None)
     return [pytorch_job.with_run_of(item, live) if live and item["kind"] == live["kind"] else item for item in objects]
 
 
 def _progress(cluster: Cluster, status: JobStatus) -> World:
-    """What the logs of a few pods say, however many there are."""
+    """The progress, from the logs of a few pods only, however many there are."""
     ranks = _ranks_to_read(status)
     texts = read_logs(cluster, status.namespace, ranks, required=False, tail_lines=_TAIL)
     found = world(texts)
     if found.nodes is None and any(text.count("\n") >= _TAIL for text in texts):
-        # The script talks so much that the line of the rendezvous is further up.
+        # The script logs so much that the line of the rendezvous is not in the tail: read the whole log.
         return world(read_logs(cluster, status.namespace, ranks[:1], required=False))
     return found
 
 
-def _pending_reason(desired: Desired, observed: Observed, goal: Goal) -> str | None:
-    now = _world(observed)
-    if goal == "running" and now.nodes == desired.size:
+def _pending_reason(desired: Desired, before: Observed, observed: Observed, goal: Goal) -> str | None:
+    """What is missing until all pods have met (running), or one has logged a step since then and since this run began (step)."""
+    seen, now = _world(before), _world(observed)
+    steps_on = now.makes_progress and now.stepped > seen.stepped
+    if now.nodes == desired.size and (goal == "running" or (goal == "step" and steps_on)):
         return None
     said = f"{observed.status.state}; {now.nodes or 0} of {desired.size} pods have met"
     trained = "" if now.step is None else f"; epoch {now.epoch}, step {now.step}"
@@ -75,7 +77,7 @@ def _pending_reason(desired: Desired, observed: Observed, goal: Goal) -> str | N
 
 
 def _scaling_pending_reason(desired: Desired, before: Observed, observed: Observed) -> str | None:
-    """The rendezvous has the new size, and steps go on."""
+    """What is missing until the rendezvous has the new size and new steps are logged."""
     seen, now = _world(before), _world(observed)
     if now.nodes != desired.size or now.formed <= seen.formed:
         return f"the rendezvous has {now.nodes or 0} of {desired.size} pods{_reason_clause(observed)}"
@@ -99,7 +101,7 @@ def _reason_clause(observed: Observed) -> str:
 
 
 def _ranks_to_read(status: JobStatus) -> list[Rank]:
-    """All agents see the same rendezvous. Its first rank tells the steps, the youngest pods what keeps them out."""
+    """The ranks whose logs suffice: the first one logs the steps, the youngest pods log why they could not join."""
     ranks = [rank for group in status.groups for rank in group.ranks]
     spoke = [rank for rank in ranks if rank.phase in ("Running", "Succeeded", "Failed")]
     # The rendezvous ranks pods by their host names: digits-1.digits, digits-10.digits, digits-2.digits.
@@ -109,7 +111,7 @@ def _ranks_to_read(status: JobStatus) -> list[Rank]:
 
 
 def _rendezvous(workloads: Sequence[Manifest]) -> str:
-    """The rendezvous backend of a job that is there."""
+    """The rendezvous backend of a live job."""
     for live in workloads:
         if live["kind"] == pytorch_job.KIND:
             return str((live["spec"].get("elasticPolicy") or {}).get("rdzvBackend") or "")

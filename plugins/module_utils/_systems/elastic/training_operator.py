@@ -16,7 +16,7 @@ from ..._manifests.meta import Manifest, metadata
 from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
 from ..._manifests.pods import field_env, merge_env
 
-# Its certificate is made for the Service of this name, which it knows as the default of its own flags; so are the next two.
+# The operator creates its certificate for the Service of this name, the default of its flags; so are the next two names.
 NAME = "training-operator"
 SECRET = "training-operator-webhook-cert"  # noqa: S105  (a name)
 WEBHOOK = "validator.training-operator.kubeflow.org"
@@ -24,8 +24,7 @@ CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108  (a path in
 USER = 65532
 PORTS = {"webhook": 9443, "metrics": 8080, "health": 8081}
 
-# In all namespaces, because it looks after the jobs of all. Gangs of pods (PodGroups) it only watches, and only where their kinds are
-# there.
+# In all namespaces, because it manages the jobs of all. It only watches gangs of pods (PodGroups), and only if their kinds exist.
 EVERYWHERE = [
     rule(["kubeflow.org"], ["pytorchjobs"], ["get", "list", "watch", "delete"]),
     rule(["kubeflow.org"], ["pytorchjobs/status"], ["update"]),
@@ -43,7 +42,7 @@ AUTOSCALING = [
         ["create", "get", "list", "watch", "update", "delete"],
     )
 ]
-# In its own namespace: the Secret of its certificate.
+# In its own namespace, for the Secret with its certificate.
 OWN_NAMESPACE = [
     rule([""], ["secrets"], ["list", "watch"]),
     rule([""], ["secrets"], ["update"], SECRET),
@@ -90,7 +89,7 @@ def _webhook(operator: TrainingOperator) -> list[Manifest]:
         "rules": [checks],
     }
     return [
-        # Empty: the operator fills it with a certificate of its own and renews that.
+        # Empty, because the operator puts its certificate there and renews it.
         {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -103,7 +102,7 @@ def _webhook(operator: TrainingOperator) -> list[Manifest]:
             "metadata": metadata(NAME, operator.namespace, labels),
             "spec": {"selector": operator_selector(NAME), "ports": [port]},
         },
-        # The operator adds the authority of its certificate.
+        # The operator adds the certificate authority.
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingWebhookConfiguration",
@@ -121,8 +120,8 @@ def _deployment(operator: TrainingOperator) -> Manifest:
         "args": ["--enable-scheme=pytorchjob", threads, "--zap-log-level=info"],
         "env": merge_env([field_env("MY_POD_NAMESPACE", "metadata.namespace")]),
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
-        # At its very first start the kubelet may take a minute or more to show it the certificate that it has just made, and the operator
-        # looks for it ever more rarely. Started again it finds it at once.
+        # At the first start the kubelet may take a minute or more to mount the new certificate, and the operator checks for it at growing
+        # intervals. After a restart it finds the certificate at once.
         "startupProbe": {**_health("/readyz"), "periodSeconds": 2, "failureThreshold": 15},
         "readinessProbe": {**_health("/readyz"), "periodSeconds": 5},
         "livenessProbe": {**_health("/healthz"), "periodSeconds": 20},
@@ -130,7 +129,7 @@ def _deployment(operator: TrainingOperator) -> Manifest:
     }
     volumes = [{"name": "certificate", "secret": {"secretName": SECRET}}]
     pod = operator_pod(operator, container, user=USER, volumes=volumes, terminationGracePeriodSeconds=10)
-    # Two at a time would both make pods; leader election would need rights that it has no other use for.
+    # Two at a time would both create pods; leader election would need permissions that it uses for nothing else.
     return operator_deployment(NAME, operator, {"replicas": 1, "strategy": {"type": "Recreate"}}, pod)
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the pods of an elastic job say of themselves in their logs: rendezvous by the agents, steps by the script."""
+"""What the logs of an elastic job report: agents log the rendezvous, the script logs its steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REASONS = ("failed", "rendezvous_lost", "rendezvous_unreachable", "waiting")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class World:
-    """The newest rendezvous, and the newest step after all that was said."""
+    """The newest rendezvous and the newest step that were logged."""
 
     nodes: int | None = None
     world_size: int | None = None
@@ -32,7 +32,7 @@ class World:
 
     @property
     def makes_progress(self) -> bool:
-        """Whether a step was made since the pods met."""
+        """Whether a step was logged since the pods met."""
         return self.stepped > self.formed > 0
 
     def result(self) -> dict[str, t.Any]:
@@ -42,7 +42,7 @@ class World:
 
 
 def events(logs: Iterable[str]) -> list[dict[str, t.Any]]:
-    """All events of these logs in the order of their time; what is not one is skipped."""
+    """All events in these logs, ordered by time; other lines are skipped."""
     found = []
     for text in logs:
         for line in text.splitlines():
@@ -59,18 +59,18 @@ def events(logs: Iterable[str]) -> list[dict[str, t.Any]]:
 
 
 def world(logs: Iterable[str]) -> World:
-    """The state that the logs tell."""
+    """The state according to the events of the logs."""
     seen: dict[str, t.Any] = {}
     lost = False
     for event in events(logs):
         kind, when = event.get("event"), float(event["time"])
         if kind == "rendezvous":
-            # Agents say it one after the other; the first of a round is when it was formed. The first rank's repeats it.
+            # Agents log a round one after the other; the first line has the time at which it was formed. The first rank repeats it.
             formed = float(event.get("formed", when))
             if formed < seen.get("formed", 0.0):
                 continue
             met = {"nodes": event.get("nodes"), "round": event.get("round")}
-            # Where the rendezvous itself was lost, rounds begin again.
+            # After the rendezvous itself was lost, the numbers of rounds start again.
             if lost or met != {key: seen.get(key) for key in met}:
                 seen |= {"formed": formed, "world_size": None}
             lost = False

@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Certificates that live in Secrets, or in files for members outside of Kubernetes, and nowhere else: made once, kept on every
-later run, renewed before they end.
+"""Certificates in Secrets or, for members outside of Kubernetes, in files: created once, kept by later runs, renewed before they expire.
 
-An authority keeps its key for ever. Its certificate is renewed with the same key and name, so that everybody who trusts the old one
-trusts what the new one signs, and the other way round. It is never replaced by another authority: what cannot be read is an error.
+An authority keeps its key for ever. Its certificate is renewed with the same key and name, so that who trusts the old certificate
+trusts what the new one signs, and vice versa. An authority is never replaced by another one: one that cannot be read is an error.
 
 Private to the collection.
 """
@@ -41,7 +40,7 @@ _RENEW_DAYS = 60
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """A certificate that is wanted: its Secret or file, its name, and the hosts it is good for (none: a client's)."""
+    """A desired certificate: its Secret or file, its name, and the hosts it is valid for (none: a client's)."""
 
     secret: str
     common_name: str
@@ -49,7 +48,7 @@ class Leaf:
 
 
 class _Unusable(Exception):
-    """Why a certificate or its key cannot be used, without a word of what they hold."""
+    """Why a certificate or its key cannot be used, without quoting them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,13 +65,13 @@ class _Pair:
 
 
 class _Place(t.Protocol):
-    """Where pairs are kept, by name."""
+    """Storage for pairs of certificate and key, by name."""
 
     def read(self, name: str) -> _Pair | None:
-        """What is there; None where nothing is."""
+        """The stored pair, or None."""
 
     def describe(self, *names: str) -> str:
-        """For messages."""
+        """The place of these pairs, for messages."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +101,7 @@ class _Files:
     def read(self, name: str) -> _Pair | None:
         certificate, key = (self.folder / f"{name}.{end}" for end in ("crt", "key"))
         if not (certificate.exists() and key.exists()):
-            # One without the other: a run was cut off when it made the first one.
+            # If only one of the two files exists, a run was interrupted after it wrote the first.
             return None
         return _pair(certificate.read_bytes(), Sensitive(key.read_bytes()))
 
@@ -119,9 +118,9 @@ def secrets(
     *,
     in_use: bool,
 ) -> list[Manifest]:
-    """Secrets with an authority of its own and the certificates it signed; those that are there and good stay.
+    """Secrets with an authority and the certificates it signed; valid existing ones are kept.
 
-    ``in_use``: somebody runs with them, so a lost authority must not be followed by another one.
+    ``in_use``: members run with them, so a lost authority must not be replaced by another one.
     """
     place = _Secrets(cluster, namespace)
     own, pairs = _pairs(place, authority, f"{authority} of {namespace}", leaves, in_use=in_use)
@@ -139,14 +138,14 @@ def files(
     trusted: Mapping[str, str] | None = None,
     check: bool,
 ) -> list[str]:
-    """The same as <name>.crt and <name>.key below FOLDER; the names of those that were made or renewed.
+    """The same as files <name>.crt and <name>.key below FOLDER; returns the names of those that were created or renewed.
 
-    ``trusted``: by host, the authority's certificate (PEM) that it trusts already, and that this one has to be.
+    ``trusted``: by host, the authority's certificate (PEM) that it already trusts and that must have the same key.
     """
     place = _Files(folder)
     own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
     for host, theirs in (trusted or {}).items():
-        _refuse_another(own, theirs, f"{host} trusts another authority than {place.describe(authority)}.")
+        _refuse_another(own, theirs, f"{host} trusts another certificate authority than {place.describe(authority)}.")
     desired = {authority: own, **pairs}
     fresh = [name for name, pair in desired.items() if _read(place, name) != pair.pem()]
     for name in [] if check else fresh:
@@ -165,7 +164,7 @@ def _read(place: _Place, name: str) -> tuple[bytes, Sensitive] | None:
 
 
 def _refuse_another(own: _Pair, certificate: str, message: str) -> None:
-    """Certificates of one authority may differ, its key does not."""
+    """Refuse an authority with another key than hosts trust; certificates with the same key may differ."""
     from cryptography import x509
 
     try:
@@ -173,11 +172,11 @@ def _refuse_another(own: _Pair, certificate: str, message: str) -> None:
     except ValueError:
         raise Failed(f"{message} What it trusts is no certificate.", hint="Look at that host's file.") from None
     if theirs.public_key() != own.certificate.public_key() or theirs.subject != own.certificate.subject:
-        raise Failed(message, hint="Put the folder back that its certificates were made with, or name that folder.")
+        raise Failed(message, hint="Restore the folder that its certificates were created with, or name that folder.")
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Whole or not at all, and for nobody else to read from the first moment on."""
+    """Write a file atomically, unreadable for others from the beginning."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
@@ -189,14 +188,14 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 def _pairs(
     place: _Place, authority: str, subject: str, leaves: Sequence[Leaf], *, in_use: bool
 ) -> tuple[_Pair, dict[str, _Pair]]:
-    """The authority and what it signed: what is there and good, the rest new."""
+    """The authority and the certificates it signed: valid existing ones, and new ones for the rest."""
     own = _authority(place, authority, subject, [leaf.secret for leaf in leaves], in_use=in_use)
     pairs = {}
     for leaf in leaves:
         try:
             pair = place.read(leaf.secret)
         except _Unusable:
-            # Whoever trusts the authority trusts a new one as much.
+            # Everybody who trusts the authority also trusts its new certificate.
             pair = None
         if pair is None or not _good(pair.certificate, leaf, own.certificate):
             pair = _issue(leaf, own)
@@ -217,7 +216,7 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
     signed = [leaf for leaf in leaves if _is_there(place, leaf)]
     if in_use and signed:
         raise Failed(
-            f"{place.describe(name)} is not there, but what it signed is: {place.describe(*signed)}. "
+            f"{place.describe(name)} does not exist, but certificates that it signed do: {place.describe(*signed)}. "
             "Another authority would lock out everybody who trusts the lost one.",
             hint=_restore_hint(place, signed),
         )
@@ -226,8 +225,8 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
 
 def _restore_hint(place: _Place, names: Sequence[str]) -> str:
     return (
-        f"Put back a copy of it. Where there is none, delete {place.describe(*names)} and run again: all certificates are made "
-        "anew, and members and clients have to be started again with them."
+        f"Put back a copy of it. If there is none, delete {place.describe(*names)} and run again: all certificates are created "
+        "again, and members and clients have to be restarted with them."
     )
 
 
@@ -257,7 +256,7 @@ def _pair(crt: bytes, pem: Sensitive) -> _Pair:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization as s
 
-    # Without the error that was: it may quote what it could not read.
+    # Not chained to the original error, which may quote what it could not read.
     try:
         certificate = x509.load_pem_x509_certificate(crt)
     except ValueError:
@@ -285,7 +284,7 @@ def _ends_soon(certificate: x509.Certificate) -> bool:
 
 
 def _kept(pair: _Pair) -> _Pair:
-    """An authority that is there, with a new certificate for its key where the old one ends soon or strict clients refuse it."""
+    """An existing authority, with a new certificate for its key if the old one expires soon or strict clients refuse it."""
     from cryptography import x509
 
     certificate = pair.certificate
@@ -295,12 +294,12 @@ def _kept(pair: _Pair) -> _Pair:
     if _extension(certificate, x509.KeyUsage) and not _ends_soon(certificate):
         return pair
     if certificate.issuer != certificate.subject:
-        raise _Unusable("its certificate ends soon or lacks keyUsage, and is somebody else's to renew")
+        raise _Unusable("its certificate expires soon or lacks keyUsage, and only its owner can renew it")
     return _self_signed(pair.key, certificate.subject)
 
 
 def _good(certificate: x509.Certificate, leaf: Leaf, authority: x509.Certificate) -> bool:
-    """Signed by AUTHORITY for what LEAF says, for long enough, and as strict clients want it."""
+    """Whether AUTHORITY signed it for what LEAF says, for long enough, and in the form that strict clients require."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
@@ -328,7 +327,7 @@ def _named(common_name: str) -> x509.Name:
 
 
 def _self_signed(key: ec.EllipticCurvePrivateKey, subject: x509.Name) -> _Pair:
-    """An authority for nothing but end certificates."""
+    """An authority that may only sign end certificates."""
     from cryptography import x509
 
     extensions = [x509.BasicConstraints(ca=True, path_length=0), _key_usage("key_cert_sign", "crl_sign")]
@@ -336,7 +335,7 @@ def _self_signed(key: ec.EllipticCurvePrivateKey, subject: x509.Name) -> _Pair:
 
 
 def _issue(leaf: Leaf, issuer: _Pair) -> _Pair:
-    """A new pair for LEAF. A member is a client of the other ones, and of itself."""
+    """A new pair for LEAF. It is for clients, too, because members connect to each other and to themselves."""
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID as Usage
 
@@ -361,7 +360,7 @@ def _signed(
     days: int,
     extensions: Sequence[x509.ExtensionType],
 ) -> x509.Certificate:
-    """A certificate with the identifiers that strict clients want, of both keys (RFC 5280, 4.2.1.1 and 4.2.1.2)."""
+    """A certificate with the identifiers of both keys, which strict clients require (RFC 5280, 4.2.1.1 and 4.2.1.2)."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
@@ -372,11 +371,11 @@ def _signed(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # Clocks of nodes may be behind.
+        # Not valid from now, because clocks of nodes may be behind.
         .not_valid_before(now - dt.timedelta(hours=1))
         .not_valid_after(now + dt.timedelta(days=days))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        # By the key alone, and not by the serial number: that changes when the authority's certificate is renewed.
+        # Identified by the key alone, because the serial number changes when the authority's certificate is renewed.
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
     for extension in extensions:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask members of etcd outside of Kubernetes themselves, at the address that clients use.
+"""Query etcd members outside of Kubernetes at the addresses that clients use.
 
 Private to the collection.
 """
@@ -25,7 +25,7 @@ CONNECTION: dict[str, t.Any] = {
     "endpoints": {"type": "list", "elements": "str", "required": True},
     "ca_cert": {"type": "path"},
     "client_cert": {"type": "path"},
-    # The name of a file.
+    # Also the name of a file.
     "client_key": {"type": "path", "no_log": False},
 }
 _TIMEOUT = 5.0
@@ -33,7 +33,7 @@ _PAUSE = 1.0
 
 
 class Clients:
-    """The members at ENDPOINTS, spoken to as a client with a certificate, where there is one. OPEN_URL is Ansible's."""
+    """A client of the members at ENDPOINTS, with a certificate if there is one. OPEN_URL is Ansible's."""
 
     def __init__(self, params: Mapping[str, t.Any], open_url: t.Callable[..., t.Any]) -> None:
         self._open_url = open_url
@@ -47,7 +47,7 @@ class Clients:
     def ask(
         self, endpoint: str, path: str, body: Mapping[str, t.Any] | None = None, *, timeout: float = _TIMEOUT
     ) -> str:
-        """GET, or POST with a body; what it answers."""
+        """The answer to a GET, or to a POST with a body."""
         data = None if body is None else json.dumps(body)
         method = "GET" if body is None else "POST"
         try:
@@ -62,7 +62,7 @@ class Clients:
             raise Unreachable(f"no answer: {getattr(exc, 'reason', exc)}") from exc
 
     def view(self, endpoint: str, *, timeout: float = _TIMEOUT) -> MemberView:
-        """What one member says about itself; TIMEOUT is for each of two answers."""
+        """What one member reports about itself; TIMEOUT is for each of two answers."""
         name = urlsplit(endpoint).netloc
         try:
             healthy = '"true"' in self.ask(endpoint, "/health", timeout=timeout)
@@ -71,7 +71,7 @@ class Clients:
             return MemberView(name, error=exc.message)
 
     def first_answer(self, path: str, body: Mapping[str, t.Any]) -> dict[str, t.Any]:
-        """The answer of the first member that gives one."""
+        """The answer of the first member that answers."""
         said = []
         for endpoint in self.endpoints:
             try:
@@ -81,8 +81,8 @@ class Clients:
         raise Unreachable(f"No etcd member answers {path}: {'; '.join(said)}", hint="Is a majority of them running?")
 
     def members(self) -> list[dict[str, t.Any]]:
-        """Who belongs to the cluster, as it says itself."""
-        # Not linearizable: without a majority it is still told.
+        """The members of the cluster, as it reports them."""
+        # Not linearizable, so that members answer even without a majority.
         rows = self.first_answer("/v3/cluster/member/list", {"linearizable": False}).get("members", [])
         return [
             {
@@ -96,7 +96,7 @@ class Clients:
 
 
 def observe(clients: Clients, *, timeout: float = _TIMEOUT) -> tuple[list[MemberView], list[str]]:
-    """What every member says, asked side by side, and what is wrong with it."""
+    """What every member reports, queried in parallel, and what is wrong with it."""
     views = with_mutual_connections(
         run_all_or_raise(lambda endpoint: clients.view(endpoint, timeout=timeout), clients.endpoints, parallel=PARALLEL)
     )
@@ -106,11 +106,11 @@ def observe(clients: Clients, *, timeout: float = _TIMEOUT) -> tuple[list[Member
 def wait(
     clients: Clients, timeout: float, progress: OnProgress, clock: Clock = SYSTEM_CLOCK, *, connected: bool = True
 ) -> list[MemberView]:
-    """Until every member is healthy, and where they are to be CONNECTED, each one to every other one with one that leads."""
+    """Wait until every member is healthy and, if CONNECTED, connected to every other one, and one of them leads."""
     deadline = Deadline(timeout, clock)
 
     def ask() -> tuple[list[MemberView], str | None]:
-        # A member has two questions to answer.
+        # Each member answers two requests.
         views, wrong = observe(clients, timeout=min(_TIMEOUT, deadline.answer_timeout / 2))
         if not connected:
             wrong = [f"{view.pod}: {view.trouble}" for view in views if view.trouble]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An etcd cluster as a StatefulSet: where torchrun's workers meet, and whatever else needs a small consistent store."""
+"""An etcd cluster as a StatefulSet, for the rendezvous of torchrun and whatever else needs a small consistent store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METRICS_PORT = 2381
 _DATA = "/var/lib/etcd"
 _TLS = "/etc/etcd-tls"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(\.|$|-)")
-# The metrics that say something in a label, and in which.
+# Metrics with the interesting value in a label, and the name of that label.
 _LABEL_OF = {
     "etcd_network_active_peers": "Remote",
     "etcd_server_id": "server_id",
@@ -54,12 +54,12 @@ class EtcdCluster:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What the members' pods and claims are found by."""
+        """The labels of the members' pods and claims."""
         return {"app.kubernetes.io/name": "etcd", "app.kubernetes.io/instance": self.name}
 
     @property
     def peers(self) -> str:
-        """The headless Service, ready or not."""
+        """The name of the headless Service, which includes members that are not ready."""
         return f"{self.name}-peers"
 
     @property
@@ -69,12 +69,12 @@ class EtcdCluster:
 
     @property
     def url(self) -> str:
-        """Where clients in the same namespace connect."""
+        """The address for clients in the same namespace."""
         return f"{self.client_scheme}://{self.name}:{CLIENT_PORT}"
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Names that certificates of members are good for."""
+        """The names that certificates of members are valid for."""
         domain = f"{self.namespace}.svc"
         ends = (domain, f"{domain}.cluster.local")
         members = [f"*.{self.peers}{end}" for end in ("", *(f".{end}" for end in ends))]
@@ -83,7 +83,7 @@ class EtcdCluster:
 
 
 def manifests(cluster: EtcdCluster) -> list[Manifest]:
-    """The objects we apply for CLUSTER, without the Secrets of its certificates."""
+    """The objects of CLUSTER, without the Secrets of its certificates."""
     check(cluster)
     objects = [
         client_service(cluster),
@@ -98,12 +98,12 @@ def manifests(cluster: EtcdCluster) -> list[Manifest]:
 
 
 def check(cluster: EtcdCluster) -> None:
-    """Refuse what a member would only refuse in its log, after the pods are made."""
+    """Refuse what otherwise only a member would refuse, in its log."""
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-client-tls"), service=True)
     if cluster.size not in (1, 3, 5):
         raise InvalidInput(
             f"size: {cluster.size} members are not possible.",
-            "Choose 1, 3 or 5: a majority must be left after a loss.",
+            "Choose 1, 3 or 5: after a loss a majority must be left.",
         )
     if cluster.storage_size is None and cluster.size > 1:
         raise InvalidInput(
@@ -141,18 +141,18 @@ def _service(cluster: EtcdCluster, name: str, ports: Mapping[str, int], **more: 
 
 
 def client_service(cluster: EtcdCluster) -> Manifest:
-    """Where clients connect: members that have a leader."""
+    """The Service for clients: members that have a leader."""
     return _service(cluster, cluster.name, {"client": CLIENT_PORT}, type="ClusterIP")
 
 
 def peer_service(cluster: EtcdCluster) -> Manifest:
-    """How the members find each other, ready or not."""
+    """The Service by which members find each other, ready or not."""
     ports = {"client": CLIENT_PORT, "peer": PEER_PORT}
     return _service(cluster, cluster.peers, ports, clusterIP="None", publishNotReadyAddresses=True)
 
 
 def disruption_budget(cluster: EtcdCluster) -> Manifest:
-    """Node drains take one member at a time."""
+    """Let node drains stop one member at a time."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -166,14 +166,14 @@ def ingress(cluster: EtcdCluster) -> Manifest:
     flows = [
         Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
         Flow([labelled(cluster.labels)], [PEER_PORT]),
-        # Asked through the API server, which comes from an address that no selector knows, and scraped by Prometheus.
+        # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
         Flow(None, [METRICS_PORT]),
     ]
     return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
 
 
 def initial_cluster(cluster: EtcdCluster) -> str:
-    """Names and addresses of all members, which etcd takes once, at its first start."""
+    """Names and addresses of all members, which etcd reads only at its first start."""
     scheme, domain = "https" if cluster.peer_tls else "http", f"{cluster.peers}.{cluster.namespace}.svc"
     return ",".join(
         f"{cluster.name}-{i}={scheme}://{cluster.name}-{i}.{domain}:{PEER_PORT}" for i in range(cluster.size)
@@ -181,7 +181,7 @@ def initial_cluster(cluster: EtcdCluster) -> str:
 
 
 def arguments(cluster: EtcdCluster) -> list[str]:
-    """The same for every member, which takes its own name from the environment."""
+    """The arguments, the same for every member, which takes its own name from the environment."""
     peer = "https" if cluster.peer_tls else "http"
     own = f"$(POD_NAME).{cluster.peers}.{cluster.namespace}.svc"
     args = [
@@ -191,7 +191,7 @@ def arguments(cluster: EtcdCluster) -> list[str]:
         f"--advertise-client-urls={cluster.client_scheme}://{own}:{CLIENT_PORT}",
         f"--listen-peer-urls={peer}://0.0.0.0:{PEER_PORT}",
         f"--initial-advertise-peer-urls={peer}://{own}:{PEER_PORT}",
-        # Health and metrics without a certificate: the kubelet and the API server's proxy have none.
+        # Health and metrics need no certificate, because the kubelet and the API server's proxy have none.
         f"--listen-metrics-urls=http://0.0.0.0:{METRICS_PORT}",
         f"--initial-cluster={initial_cluster(cluster)}",
         f"--initial-cluster-token={cluster.namespace}.{cluster.name}",
@@ -211,9 +211,9 @@ def _tls_arguments(cluster: EtcdCluster) -> list[str]:
             f"--peer-key-file={_TLS}/peer/tls.key",
             f"--peer-trusted-ca-file={_TLS}/peer/ca.crt",
             "--peer-client-cert-auth=true",
-            # Clients have certificates of the same authority and must not pass for members.
+            # Client certificates come from the same authority, and must not be accepted from members.
             f"--peer-cert-allowed-cn={cluster.peers}",
-            # A pod's address changes, and its reverse lookup may lag behind; the name above is what counts.
+            # A pod's address changes, and its reverse lookup may lag behind; only the name above is checked.
             "--experimental-peer-skip-client-san-verification=true",
         ]
     if cluster.client_tls:
@@ -228,7 +228,7 @@ def _tls_arguments(cluster: EtcdCluster) -> list[str]:
 
 def _member_pod(cluster: EtcdCluster) -> PodSettings:
     alive = {"httpGet": {"path": "/health?serializable=true", "port": METRICS_PORT}}
-    # Without a leader a member serves nobody, but starting it again would not bring one.
+    # Without a leader a member serves nobody, but a restart would not bring one.
     serves = {"httpGet": {"path": "/health", "port": METRICS_PORT}}
     secured = [name for name, on in (("peer", cluster.peer_tls), ("server", cluster.client_tls)) if on]
     volumes = [{"name": f"{n}-tls", "secret": {"secretName": f"{cluster.name}-{n}-tls"}} for n in secured]
@@ -259,7 +259,7 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
 
 
 def _anti_affinity(cluster: EtcdCluster) -> Manifest | None:
-    """Not two on a node where there are enough nodes."""
+    """Avoid two members on one node if there are enough nodes."""
     if cluster.size == 1:
         return None
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": cluster.labels}}
@@ -297,33 +297,33 @@ def stateful_set(cluster: EtcdCluster) -> Manifest:
 
 
 def _argument(live: Manifest, name: str) -> str | None:
-    """What the members of a StatefulSet that is there were told."""
+    """An argument of the members of a live StatefulSet."""
     args = live["spec"]["template"]["spec"]["containers"][0].get("args") or []
     return next((arg.partition("=")[2] for arg in args if arg.startswith(f"{name}=")), None)
 
 
 def tls_of(live: Manifest) -> dict[str, bool]:
-    """What is encrypted of members that are there: they and their clients would not understand each other otherwise."""
+    """Which connections of live members use TLS; it must stay, or they and their clients could not connect."""
     urls = {"peer_tls": "--initial-advertise-peer-urls", "client_tls": "--advertise-client-urls"}
     return {name: (_argument(live, flag) or "https:").startswith("https:") for name, flag in urls.items()}
 
 
 def check_live(cluster: EtcdCluster, live: Manifest) -> None:
-    """etcd takes its members once: another number, or other addresses, is refused before anything is changed."""
+    """Refuse another number of members, or other addresses, which etcd only reads at its first start."""
     was, desired = _argument(live, "--initial-cluster"), initial_cluster(cluster)
     if was is not None and was != desired:
         raise InvalidInput(
-            f"etcd {cluster.namespace}/{cluster.name} was made with the members {was} and cannot become {desired}.",
-            "Keep size and peer_tls as they were, or remove it with state: absent and delete_data: true and make it again.",
+            f"etcd {cluster.namespace}/{cluster.name} was made with the members {was} and cannot be changed to {desired}.",
+            "Keep size and peer_tls as they were, or remove it with state: absent and delete_data: true and create it again.",
         )
 
 
-# What members say about themselves
+# Reports of members
 
 
 @dataclasses.dataclass(frozen=True)
 class MemberView:
-    """What one member says: an error where it did not answer. ``member`` and ``active``: its id, and those of the peers it talks with."""
+    """The report of one member, or its error. ``member``: its ID; ``active``: those of the peers it is connected to."""
 
     pod: str
     member: str = ""
@@ -337,7 +337,7 @@ class MemberView:
 
     @property
     def trouble(self) -> str:
-        """Why it is not healthy; empty where it is."""
+        """Why the member is not healthy; empty if it is."""
         return self.error or ("" if self.healthy else "says that it is not healthy")
 
 
@@ -364,11 +364,11 @@ def member_view(pod: str, healthy: bool, metrics: str) -> MemberView:
 
 
 def with_mutual_connections(views: Sequence[MemberView]) -> list[MemberView]:
-    """Count a connection that either end knows.
+    """Count a connection if either end reports it.
 
-    One end alone may be wrong, and stay so: 3.5.35 was seen to call a peer that had been lost and was back inactive for 300 s. In etcd's
-    rafthttp, streams and single messages share one status, so a message to the lost peer that fails late (pipeline.go) overrules streams
-    that are connected again.
+    One end may be wrong for long: 3.5.35 was seen to call a peer inactive for 300 s after it was back. In etcd's rafthttp, streams and
+    single messages share one status, so a message to the lost peer that fails late (pipeline.go) overrules streams that are connected
+    again.
     """
     return [
         dataclasses.replace(view, peers=len(view.active | {o.member for o in views if view.member in o.active}))
@@ -377,7 +377,7 @@ def with_mutual_connections(views: Sequence[MemberView]) -> list[MemberView]:
 
 
 def problems(size: int, views: list[MemberView]) -> list[str]:
-    """Why the cluster is not as wanted, one line per member at fault; empty when every member agrees that it is."""
+    """What differs from the desired cluster, one line per member at fault; empty if every member reports the desired state."""
     found = []
     if len(views) != size:
         found.append(f"{len(views)} of {size} members have a pod")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask the members of etcd themselves, through the API server's pod proxy.
+"""Query the etcd members through the API server's pod proxy.
 
 Private to the collection.
 """
@@ -29,8 +29,8 @@ if t.TYPE_CHECKING:
 
 _TIMEOUT = 5.0
 LABEL_CLAIM = "muster.ml/etcd-cluster"
-"""Put on the members' claims when the cluster is removed, so that they can be told later; the value is the cluster's name."""
-# What etcd says to a member that comes with no data under a name that was there before.
+"""Set on the members' claims when the cluster is removed, so that they can be recognised later; the value is the cluster's name."""
+# etcd's message to a member that starts without data under a name that was used before.
 _LOST = "has already been bootstrapped"
 
 
@@ -40,7 +40,7 @@ def selector(labels: t.Mapping[str, str]) -> str:
 
 
 def certificates(cluster: Cluster, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
-    """Secrets for what is to be encrypted, made once. ``in_use``: there are members that have them."""
+    """Secrets for the connections with TLS, created once. ``in_use``: members run with them."""
     leaves = []
     if etcd.peer_tls:
         leaves.append(Leaf(f"{etcd.name}-peer-tls", etcd.peers, etcd.hosts))
@@ -57,7 +57,7 @@ def _claim(etcd: EtcdCluster, pod: str) -> Ref:
 
 
 def check_storage(cluster: Cluster, etcd: EtcdCluster) -> None:
-    """Refuse what could never be bound."""
+    """Refuse claims that could never be bound."""
     if etcd.storage_size is not None:
         storage.check_claim(
             cluster,
@@ -69,7 +69,7 @@ def check_storage(cluster: Cluster, etcd: EtcdCluster) -> None:
 
 
 def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
-    """A member whose volume is a new one ends at once, again and again: waiting brings nothing."""
+    """Refuse to wait for a member with a new, empty volume, which would only fail again and again."""
     for previous in (False, True):
         try:
             log = cluster.logs(etcd.namespace, pod, tail_lines=50, previous=previous)
@@ -78,10 +78,10 @@ def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
         if _LOST in log:
             raise Failed(
                 f"etcd {etcd.namespace}/{etcd.name}: member {pod} has lost its data, {_claim(etcd, pod)} is new and empty. "
-                "The other members know it and do not let it in as a new one.",
+                "The other members list it and do not accept it as a new one.",
                 ref=Ref("v1", "Pod", pod, etcd.namespace),
-                hint="Where the data are worth nothing after a training, remove the cluster with its data (state: absent, "
-                "delete_data: true) and make it again; else restore the claim, or take the member out and add it with etcdctl.",
+                hint="If the data are not needed after a training, remove the cluster with its data (state: absent, "
+                "delete_data: true) and create it again; else restore the claim, or remove the member and add it with etcdctl.",
             )
 
 
@@ -106,7 +106,7 @@ def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
 
 
 def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]:
-    """Until every member is healthy, connected to every other one, and one of them leads."""
+    """Wait until every member is healthy and connected to every other one, and one of them leads."""
     labels = selector(etcd.labels)
 
     def observe_once(cluster: Cluster) -> tuple[list[MemberView], str | None]:
@@ -125,20 +125,20 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
 
 
 def _pending_reasons(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
-    """What is not as it should be. Healthy members of the set as it was are not enough: those with a change have to have come."""
-    told = problems(etcd.size, views)[:4]
+    """What is not as desired. Healthy members are not enough after a change: all of them must be restarted with it."""
+    missing = problems(etcd.size, views)[:4]
     members = cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
-    if not told:
-        told.append(stateful_set(members).reason)
+    if not missing:
+        missing.append(stateful_set(members).reason)
     elif members and len(views) < etcd.size:
-        told.append(reasons.why_no_pods(cluster, members))
-    return list(filter(None, told))
+        missing.append(reasons.why_no_pods(cluster, members))
+    return list(filter(None, missing))
 
 
 def mark_claims(ctx: Context, etcd: EtcdCluster, owner: str) -> list[Ref]:
-    """Write on the members' claims whose they are, while the StatefulSet that made them says so. It leaves them when it goes.
+    """Mark the members' claims with their cluster as long as the StatefulSet exists, because they outlive it.
 
-    Their other labels are those that every etcd has, a Helm chart's too, and say nothing about whose data it is.
+    Their other labels are common to every etcd, also that of a Helm chart, and do not show whose data it is.
     """
     kind, mark = "PersistentVolumeClaim", {LABEL_CLAIM: etcd.name}
     live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A cluster of NATS servers: as the NatsCluster resource of nats-operator, or as a StatefulSet of our own.
+"""A cluster of NATS servers: as the NatsCluster resource of nats-operator, or as a StatefulSet.
 
-Both make a client Service <name> on port 4222 and a headless Service <name>-mgmt, so clients do not see the difference.
+Both have a client Service <name> on port 4222 and a headless Service <name>-mgmt, so clients see no difference.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_PENDING = 64 * 1024 * 1024
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NatsCluster:
-    """SIZE servers that know each other, and what a client may send them."""
+    """SIZE connected servers, and what a client may send them."""
 
     name: str
     namespace: str
@@ -57,28 +57,28 @@ class NatsCluster:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What the servers' pods are found by. nats-operator chose these names; ours agree, so tools need one selector."""
+        """The labels of the servers' pods. They are those of nats-operator for both backends, so that tools need one selector."""
         return {"app": "nats", "nats_cluster": self.name}
 
     @property
     def management(self) -> str:
-        """The headless Service of routes and monitoring."""
+        """The name of the headless Service for routes and monitoring."""
         return f"{self.name}-mgmt"
 
     @property
     def url(self) -> str:
-        """Where clients in the same namespace connect."""
+        """The address for clients in the same namespace."""
         return f"nats://{self.name}:{CLIENT_PORT}"
 
 
 def manifests(cluster: NatsCluster) -> list[Manifest]:
-    """The objects we apply for CLUSTER."""
+    """The objects of CLUSTER."""
     check(cluster)
     policy = [ingress(cluster)] if cluster.network_policy else []
     if cluster.backend == "operator":
         return [*policy, apply_overrides(nats_cluster_resource(cluster), cluster.overrides)]
     config = config_map(cluster)
-    # Without the routes: a new server announces itself, so another size is no reason to restart the others.
+    # The hash leaves out the routes: a new server announces itself, so another size is no reason to restart the others.
     workload = apply_overrides(stateful_set(cluster, spec_hash(_settings(cluster))), cluster.overrides)
     objects = [config, client_service(cluster), management_service(cluster), *policy, workload]
     if cluster.pod_disruption_budget and cluster.size > 1:
@@ -87,8 +87,8 @@ def manifests(cluster: NatsCluster) -> list[Manifest]:
 
 
 def check(cluster: NatsCluster) -> None:
-    """Refuse what a server would only refuse in its log, after the pods are made."""
-    # The longest name made from it is that of a pod of the StatefulSet, or of the -mgmt Service.
+    """Refuse what otherwise only a server would refuse, in its log."""
+    # The longest name derived from it is that of a pod of the StatefulSet, or of the -mgmt Service.
     check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-mgmt"), service=True)
     check_count(cluster.size, "size", minimum=1)
     check_count(cluster.max_payload, "max_payload", minimum=1)
@@ -121,8 +121,8 @@ def _check_operator_can_say(cluster: NatsCluster) -> None:
     ]
     if unsayable:
         raise InvalidInput(
-            f"backend operator: a NatsCluster has no place for {', '.join(unsayable)}.",
-            "Use backend: statefulset, or give them by overrides at spec.template.",
+            f"backend operator: a NatsCluster has no field for {', '.join(unsayable)}.",
+            "Use backend: statefulset, or set them with overrides at spec.template.",
         )
     if "@" in pod.image:
         raise InvalidInput(
@@ -137,7 +137,7 @@ def _check_operator_can_say(cluster: NatsCluster) -> None:
 
 
 def split_image(image: str) -> tuple[str, str]:
-    """Repository and tag; the operator wants them apart."""
+    """Repository and tag, which are separate fields for the operator."""
     repository, colon, tag = image.rpartition(":")
     if not colon or "/" in tag:
         raise InvalidInput(f"image: '{image}' has no tag.", "Pin one, for example nats:2.14.2.")
@@ -145,7 +145,7 @@ def split_image(image: str) -> tuple[str, str]:
 
 
 def nats_cluster_resource(cluster: NatsCluster) -> Manifest:
-    """The NatsCluster. Its schema keeps every field and checks none, so what is written here must be right."""
+    """The NatsCluster. Its schema accepts every field and checks none, so mistakes here would not be noticed."""
     repository, tag = split_image(cluster.pod.image)
     spec = compact(
         {
@@ -156,14 +156,14 @@ def nats_cluster_resource(cluster: NatsCluster) -> Manifest:
                 {
                     "maxPayload": cluster.max_payload,
                     "maxConnections": cluster.max_connections,
-                    # The one key of this resource that is not camelCase.
+                    # The only key of this resource that is not in camelCase.
                     "write_deadline": cluster.write_deadline,
                     "debug": cluster.debug or None,
                 }
             ),
             "pod": compact(
                 {
-                    # Not spec.resources, where PERSIA's documents put them: the operator never looks there.
+                    # Not in spec.resources, where PERSIA's documents put them, because the operator ignores that field.
                     "resources": resources(cluster.pod.resources, "resources"),
                     "nodeSelector": cluster.pod.node_selector,
                     "tolerations": [dict(entry) for entry in cluster.pod.tolerations],
@@ -197,7 +197,7 @@ def _routes(cluster: NatsCluster) -> list[str]:
         "cluster {",
         f'  name: "{cluster.name}"',
         f"  port: {CLUSTER_PORT}",
-        # Clients come through the Service: pod addresses would be stale after a restart.
+        # Clients come through the Service, and pod addresses would be stale after a restart.
         "  no_advertise: true",
         # A server starts before the DNS names of the others exist.
         "  connect_retries: 120",
@@ -235,7 +235,7 @@ def config_map(cluster: NatsCluster) -> Manifest:
 
 
 def client_service(cluster: NatsCluster) -> Manifest:
-    """Where clients connect."""
+    """The Service for clients."""
     port = {"name": "client", "port": CLIENT_PORT, "targetPort": CLIENT_PORT, "protocol": "TCP"}
     return {
         "apiVersion": "v1",
@@ -246,7 +246,7 @@ def client_service(cluster: NatsCluster) -> Manifest:
 
 
 def management_service(cluster: NatsCluster) -> Manifest:
-    """How the servers find each other, ready or not."""
+    """The Service by which servers find each other, ready or not."""
     ports = [
         {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
         for name, port in (("cluster", CLUSTER_PORT), ("monitor", MONITOR_PORT))
@@ -261,23 +261,23 @@ def management_service(cluster: NatsCluster) -> Manifest:
 
 
 def ingress(cluster: NatsCluster) -> Manifest:
-    """Who may connect: the servers ask clients and each other for no password."""
+    """Who may connect, because the servers authenticate neither clients nor each other."""
     flows = [
         Flow([EVERY_POD, *cluster.network_policy_from], [CLIENT_PORT]),
         Flow([labelled(cluster.labels)], [CLUSTER_PORT]),
-        # Asked through the API server, which comes from an address that no selector knows, and scraped by Prometheus.
+        # Probes through the API server come from an address that no selector knows, and Prometheus scrapes from anywhere.
         Flow(None, [MONITOR_PORT]),
     ]
     return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
 
 
 def _server_pod(cluster: NatsCluster) -> PodSettings:
-    """Probes, ports and the configuration file, around what the user chose."""
+    """The user's pod settings with probes, ports and the configuration file."""
     health = {"httpGet": {"path": "/healthz", "port": MONITOR_PORT}}
     config = {"name": "config", "configMap": {"name": f"{cluster.name}-config"}}
     return dataclasses.replace(
         cluster.pod,
-        # No command: the published images differ in where the binary is, but all have an entrypoint that takes flags.
+        # No command, because the published images differ in the path of the binary, but all have an entrypoint that takes flags.
         args=("-c", "/etc/nats-config/nats.conf"),
         ports=tuple(
             {"name": name, "container_port": port}
@@ -305,7 +305,7 @@ def _secured(given: Mapping[str, t.Any] | None, default: Manifest) -> Mapping[st
 
 
 def _spread(cluster: NatsCluster) -> tuple[Manifest, ...]:
-    """Over nodes as evenly as they allow; a hard rule is what anti_affinity asks for."""
+    """Spread the servers over nodes as evenly as possible; anti_affinity makes it a hard rule."""
     if cluster.anti_affinity or cluster.size == 1:
         return ()
     return ({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"},)
@@ -319,7 +319,7 @@ def _anti_affinity(cluster: NatsCluster) -> Manifest | None:
 
 
 def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
-    """The servers. Parallel start; a changed configuration rolls through them one by one."""
+    """The servers. They start in parallel; a changed configuration restarts them one by one."""
     spec = {
         "replicas": cluster.size,
         "serviceName": cluster.management,
@@ -343,7 +343,7 @@ def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
 
 
 def disruption_budget(cluster: NatsCluster) -> Manifest:
-    """Node drains take one server at a time."""
+    """Let node drains stop one server at a time."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -354,7 +354,7 @@ def disruption_budget(cluster: NatsCluster) -> Manifest:
 
 @dataclasses.dataclass(frozen=True)
 class ServerView:
-    """What one server says about itself: None where it did not answer."""
+    """The reports of one server; None for those it did not answer."""
 
     pod: str
     varz: Mapping[str, t.Any] | None
@@ -363,20 +363,20 @@ class ServerView:
 
 
 def peers(view: ServerView) -> set[str]:
-    """Distinct servers this one has a route to; a current server keeps several connections to each."""
+    """The servers this one has a route to; current versions keep several connections to each."""
     routes = (view.routez or {}).get("routes") or []
     return {str(route.get("remote_id")) for route in routes if route.get("remote_id")}
 
 
 def is_stale(cluster: NatsCluster, pod: Mapping[str, t.Any], payload: int | None) -> bool:
-    """Whether a server runs with other settings than CLUSTER has. One that does not answer is not judged by them."""
+    """Whether a server runs with other settings than those of CLUSTER. One that does not answer is not judged."""
     main = pod["spec"]["containers"][0]
     desired = resources(cluster.pod.resources, "resources")
     return (payload is not None and payload != cluster.max_payload) or not _same(main.get("resources") or {}, desired)
 
 
 def _same(live: Mapping[str, t.Any], desired: Mapping[str, t.Any]) -> bool:
-    """Equal by value; requests that only follow from limits do not count as a difference."""
+    """Whether resources are equal by value; requests that Kubernetes derived from limits do not count."""
     for side in ("limits", "requests"):
         have, want = live.get(side) or {}, desired.get(side) or {}
         if any(key not in have or parse(have[key]) != parse(value) for key, value in want.items()):
@@ -388,7 +388,7 @@ def _same(live: Mapping[str, t.Any], desired: Mapping[str, t.Any]) -> bool:
 
 
 def problems(cluster: NatsCluster, views: list[ServerView], *, payload: bool = True) -> list[str]:
-    """Why the cluster is not as wanted, one line per server at fault; empty when every server agrees that it is."""
+    """What differs from the desired cluster, one line per server at fault; empty if every server reports the desired state."""
     found = []
     if len(views) != cluster.size:
         found.append(f"{len(views)} of {cluster.size} servers have a pod")

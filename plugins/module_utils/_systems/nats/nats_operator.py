@@ -4,8 +4,8 @@
 
 """What role nats_operator installs: nats-operator with the permissions it uses and no more.
 
-Built from the operator's documented behaviour and from what it was seen to ask of the API server; nothing is taken over from the
-project's own manifests. Its kinds are text: crds/ in the files of the role.
+Built from the operator's documented behaviour and its observed requests to the API server; nothing is copied from the project's own
+manifests. Its kinds are text: crds/ in the files of the role.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..._manifests.pods import field_env, merge_env
 NAME = "nats-operator"
 NOBODY = 65534
 
-# What it needs whatever its scope: its own two kinds at start (get, compare, update, wait until served), and one look at all pods for an
-# operator of the other scope.
+# Needed in any scope: its own two kinds at start (get, compare, update, wait until served), and one list of all pods, to find an operator
+# of the other scope.
 EVERYWHERE = [
     rule(
         ["apiextensions.k8s.io"],
@@ -32,17 +32,17 @@ EVERYWHERE = [
     ),
     rule([""], ["pods"], ["list"]),
 ]
-# What it needs where the NatsClusters are.
+# Needed where the NatsClusters are.
 BESIDE_CLUSTERS = [
     rule(["nats.io"], ["natsclusters"], ["list", "watch", "patch"]),
     rule(["nats.io"], ["natsserviceroles"], ["list", "watch"]),
     rule([""], ["pods"], ["create", "delete", "get", "list", "patch", "watch"]),
-    # Puts a server into lame duck mode before it is taken away.
+    # To put a server into lame duck mode before it is stopped.
     rule([""], ["pods/exec"], ["create"]),
     rule([""], ["services"], ["create", "get", "list", "patch", "watch"]),
     # The configuration of a server is a Secret, and so are the credentials that a NatsCluster refers to.
     rule([""], ["secrets"], ["create", "get", "list", "update", "watch"]),
-    # Leader election and its events.
+    # For leader election and its events.
     rule([""], ["endpoints"], ["create", "get", "update"]),
     rule([""], ["events"], ["create", "patch"]),
 ]
@@ -83,7 +83,7 @@ def _access(operator: NatsOperator, account: Manifest) -> list[Manifest]:
 
 
 def _deployment(operator: NatsOperator) -> Manifest:
-    # The operator of the other scope is recognised by this very argument, so it has to be in `args`, not in `command`.
+    # Operators of the other scope recognise this argument, so it has to be in `args`, not in `command`.
     scope = ["--feature-gates=ClusterScoped=true"] if operator.scope == "cluster" else []
     container = {
         "name": NAME,

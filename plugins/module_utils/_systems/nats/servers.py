@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask the NATS servers themselves, through the API server's pod proxy.
+"""Query the NATS servers through the API server's pod proxy.
 
 Private to the collection.
 """
@@ -24,7 +24,13 @@ if t.TYPE_CHECKING:
     from ..._edge.run import Context
     from ..._kube.cluster import Cluster
 
+T = t.TypeVar("T")
+Observe: t.TypeAlias = "t.Callable[[Cluster], tuple[T, str | None]]"
 _TIMEOUT = 5.0
+OPERATOR_HINT = (
+    "Is nats-operator running and watching this namespace? After the loss of a pod, nats-operator 0.8.3 may wait forever; "
+    "then restart it: delete its pod."
+)
 
 
 def selector(nats: NatsCluster) -> str:
@@ -33,21 +39,21 @@ def selector(nats: NatsCluster) -> str:
 
 
 def pods(cluster: Cluster, nats: NatsCluster) -> list[Manifest]:
-    """The servers' pods, without those that are on their way out."""
+    """The servers' pods, without those that are being deleted."""
     found = cluster.list("v1", "Pod", nats.namespace, selector(nats))
     return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
 
 def views(cluster: Cluster, servers: list[Manifest]) -> list[ServerView]:
-    """What each server says about itself, asked side by side."""
+    """What each server reports about itself, queried in parallel."""
     return run_all_or_raise(lambda pod: _view(cluster, pod), servers, parallel=PARALLEL)
 
 
 def _view(cluster: Cluster, pod: Manifest) -> ServerView:
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    rank = rank_of(pod)
-    if rank.phase != "Running" or rank.reason:
-        return ServerView(name, None, None, rank.reason or rank.phase)
+    pending_reason = _pending_reason(pod)
+    if pending_reason:
+        return ServerView(name, None, None, pending_reason)
     answers: list[dict[str, t.Any]] = []
     for path in ("/varz", "/routez"):
         try:
@@ -63,36 +69,64 @@ def _view(cluster: Cluster, pod: Manifest) -> ServerView:
     return ServerView(name, answers[0], answers[1])
 
 
+def _pending_reason(pod: Manifest) -> str | None:
+    """Why a server does not run; None if it does."""
+    rank = rank_of(pod)
+    return None if rank.phase == "Running" and not rank.reason else rank.reason or rank.phase
+
+
+def wait_for_pods(ctx: Context, nats: NatsCluster, *, timeout: float) -> None:
+    """Wait until the pods of all servers run, without querying the servers."""
+
+    def observe_once(cluster: Cluster) -> tuple[None, str | None]:
+        found = {pod["metadata"]["name"]: _pending_reason(pod) for pod in pods(cluster, nats)}
+        pending = [f"{name}: {reason}" for name, reason in found.items() if reason]
+        running = len(found) - len(pending)
+        if running == len(found) == nats.size:
+            return None, None
+        return None, "; ".join([f"{running} of {nats.size} servers run", *pending[:3]])
+
+    _watch(ctx, nats, observe_once, goal="does not run", timeout=timeout)
+
+
 def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
-    """Until every server has a route to every other one and max_payload is in force."""
+    """Wait until every server has a route to every other one and max_payload is in force."""
 
     def observe_once(cluster: Cluster) -> tuple[list[ServerView], str | None]:
         found = views(cluster, pods(cluster, nats))
         return found, "; ".join(problems(nats, found)[:4]) or None
 
+    return _watch(ctx, nats, observe_once, goal="is not as desired", timeout=timeout)
+
+
+def _watch(ctx: Context, nats: NatsCluster, observe: Observe[T], *, goal: str, timeout: float) -> T:
+    """Observe whenever a pod of a server changes, until nothing is missing."""
     return watching.watch_until(
         ctx.cluster,
         watching.Changes.of_pods(nats.namespace, selector(nats)),
-        observe_once,
-        goal=f"NATS cluster {nats.namespace}/{nats.name} is not as wanted",
+        observe,
+        goal=f"NATS cluster {nats.namespace}/{nats.name} {goal}",
         timeout=timeout,
         progress=ctx.progress,
-        hint="Is nats-operator running and watching this namespace?" if nats.backend == "operator" else None,
+        hint=OPERATOR_HINT if nats.backend == "operator" else None,
     )
 
 
 def replace_outdated(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
     """Replace, one by one, the servers that nats-operator leaves running with an older configuration; then wait.
 
-    The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never gives
-    a running pod other resources.
+    The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never changes the resources of
+    a running pod.
+
+    Without grace: if a pod ends while nats-operator 0.8.3 has not seen it go, the operator begins to wait for a pod that is gone (its
+    deletePod), and never looks at the NatsCluster again.
     """
     deadline, replaced = Deadline(timeout), set[str]()
     outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)
     while outdated:
         name, uid = outdated["name"], outdated["uid"]
         ctx.progress(f"replaces server {name}, which runs with an older configuration")
-        ctx.cluster.delete(Ref("v1", "Pod", name, nats.namespace), dry_run=False, uid=uid)
+        ctx.cluster.delete(Ref("v1", "Pod", name, nats.namespace), dry_run=False, uid=uid, grace_period_seconds=0)
         replaced.add(uid)
         _wait_for_successor(ctx, nats, replaced, timeout=deadline.answer_timeout)
         outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)
@@ -102,7 +136,7 @@ def replace_outdated(ctx: Context, nats: NatsCluster, *, timeout: float) -> list
 def _outdated(
     cluster: Cluster, nats: NatsCluster, replaced: t.Container[str], deadline: Deadline
 ) -> tuple[Manifest | None, list[ServerView]]:
-    """The metadata of the first server with an older configuration that was not replaced already, and what all servers say."""
+    """The metadata of the first server with an older configuration that was not replaced yet, and the reports of all servers."""
     asked = cluster.within(deadline.answer_timeout)
     found = pods(asked, nats)
     said = views(asked, found)
@@ -113,12 +147,10 @@ def _outdated(
 
 
 def _wait_for_successor(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: float) -> None:
-    """Until the replaced server has a successor that all others know; their max_payload does not matter yet."""
+    """Wait until the replaced server has a successor that all others know; their max_payload does not matter yet."""
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
         found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]
         return None, "; ".join(problems(nats, views(cluster, found), payload=False)[:4]) or None
 
-    goal = f"NATS cluster {nats.namespace}/{nats.name} did not get its server back"
-    changes = watching.Changes.of_pods(nats.namespace, selector(nats))
-    watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
+    _watch(ctx, nats, observe_once, goal="did not get its server back", timeout=timeout)

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PERSIA's two configuration files, checked as PERSIA itself does not.
+"""PERSIA's two configuration files, checked more strictly than by PERSIA.
 
-Its readers skip keys they do not know, so a misspelt one silently leaves the default in force, and most other
-mistakes end in a panic inside a pod. Everything is refused here instead, before anything is made.
+PERSIA ignores unknown keys, so that a misspelt one silently leaves the default in force, and most other mistakes end in a panic inside
+a pod. Here they are refused before anything is created.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_PREFIX_BIT = 63
 
 def _is(kind: type, word: str) -> _Check:
     def check(value: t.Any, where: str) -> None:
-        # A bool is an int to Python, but not to serde.
+        # In Python a bool is an int, but not in serde.
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             raise InvalidInput(f"{where}: {value!r} is not {word}.")
 
@@ -130,7 +130,7 @@ def check_embedding_config(config: Mapping[str, t.Any]) -> None:
     for name, slot in slots.items():
         _check_slot(slot, f"{where}.slots_config.{name}")
     groups = _check_groups(config.get("feature_groups") or {}, slots, where)
-    # Every group, and every slot outside a group, needs an index prefix of its own.
+    # Every group, and every slot outside of a group, needs a separate index prefix.
     if groups >= 2**prefix_bit:
         raise InvalidInput(
             f"{where}.feature_index_prefix_bit: {prefix_bit} bits cannot tell {groups} features apart.", "Raise it."

@@ -5,7 +5,7 @@
 """A PERSIA training in Kubernetes' own workloads.
 
 Embedding servers and workers are StatefulSets; data loaders and trainers are Indexed Jobs, which end. Each group has
-a headless Service that exists, and a stable rank from the index of its pods.
+a headless Service, and a stable rank from the index of its pods.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ SUCCESS_FILE = f"{SUCCESS_DIR}/success"
 GATEWAY_PORT = 9091
 GATEWAY_GROUP = "metrics-gateway"
 JOB_INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-# Where the processes listen unless they are told otherwise, which persia-launcher cannot do for all of them.
+# Default ports of the processes; persia-launcher cannot change all of them.
 _PORTS: dict[Role, int] = {"embedding_worker": 8887, "embedding_parameter_server": 8888}
-# Who each group has met at its start, and must begin again with.
+# The groups that each group meets at its start, and must restart with.
 _PEERS: dict[Role, tuple[Role, ...]] = {
     "embedding_parameter_server": (),
     "embedding_worker": ("embedding_parameter_server",),
@@ -70,7 +70,7 @@ def manifests(job: PersiaJob) -> list[Manifest]:
 
 
 def scaled_to_zero(objects: Sequence[Manifest]) -> list[Manifest]:
-    """The objects of a training that is over, without its Jobs: its servers have no pods."""
+    """The objects of an ended training, without its Jobs: its servers are scaled to zero."""
     others = [copy.deepcopy(item) for item in objects if item["kind"] != "Job"]
     for item in others:
         if item["kind"] in ("StatefulSet", "Deployment"):
@@ -86,7 +86,7 @@ def _group_objects(job: PersiaJob, group: Group, config_hash: str) -> list[Manif
 
 
 def _ranked(job: PersiaJob, group: Group, config_hash: str) -> TrainingStatefulSet:
-    """The group with what PERSIA's processes need, around what the user chose."""
+    """The user's group with what PERSIA's processes need."""
     volumes, mounts = shared_volumes(job)
     volumes.append({"name": "muster-run", "emptyDir": {}})
     mounts.append({"name": "muster-run", "mountPath": SUCCESS_DIR})
@@ -144,13 +144,13 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
         values["PERSIA_DATALOADER_ENTRY"] = group.entry
     env: list[Manifest] = [{"name": name, "value": value} for name, value in values.items() if value is not None]
     if runs_to_completion(job, group.role):
-        # Overrides the StatefulSet's way of knowing the index.
+        # Overrides the way in which a pod of a StatefulSet gets its index.
         env.append(field_env("REPLICA_INDEX", JOB_INDEX_FIELD))
     return env
 
 
 def indexed_job(job: PersiaJob, group: Group, ranked: TrainingStatefulSet) -> Manifest:
-    """REPLICAS pods that each must end well once; pod <name>-<i> has index i, also after it was replaced."""
+    """A Job with REPLICAS pods, each of which must succeed once; pod <name>-<i> has index i, also after it was replaced."""
     template = stateful_set(ranked)["spec"]["template"]
     template["spec"] |= {"restartPolicy": "Never", "subdomain": ranked.name}
     container = ranked.container
@@ -185,7 +185,7 @@ def _on_exit(action: str, container: str | None, code: int) -> Manifest:
 
 
 def metrics_gateway(job: PersiaJob) -> list[Manifest]:
-    """A push gateway of the job's own, where PERSIA's processes leave their metrics for Prometheus."""
+    """A push gateway for the job, to which PERSIA's processes push their metrics for Prometheus."""
     selector = job.selector(GATEWAY_GROUP)
     labels = {**job.labels, **selector, "app.kubernetes.io/component": GATEWAY_GROUP}
     service_name = f"{job.gateway}-service"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The PersiaJob resource of PERSIA's own operator, and what it cannot say."""
+"""The PersiaJob resource of PERSIA's own operator, and the options that it has no field for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .spec import (
 API_VERSION = "persia.com/v1"
 KIND = "PersiaJob"
 FINALIZER = "persiajobs.persia.com"
-# The operator puts this on the pods and Services that it makes; they have no owner reference.
+# The operator sets this label on its pods and Services, which have no owner reference.
 JOB_LABEL = "persia_job"
 
 SECTIONS: dict[Role, str] = {
@@ -36,7 +36,7 @@ SECTIONS: dict[Role, str] = {
     "dataloader": "dataloader",
     "nn_worker": "nnWorker",
 }
-# How the operator names the pods of each group: <job>-<this>-<index>.
+# The word for each group in the names of the operator's pods: <job>-<word>-<index>.
 POD_WORDS: dict[Role, str] = {
     "embedding_parameter_server": "embedding-ps",
     "embedding_worker": "embedding-worker",
@@ -60,13 +60,13 @@ _UNSAYABLE_IN_POD = (
 
 
 def manifests(job: PersiaJob) -> list[Manifest]:
-    """What we apply; pods and the gateway are the operator's to make."""
+    """The objects of JOB; the operator creates the pods and the gateway."""
     refuse_unsupported(job)
     return [*shared_objects(job, {JOB_LABEL: job.name}, {}), persia_job_resource(job)]
 
 
 def groups(resource: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
-    """The groups of a PersiaJob, whose pods are bare ones, told apart by their names."""
+    """The groups of a PersiaJob, whose bare pods differ only by name."""
     name, spec = resource["metadata"]["name"], resource.get("spec") or {}
     found = []
     for role, section in SECTIONS.items():
@@ -118,7 +118,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
             "env": merge_env([{"name": "PERSIA_NATS_URL", "value": job.nats_url}]),
             "logLevel": job.log_level,
             "enableMetrics": job.metrics.enabled,
-            # The operator's default too, but OnFailure would train again after PERSIA's abort at interpreter exit.
+            # Also the operator's default. OnFailure would train again after PERSIA's abort at the exit of the interpreter.
             "restartPolicy": "Never",
             "imagePullPolicy": nn_worker.pod.image_pull_policy,
             "volumes": [*nn_worker.pod.volumes, *volumes],

@@ -19,8 +19,8 @@ from ..._manifests.operators import Operator, operator_deployment, operator_labe
 NAME = "persia-operator"
 NOBODY = 65534
 
-# In all namespaces, because it watches all: PersiaJobs (it adds and takes off its finalizer by patch), and the bare pods and the one
-# Service that it makes from them and removes by label.
+# In all namespaces, because it watches all of them: PersiaJobs (it patches their finalizer), and the bare pods and the one Service that
+# it creates from them and deletes by label.
 RULES = [
     rule(["persia.com"], ["persiajobs"], ["get", "list", "watch", "patch"]),
     rule([""], ["pods", "services"], ["create", "get", "list", "delete", "deletecollection"]),
@@ -43,7 +43,7 @@ def manifests(operator: PersiaOperator) -> list[Manifest]:
         "command": list(operator.command),
         "env": [{"name": name, "value": operator.log_level} for name in ("LOG_LEVEL", "RUST_LOG")],
     }
-    # It has no leader election: two at a time would make every pod twice.
+    # Without leader election, two at a time would create every pod twice.
     alone = {"replicas": 1, "strategy": {"type": "Recreate"}}
     pod = operator_pod(operator, container, user=NOBODY)
     return [account, *cluster_access(NAME, account, RULES), operator_deployment(NAME, operator, alone, pod)]

@@ -37,14 +37,14 @@ CONFIG_PATH = "/etc/persia"
 Role = t.Literal["nn_worker", "dataloader", "embedding_worker", "embedding_parameter_server"]
 ROLES: tuple[Role, ...] = ("embedding_parameter_server", "embedding_worker", "dataloader", "nn_worker")
 
-# The names of PERSIA's Google Cloud document, which people's dashboards and habits know.
+# Names from PERSIA's Google Cloud document, which existing dashboards use.
 DEFAULT_GROUP_NAMES: dict[Role, str] = {
     "nn_worker": "trainer",
     "dataloader": "data-compose",
     "embedding_worker": "middleware",
     "embedding_parameter_server": "emb-server",
 }
-# The sub-commands of today's persia-launcher.
+# The sub-commands of the current persia-launcher.
 LAUNCHER_WORDS: dict[Role, str] = {
     "nn_worker": "nn-worker",
     "dataloader": "data-loader",
@@ -52,7 +52,7 @@ LAUNCHER_WORDS: dict[Role, str] = {
     "embedding_parameter_server": "embedding-parameter-server",
 }
 LOG_LEVELS = ("trace", "debug", "info", "warn", "error")
-# Options of a group that come from the job where the group does not give them, lists and dicts whole.
+# Options that a group inherits from the job unless it has them itself; lists and dicts as a whole.
 _INHERITED = (
     "image",
     "image_pull_policy",
@@ -115,7 +115,7 @@ class PersiaJob:
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
 
     def __post_init__(self) -> None:
-        """Refuse everything that is known not to work."""
+        """Refuse every option that is known not to work."""
         check_name(self.name, "name", limit=STATEFULSET_NAME_MAX, service=True)
         _check_groups(self.name, self.groups, self.files, self.files_path)
         _check_config("global_config", self.global_config, self.global_config_path, check_global_config)
@@ -134,7 +134,7 @@ class PersiaJob:
 
     @functools.cached_property
     def labels(self) -> dict[str, str]:
-        """On every object and pod of the job."""
+        """The labels of every object and pod of the job."""
         return {
             "app.kubernetes.io/name": "persia",
             "app.kubernetes.io/instance": self.name,
@@ -142,7 +142,7 @@ class PersiaJob:
         }
 
     def selector(self, group_name: str) -> dict[str, str]:
-        """What tells one group's pods from all others."""
+        """The labels that select one group's pods."""
         return {LABEL_JOB: self.name, LABEL_GROUP: group_name}
 
     def object_name(self, group: Group) -> str:
@@ -151,31 +151,31 @@ class PersiaJob:
 
     @property
     def config_name(self) -> str:
-        """ConfigMap of configuration and launch script."""
+        """The name of the ConfigMap with configuration and launch script."""
         return f"{self.name}-config"
 
     @property
     def files_name(self) -> str:
-        """ConfigMap of the user's own files."""
+        """The name of the ConfigMap with the user's files."""
         return f"{self.name}-files"
 
     @property
     def policy_name(self) -> str:
-        """NetworkPolicy of all its pods."""
+        """The name of the NetworkPolicy of all its pods."""
         return f"{self.name}-persia"
 
     @property
     def gateway(self) -> str:
-        """Deployment of the metrics gateway, named as PERSIA's operator names its pod."""
+        """The name of the metrics gateway's Deployment, the same as that of the pod of PERSIA's operator."""
         return f"{self.name}-metrics-gateway"
 
     @functools.cached_property
     def parts(self) -> dict[str, str]:
-        """A hash per option: what a training is compared with, and told apart by."""
+        """A hash per option, by which trainings are compared."""
         spec = dataclasses.asdict(self)
-        # Who may connect is not what is trained.
+        # The NetworkPolicy does not affect the training.
         del spec["network_policy"], spec["network_policy_from"]
-        # The gateway may change without the training noticing.
+        # Nor do the settings of the gateway, but only whether there is one.
         spec["metrics"] = {"enabled": self.metrics.enabled}
         for role, group in spec.pop("groups").items():
             pod = group.pop("pod")
@@ -269,7 +269,7 @@ def config_paths(job: PersiaJob) -> tuple[str, str]:
 
 
 def _global_config(job: PersiaJob) -> Manifest:
-    """The user's global configuration; its metrics follow the job's unless they are written down."""
+    """The user's global configuration; unless it has settings for metrics, they follow the job's."""
     config = dict(job.global_config or {})
     common = dict(config.get("common_config") or {})
     metrics = {"enable_metrics": job.metrics.enabled, "job_name": job.name}
@@ -285,7 +285,7 @@ def shared_objects(job: PersiaJob, selector: Mapping[str, str], programs: Mappin
     if job.embedding_config is not None:
         data["embedding_config.yml"] = to_yaml(job.embedding_config)
     config = config_map(of(job.config_name), data)
-    # Here, and not on the workloads: it must outlive each of them.
+    # The record of the options is on this ConfigMap, because it must outlive each of the workloads.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
     files = [config_map(of(job.files_name), job.files)] if job.files else []
     claim = storage_claim(job.storage, job.namespace, job.labels)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is special in the life of a PERSIA training: servers that are of no use after it, and an operator with a finalizer.
+"""The specifics of a PERSIA training: servers that are useless after it, and an operator with a finalizer.
 
 Private to the collection.
 """
@@ -30,7 +30,7 @@ from . import native, operator
 from .operator import API_VERSION, FINALIZER, JOB_LABEL
 from .spec import LAUNCHER_WORDS, PersiaJob, from_params
 
-# Seconds that PERSIA's operator has for its finalizer before remove_finalizer does its work.
+# Seconds that the finalizer of PERSIA's operator may take before remove_finalizer applies.
 _OPERATOR_PATIENCE = 20.0
 TRAINER = LAUNCHER_WORDS["nn_worker"]
 
@@ -53,7 +53,7 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
 
 
 def _unwanted(job: PersiaJob) -> list[Ref]:
-    """What other options would have made."""
+    """Objects that other options would have created."""
     refs = []
     if not job.network_policy:
         refs.append(Ref(network_policy.API_VERSION, network_policy.KIND, job.policy_name, job.namespace))
@@ -64,7 +64,7 @@ def _unwanted(job: PersiaJob) -> list[Ref]:
 
 
 def _suspend_loaders(request: Request, observed: Observed) -> Report:
-    """Stop the Jobs that would start their pods again; the trainers' stays as it is, and so does one that has ended."""
+    """Suspend the Jobs that would recreate their pods, but neither that of the trainers nor one that has ended."""
     report = Report()
     for live in observed.workloads:
         if live["kind"] != "Job" or labels_of(live).get(LABEL_ROLE) == TRAINER:
@@ -73,29 +73,30 @@ def _suspend_loaders(request: Request, observed: Observed) -> Report:
         if not (state.ready or state.failed or live["spec"].get("suspend")):
             before, after = {"spec": {"suspend": False}}, {"spec": {"suspend": True}}
             request.cluster.patch(ref_of(live), after, dry_run=request.check)
-            report.changes.append(Change(ref_of(live), "updated", "the training is over", before, after))
+            report.changes.append(Change(ref_of(live), "updated", "the training has ended", before, after))
     return report
 
 
-# PERSIA's operator makes bare pods once, and has a finalizer on the PersiaJob.
+# PERSIA's operator creates bare pods only once, and puts a finalizer on the PersiaJob.
 
 
 def _warnings(observed: Observed) -> list[str]:
-    """Bare pods that are gone stay gone: the operator looks at a PersiaJob once."""
+    """Warn of lost bare pods: they stay lost, because the operator creates pods only once."""
     lost = [group for group in observed.status.groups if len(group.ranks) < group.desired]
-    # The operator puts its finalizer there first and makes the pods at once after it.
+    # The operator first adds its finalizer and then creates all pods at once, so with the finalizer no pod is missing only because it is
+    # new.
     seen = any(FINALIZER in (item["metadata"].get("finalizers") or []) for item in observed.workloads)
     if not lost or not seen:
         return []
-    told = "; ".join(f"{group.name}: {group.desired - len(group.ranks)} of {group.desired}" for group in lost)
+    by_group = "; ".join(f"{group.name}: {group.desired - len(group.ranks)} of {group.desired}" for group in lost)
     return [
-        f"Pods of training {observed.status} are lost ({told}), and PERSIA's operator does not make them again. "
+        f"Pods of training {observed.status} are lost ({by_group}), and PERSIA's operator does not create them again. "
         "restart: true trains again; backend: native repairs itself."
     ]
 
 
 def _delete_pods(request: Request, observed: Observed) -> Report:
-    """Delete the pods that still run. They stay deleted: the operator is done with this PersiaJob. Others keep their logs."""
+    """Delete the pods that still run. They stay deleted, because the operator creates pods only once. Ended pods keep their logs."""
     status = observed.status
     left = [r.pod for g in status.groups for r in g.ranks if r.phase in ("Running", "Pending")]
     refs = [Ref("v1", "Pod", name, status.namespace) for name in left]
@@ -104,11 +105,11 @@ def _delete_pods(request: Request, observed: Observed) -> Report:
 
 
 def _stop(request: Request, mine: str, observed: Observed) -> Report:
-    """Delete the PersiaJob; its finalizer needs the operator, or our own hand where that is allowed."""
+    """Delete the PersiaJob. Its finalizer needs the operator, or is removed here if that is allowed."""
     live = observed.workloads[0]
     ref = ref_of(live)
     if labels_of(live).get(LABEL_OWNER) != mine:
-        raise InvalidInput(f"{ref} was not made by this module.", "Delete it with the tool that made it.")
+        raise InvalidInput(f"{ref} was not created by this module.", "Delete it with the tool that created it.")
     timeout, by_hand = float(request.wait_timeout), request.remove_finalizer
     patience = min(timeout, _OPERATOR_PATIENCE if by_hand else timeout)
     deadline = Deadline(timeout)
@@ -117,7 +118,7 @@ def _stop(request: Request, mine: str, observed: Observed) -> Report:
     except WaitTimeout as exc:
         if not by_hand:
             raise WaitTimeout(
-                f"{ref} waits for its finalizer {FINALIZER}, which only PERSIA's operator takes away.",
+                f"{ref} waits for its finalizer {FINALIZER}, which only PERSIA's operator removes.",
                 last_seen=exc.last_seen,
                 hint="Is the operator running? remove_finalizer: true deletes the pods and the finalizer without it.",
                 ref=ref,
@@ -129,7 +130,7 @@ def _stop(request: Request, mine: str, observed: Observed) -> Report:
 
 
 def _wait_for_pods(request: Request, ref: Ref, timeout: float) -> None:
-    """The operator does not wait for its pods; a new training of the same name would meet the old ones."""
+    """Wait for the pods to be gone. The operator does not, and a new training of the same name would meet the old pods."""
     selector, namespace = f"{JOB_LABEL}={ref.name}", ref.namespace or ""
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
@@ -142,7 +143,7 @@ def _wait_for_pods(request: Request, ref: Ref, timeout: float) -> None:
 
 
 def _do_operators_work(request: Request, ref: Ref) -> Report:
-    """What the operator does for a PersiaJob that is deleted, where there is none."""
+    """Do without the operator what it does for a deleted PersiaJob."""
     refs = [
         Ref("v1", kind, item["metadata"]["name"], ref.namespace)
         for kind in ("Service", "Pod")
@@ -158,14 +159,14 @@ def _do_operators_work(request: Request, ref: Ref) -> Report:
 
 
 def _before_removal(request: Request, namespace: str, name: str) -> Report:
-    """The PersiaJob goes first, because it needs its operator."""
+    """Delete the PersiaJob first, because its finalizer needs the operator."""
     live = request.cluster.get(Ref(API_VERSION, operator.KIND, name, namespace))
     if live is None:
         return Report()
     mine = KIND.owner(namespace, name)
     config = request.cluster.get(Ref("v1", "ConfigMap", f"{name}-config", namespace))
     if config is not None and labels_of(live).get(LABEL_OWNER) != mine:
-        return Report()  # it is somebody else's, beside a training of ours
+        return Report()  # somebody else's, beside one of our trainings
     return _stop(request, mine, Observed(job_status(name, namespace, ()), [live]))
 
 

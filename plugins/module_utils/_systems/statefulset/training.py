@@ -13,7 +13,7 @@ from ..._manifests.meta import LABEL_GROUP
 from ..._training.kind import Backend, Kind
 from ..._training.status import STATEFUL_SET
 
-# Its label is that of a group, which trainings of other kinds have as well: the group is found by its name.
+# Trainings of other kinds have the label of a group as well, so the group is found by its name.
 KIND = Kind(
     name="training_statefulset",
     backends=(Backend(name="", label=LABEL_GROUP, workloads=(STATEFUL_SET,), named=True),),

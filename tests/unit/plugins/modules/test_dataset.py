@@ -46,7 +46,7 @@ def run(cluster: FakeCluster, **params: t.Any) -> dict[str, t.Any]:
     ("params", "told"),
     [
         ({"sha256": "abc"}, "64 hexadecimal"),
-        ({"path": "../x"}, "no folder"),
+        ({"path": "../x"}, "not a folder"),
         ({"url": "ftp://e.org/x"}, "no address"),
         ({"url": "https://e.org/x?X-Amz-Signature=1"}, "url_secret"),
         ({"url": "https://me:word@e.org/x"}, "url_secret"),

@@ -192,6 +192,55 @@ def test_a_size_that_the_training_reaches_stays(cluster: FakeCluster, monkeypatc
     assert job["spec"]["completions"] == job["spec"]["parallelism"] == 2
 
 
+def step(cluster: FakeCluster, number: int) -> None:
+    """The script of the first rank reports a step."""
+    said = {"event": "step", "time": 5.0 + number, "world_size": 2, "epoch": 0, "step": number}
+    cluster.log_lines["default", "digits-0"] += f"muster.ml/elastic {json.dumps(said)}\n"
+
+
+def test_a_step_that_was_there_before_is_not_the_one_that_is_waited_for(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_pods(cluster, 2)
+    step(cluster, 7)
+    quick(cluster, monkeypatch)
+    assert run(cluster, wait="running")["world"]["step"] == 7
+    with pytest.raises(
+        WaitTimeout,
+        match=r"Training default/digits makes no step after 30 s\. Last seen: Running; 2 of 2 pods have met; epoch 0, step 7\.",
+    ) as caught:
+        run(cluster, wait="step", wait_timeout=30)
+    assert "use wait: running" in str(caught.value.hint)
+
+
+def test_the_wait_for_a_step_ends_with_the_next_one(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_pods(cluster, 2)
+    step(cluster, 7)
+    real = cluster.watch
+
+    def watch(*args: t.Any, **options: t.Any) -> t.Any:
+        """Meanwhile it trains."""
+        step(cluster, 8)
+        return real(*args, **options)
+
+    monkeypatch.setattr(cluster, "watch", watch)
+    quick(cluster, monkeypatch)
+    assert run(cluster, wait="step", wait_timeout=30)["summary"]["steps"] == 8
+
+
+def test_the_wait_for_a_step_ends_with_the_training(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_pods(cluster, 2)
+    quick(cluster, monkeypatch)
+
+    def watch(*_args: t.Any, **_options: t.Any) -> t.Any:
+        done = {"conditions": [{"type": "Complete", "status": "True"}]}
+        cluster.set_status(Ref("batch/v1", "Job", "digits", "default"), done)
+        return iter(())
+
+    monkeypatch.setattr(cluster, "watch", watch)
+    assert run(cluster, wait="step", wait_timeout=30)["state"] == "Succeeded"
+
+
 # training-operator
 
 
@@ -284,7 +333,7 @@ def test_a_run_keeps_the_program_that_it_began_with(cluster: FakeCluster, monkey
     """The launcher of another version of Muster would change the pods of a Job, which Kubernetes refuses."""
     run(cluster)
     written = len(cluster.writes)
-    monkeypatch.setattr(native, "program", lambda _module: "of another version\n")
+    monkeypatch.setitem(native.PROGRAMS, "launch.py", "of another version\n")
     assert set(actions(run(cluster)).values()) == {"unchanged"}
     assert len(cluster.writes) == written
     assert actions(run(cluster, replicas=3))["ConfigMap"] == "unchanged"
@@ -294,7 +343,7 @@ def test_a_run_keeps_the_program_that_it_began_with(cluster: FakeCluster, monkey
 def test_a_launcher_that_somebody_removed_is_set_again(cluster: FakeCluster) -> None:
     run(cluster)
     stored = copy.deepcopy(cluster.stored("ConfigMap", "digits-elastic", "default") or {})
-    del stored["data"]["launch.py"]
-    del stored["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]["f:launch.py"]
+    del stored["data"]
+    del stored["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]
     cluster.add(stored)
     assert actions(run(cluster))["ConfigMap"] == "updated"

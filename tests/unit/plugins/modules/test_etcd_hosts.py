@@ -113,7 +113,7 @@ def test_hosts_keep_the_authority_that_they_trust(tmp_path: Path) -> None:
     # As slurp tells it; a host without a certificate skipped that task.
     content = base64.b64encode((tmp_path / "first" / "ca.crt").read_bytes()).decode()
     trusted = {"etcd-a": {"content": content, "encoding": "base64"}, "etcd-b": {"skipped": True}}
-    with pytest.raises(Failed, match="etcd-a trusts another authority"):
+    with pytest.raises(Failed, match="etcd-a trusts another certificate authority"):
         make(tmp_path / "second", trusted=trusted)
     assert make(tmp_path / "first", trusted=trusted)["fresh"] == []
 

@@ -26,7 +26,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import LABEL_ELASTIC_JOB, LABEL_GROUP
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers as nats_edge
 from ansible_collections.muster.ml.plugins.modules import (
@@ -361,7 +361,7 @@ def test_somebody_elses_persiajob_is_neither_joined_nor_removed(cluster: FakeClu
     with pytest.raises(Immutable, match="other options: backend"):
         run(persia_job, cluster, JOB)
     for more in ({**JOB, "recreate": True}, {"name": "adult", "namespace": "default", "state": "absent"}):
-        with pytest.raises(InvalidInput, match="was not made by this module"):
+        with pytest.raises(InvalidInput, match="was not created by this module"):
             run(persia_job, cluster, more)
     assert cluster.writes == []
 
@@ -470,6 +470,24 @@ def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> Non
     found = nats_edge.replace_outdated(ctx, nats_cluster.desired(checked, "default"), timeout=1)
     assert [view.pod for view in found] == ["n-0", "n-1"]
     assert [request.verb for request in cluster.requests].count("list") == 1
+
+
+@pytest.mark.parametrize("backend", ["statefulset", "operator"])
+def test_servers_that_only_have_to_run_are_not_asked(
+    backend: str, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.kinds_served["nats.io/v1alpha2", "NatsCluster"] = Resource("natsclusters", True)
+    cluster.controllers["StatefulSet"] = lambda _item: {"observedGeneration": 1, "readyReplicas": 2, "replicas": 2}
+    real = watching.watch_until
+    monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+    options = {**NATS, "backend": backend, "image": "nats:2", "wait": True, "wait_for": "running", "wait_timeout": 30}
+    for index, phase in enumerate(["Running", "Pending"]):
+        cluster.add(pod(f"n-{index}", phase, labels={"app": "nats", "nats_cluster": "n"}))
+    with pytest.raises(WaitTimeout, match=r"default/n does not run after .* s\. Last seen: 1 of 2 servers run; n-1: "):
+        run(nats_cluster, cluster, options)
+    cluster.add(pod("n-1", labels={"app": "nats", "nats_cluster": "n"}))
+    assert run(nats_cluster, cluster, options)["servers"] == []
+    assert not [request for request in cluster.requests if request.verb == "proxy"]
 
 
 def test_a_proxy_that_answers_otherwise_is_told(cluster: FakeCluster) -> None:

@@ -111,7 +111,7 @@ def test_versions_that_cannot_be(desired: str) -> None:
 
 
 def test_what_is_needed_to_make_one_is_named() -> None:
-    with pytest.raises(InvalidInput, match=r"does not exist\. To make it, role_arn and subnet_ids are needed"):
+    with pytest.raises(InvalidInput, match=r"does not exist\. To create it, role_arn and subnet_ids are needed"):
         EksCluster("c").plan(None)
     with pytest.raises(InvalidInput, match="node_role and subnets are needed"):
         EksNodegroup("c", "gpu").plan(None)

@@ -322,9 +322,10 @@ def test_what_is_not_there(server: Server, kube: HttpCluster) -> None:
 
 
 def test_delete_is_of_that_very_object(server: Server, kube: HttpCluster) -> None:
-    assert kube.delete(POD, dry_run=False, propagation="Foreground", uid="u-1")
+    assert kube.delete(POD, dry_run=False, propagation="Foreground", uid="u-1", grace_period_seconds=0)
     options = server.seen[0][2]
     assert (options["propagationPolicy"], options["preconditions"]) == ("Foreground", {"uid": "u-1"})
+    assert options["gracePeriodSeconds"] == 0
     server.replies = [status(409, message="the UID in the precondition (u-1) does not match the UID in record (u-2)")]
     assert kube.delete(POD, dry_run=False, uid="u-1") is False
 

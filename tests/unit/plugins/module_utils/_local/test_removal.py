@@ -308,7 +308,7 @@ def test_with_the_last_cluster_go_the_mount_points_as_far_as_they_are_empty(mach
     machine.make()
     (machine.root / "etc/kubernetes/mine").touch()
     found = remove(machine.options())
-    kept = [f"folder {machine.root}/etc/kubernetes: it was made as an empty mount point, and has something in it now"]
+    kept = [f"folder {machine.root}/etc/kubernetes: it was created as an empty mount point, and is not empty now"]
     assert found["kept"] == kept
     assert not (machine.root / "etc/cni").exists()
     assert not machine.state.exists()
@@ -433,7 +433,7 @@ def test_an_audit_log_of_somebody_else_stays(machine: Machine, whose: str) -> No
     if whose != "before":
         (machine.state / "other").mkdir()
         (machine.state / "other/cluster.json").write_text(json.dumps({"audit_log": str(path)}))
-    reason = "was there before the cluster was made" if whose == "before" else "is that of the local cluster other, too"
+    reason = "existed before the cluster" if whose == "before" else "is that of the local cluster other, too"
     assert remove(machine.options(audit_log=str(path)))["kept"] == [f"audit log {path}: it {reason}"]
     assert path.exists()
 
@@ -526,7 +526,7 @@ def test_the_network_is_made_after_the_record(machine: Machine, monkeypatch: pyt
     monkeypatch.setattr(network, "missing_steps", lambda *_args, **_options: [step])
     monkeypatch.setattr(local_network, "run", no_power)
     options = {"cluster": machine.options(), "state": "present"}
-    assert local_network.execute(HostContext(options, check=True))["steps"][0].startswith("note of what")
+    assert local_network.execute(HostContext(options, check=True))["steps"][0].startswith("record of")
     assert not machine.state.exists()
     with pytest.raises(Power):
         local_network.execute(HostContext(options, check=False))

@@ -665,6 +665,19 @@ def test_an_object_of_s3_with_the_keys_of_the_secret(
     assert all(h["authorization"].startswith(scope) and "/eu-central-1/s3/" in h["authorization"] for _p, h in s3.seen)
 
 
+def test_one_file_as_the_script_of_an_elastic_job(
+    s3: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: t.Any
+) -> None:
+    s3.cut_at = 3
+    monkeypatch.setattr(program.sys, "argv", ["fetch.py", "s3://bucket/elastic/x.py", str(tmp_path / "x.py")])
+    assert program.main() == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["x.py"]
+    assert (tmp_path / "x.py").read_bytes() == s3.content
+    monkeypatch.setattr(program.sys, "argv", ["fetch.py", "s3://no/x.py", str(tmp_path / "y.py")])
+    assert program.main() == program.EXIT_PERMANENT
+    assert "s3://no/x.py: the server answers 403" in capsys.readouterr().out
+
+
 def test_without_keys_it_is_public(s3: Server, tmp_path: Path) -> None:
     program.fetch(tmp_path, "s3://bucket/x.bin", sha(s3.content), "x")
     assert "authorization" not in s3.seen[0][1]

@@ -25,6 +25,8 @@ from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod, work
 
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+
 
 @pytest.mark.parametrize(
     ("found", "reason", "stuck"),
@@ -60,11 +62,27 @@ COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
         ),
         (pod("t-0", "Pending", state={"waiting": {"reason": "ContainerCreating"}}), "ContainerCreating", False),
         (pod("t-0", deleted=True), "is being deleted", False),
+        (
+            pod("t-0", deleted=True, conditions=[EVICTED]),
+            "is evicted and waits for an answer of node node-1; if that is off: "
+            "kubectl taint node node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+            False,
+        ),
     ],
 )
 def test_why_a_rank_does_not_run(found: dict[str, t.Any], reason: str, stuck: bool) -> None:
     rank = rank_of(found)
     assert (rank.reason, rank.stuck) == (reason, stuck)
+
+
+def test_a_failed_init_container_tells_its_last_words() -> None:
+    found = pod("t-0", "Failed", state={"waiting": {"reason": "PodInitializing"}})
+    found["status"]["initContainerStatuses"] = [
+        {"name": "first", "state": ended(0, "Completed", "done")},
+        {"name": "fetch-script", "state": ended(65, message="s3://sets/train.py: the server answers 403 Forbidden")},
+    ]
+    rank = rank_of(found)
+    assert (rank.message, rank.exit_code) == ("s3://sets/train.py: the server answers 403 Forbidden", 65)
 
 
 def test_the_index_comes_from_the_label_or_the_name() -> None:

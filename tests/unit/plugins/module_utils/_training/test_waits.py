@@ -115,7 +115,9 @@ def test_sixty_servers_that_do_not_answer_end_with_the_wait(
     monkeypatch.setattr(clocks, "LEAST_FOR_AN_ANSWER", 0.2)
     with silent(at_once=at_once) as cluster:
         began = time.monotonic()
-        with pytest.raises(WaitTimeout, match=r"NATS cluster default/n is not as wanted after .* s\. Last seen: n-0: "):
+        with pytest.raises(
+            WaitTimeout, match=r"NATS cluster default/n is not as desired after .* s\. Last seen: n-0: "
+        ):
             ask(context(cluster), SERVERS, timeout=0.4)
         assert time.monotonic() - began < 0.4 + 10  # one after the other they take minutes, on a busy machine or not
 

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs.elastic_launch import LOG_PREFIX
-from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.native import manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.native import NODE_LOST, manifests
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.spec import ElasticJob, from_params
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic.world import world
 
@@ -65,10 +65,47 @@ def test_etcd_is_where_the_user_says() -> None:
     assert with_etcd["PET_RDZV_CONF"].endswith("protocol=https")
 
 
+def test_gpus_and_shared_memory() -> None:
+    spec = of_kind("Job", resources={"limits": {"nvidia.com/gpu": 1}}, shm_size="8Gi")["spec"]["template"]["spec"]
+    assert spec["containers"][0]["resources"] == {
+        "requests": {"nvidia.com/gpu": "1"},
+        "limits": {"nvidia.com/gpu": "1"},
+    }
+    assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in spec["volumes"]
+    assert {"name": "shm", "mountPath": "/dev/shm"} in spec["containers"][0]["volumeMounts"]
+
+
+def _tolerated(**more: t.Any) -> list[tuple[str, int | None]]:
+    found = of_kind("Job", **more)["spec"]["template"]["spec"].get("tolerations") or []
+    return [(entry.get("key", ""), entry.get("tolerationSeconds")) for entry in found]
+
+
+def test_pods_leave_a_lost_node_when_the_user_says() -> None:
+    not_ready, unreachable = NODE_LOST
+    assert _tolerated() == [(not_ready, 30), (unreachable, 30)]
+    assert _tolerated(unreachable_toleration_seconds=0) == [(not_ready, 0), (unreachable, 0)]
+    gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert _tolerated(tolerations=[gpu]) == [("nvidia.com/gpu", None), (not_ready, 30), (unreachable, 30)]
+    own = {"key": unreachable, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 900}
+    assert _tolerated(tolerations=[own]) == [(unreachable, 900), (not_ready, 30)]
+    assert _tolerated(tolerations=[{"operator": "Exists"}]) == [("", None)]
+
+
 def test_a_script_in_a_bucket_is_fetched_first() -> None:
     spec = of_kind("Job", script="s3://bucket/folder/main.py")["spec"]["template"]["spec"]
     assert spec["initContainers"][0]["command"][-2:] == ["s3://bucket/folder/main.py", "/run/muster/script/main.py"]
     assert spec["containers"][0]["command"][-1] == "/run/muster/script/main.py"
+
+
+def test_a_script_that_cannot_be_fetched_fails_the_job() -> None:
+    rules = {
+        url: of_kind("Job", script=url)["spec"]["podFailurePolicy"]["rules"] for url in ("s3://b/main.py", "train.py")
+    }
+    told = {
+        url: [rule["onExitCodes"]["containerName"] for rule in found if "onExitCodes" in rule]
+        for url, found in rules.items()
+    }
+    assert told == {"s3://b/main.py": ["fetch-script", "worker", "worker", "worker"], "train.py": ["worker"] * 3}
 
 
 @pytest.mark.parametrize(

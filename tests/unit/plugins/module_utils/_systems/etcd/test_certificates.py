@@ -218,7 +218,9 @@ def test_a_lost_authority_is_told_while_something_is_there_that_it_signed(
     make(tmp_path)
     for name in lost:
         (tmp_path / name).unlink()
-    with pytest.raises(Failed, match=r"is not there, but what it signed is: .*server, client \(.crt and .key\)"):
+    with pytest.raises(
+        Failed, match=r"does not exist, but certificates that it signed do: .*server, client \(.crt and .key\)"
+    ):
         make(tmp_path)
     assert sorted(path.name for path in tmp_path.glob("ca.*")) == sorted({"ca.crt", "ca.key"} - set(lost))
 
@@ -247,7 +249,7 @@ def test_a_certificate_whose_key_is_another_ones_is_made_anew(tmp_path: Path) ->
 def test_hosts_that_trust_another_authority_are_told_before_anything_is_made(tmp_path: Path) -> None:
     make(tmp_path / "lost")
     trusted = {"etcd-a": (tmp_path / "lost" / "ca.crt").read_text()}
-    with pytest.raises(Failed, match=r"etcd-a trusts another authority than .*/here/ca"):
+    with pytest.raises(Failed, match=r"etcd-a trusts another certificate authority than .*/here/ca"):
         make(tmp_path / "here", trusted=trusted)
     assert not (tmp_path / "here").exists()
     assert make(tmp_path / "lost", trusted=trusted) == []
@@ -303,7 +305,9 @@ def test_a_lost_secret_of_the_authority_is_named_while_members_use_what_it_signe
     cluster = FakeCluster()
     first = made(cluster)
     cluster.remove(Ref("v1", "Secret", "ca", "ml"))
-    with pytest.raises(Failed, match="Secret ml/ca is not there, but what it signed is: Secret ml/server, ml/client"):
+    with pytest.raises(
+        Failed, match="Secret ml/ca does not exist, but certificates that it signed do: Secret ml/server, ml/client"
+    ):
         made(cluster)
     # Of a run that was cut off, or of members that are gone, nobody needs it.
     second = made(cluster, in_use=False)

@@ -69,7 +69,7 @@ def test_a_changed_payload_rolls_the_servers() -> None:
         ({}, {"max_payload": MAX_PENDING + 1}, "max_pending"),
         ({}, {"max_payload": 0}, "max_payload"),
         ({}, {"name": "n" * 48}, "47 fit"),
-        ({"priority_class_name": "x"}, {"backend": "operator"}, "no place for priority_class_name"),
+        ({"priority_class_name": "x"}, {"backend": "operator"}, "no field for priority_class_name"),
         ({"image": "nats@sha256:0"}, {"backend": "operator"}, "pinned by digest"),
         ({"image": "nats:2.14.2-alpine"}, {"backend": "operator"}, "has no /nats-server"),
         ({"image": "nats"}, {"backend": "operator"}, "has no tag"),
