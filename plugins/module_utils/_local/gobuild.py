@@ -96,6 +96,14 @@ def _build(desired: GoBuild, go: str, runner: t.Callable[..., str]) -> None:
         draft.unlink(missing_ok=True)
 
 
+def ensure(desired: GoBuild, message: str, progress: t.Callable[[str], None]) -> Path:
+    """The program, built now if it is not in the cache; MESSAGE announces that."""
+    if not desired.path.is_file():
+        progress(message)
+        build(desired)
+    return desired.path
+
+
 def go_version(text: str) -> tuple[int, ...]:
     """(1, 26, 8) from the output of ``go version``; of a pre-release, its number."""
     found = re.search(r"go(\d+(?:\.\d+)*)", text)

@@ -43,10 +43,8 @@ def build_layers(image: OciImage, work: Path, progress: Progress) -> list[Path]:
         progress(f"{image.name}: Python packages of {Path(row['requirements']).name}")
         install_wheels(row, image.architecture, work)
     for program, dest in image.programs():
-        if not program.path.is_file():
-            progress(f"{image.name}: building {program.name}")
-            gobuild.build(program)
-        copy_file(work, dest, program.path, 0o755)
+        path = gobuild.ensure(program, f"{image.name}: building {program.name}", progress)
+        copy_file(work, dest, path, 0o755)
     for row in image.recipe["files"]:
         write_text(work, row["dest"], row["content"], int(row["mode"], 8))
     for row in image.recipe["links"]:

@@ -80,6 +80,8 @@ def test_without_the_capability_nobody_touches_oom_scores() -> None:
 
 def test_containerd_knows_its_socket_and_never_pulls_the_pause_image() -> None:
     config = tomllib.loads(node_files.containerd_config(SPEC.node(2), HOST, SETTINGS))
+    # More than one folder, as containerd's default has, is read as the name of one.
+    assert ":" not in config["plugins"]["io.containerd.cri.v1.images"]["registry"]["config_path"]
     assert config["version"] == 3
     assert config["grpc"]["address"] == "/run/muster/dev/dev-2/containerd.sock"
     assert config["plugins"]["io.containerd.cri.v1.images"]["pinned_images"]["sandbox"] == SETTINGS.pause_image
