@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import NoReturn
 
 import dataset
@@ -17,50 +18,55 @@ import numpy as np
 import persia.env
 from exchange import POLL_SECONDS, Exchange, Request
 from persia.ctx import DataCtx
-from persia.embedding.data import IDTypeFeatureWithSingleID, Label, NonIDTypeFeature, PersiaBatch
+from persia.embedding.data import IDTypeFeature, IDTypeFeatureWithSingleID, Label, NonIDTypeFeature, PersiaBatch
 from settings import Settings, SettingsError, read_settings
 
 
-def make_batch(
-    data: dataset.Dataset, settings: Settings, rows: list[int], *, tag: bytes | None, train: bool
-) -> PersiaBatch:
-    ids = np.array([data.ids[row] for row in rows], dtype=np.uint64)
+def make_batch(settings: Settings, rows: list[dataset.Row], *, tag: bytes | None, train: bool) -> PersiaBatch:
     return PersiaBatch(
         [
-            IDTypeFeatureWithSingleID(column, np.ascontiguousarray(ids[:, place]))
+            _ids(column, [row.ids[place] for row in rows], several=bool(settings.id_separator))
             for place, column in enumerate(settings.id_columns)
         ],
-        non_id_type_features=_dense(data, settings, rows),
-        labels=[Label(np.array([[data.labels[row]] for row in rows], dtype=np.float32))],
+        non_id_type_features=_dense(settings, rows),
+        labels=[Label(np.array([[row.label] for row in rows], dtype=np.float32))],
         requires_grad=train,
         meta=tag,
     )
 
 
-def _dense(data: dataset.Dataset, settings: Settings, rows: list[int]) -> list[NonIDTypeFeature] | None:
+def _ids(column: str, rows: list[list[int]], *, several: bool) -> IDTypeFeature | IDTypeFeatureWithSingleID:
+    if several:
+        return IDTypeFeature(column, [np.array(ids, dtype=np.uint64) for ids in rows])
+    return IDTypeFeatureWithSingleID(column, np.array([ids[0] for ids in rows], dtype=np.uint64))
+
+
+def _dense(settings: Settings, rows: list[dataset.Row]) -> list[NonIDTypeFeature] | None:
     if not settings.dense_columns:
         return None
-    return [NonIDTypeFeature(np.array([data.dense[row] for row in rows], dtype=np.float32))]
+    return [NonIDTypeFeature(np.array([row.dense for row in rows], dtype=np.float32))]
 
 
-def send(ctx: DataCtx, data: dataset.Dataset, settings: Settings, request: Request) -> None:
-    """Sends this loader's share. Blocks for ever when the trainer is gone; the supervisor ends that."""
-    order = dataset.epoch_order(data.train, settings.seed, request.epoch)
+def send(ctx: DataCtx, data: dataset.Dataset, settings: Settings, request: Request, order: Sequence[int]) -> None:
+    """Sends this loader's share of an epoch in that order. Blocks for ever when the trainer is gone; the supervisor ends that."""
     size, loader = settings.batch_size, persia.env.get_replica_index()
     for batch in dataset.share(request.first, request.count, loader, request.loaders):
-        rows = order[batch * size : (batch + 1) * size]
-        ctx.send_data(make_batch(data, settings, rows, tag=request.tag(batch), train=True))
+        rows = data.rows(order[batch * size : (batch + 1) * size])
+        ctx.send_data(make_batch(settings, rows, tag=request.tag(batch), train=True))
 
 
 def serve(settings: Settings, data: dataset.Dataset, exchange: Exchange, attempt: str) -> None:
     """The sender: answers every request of one attempt of the trainers, as long as its supervisor lives."""
     supervisor, ctx, done = os.getppid(), DataCtx(), None
+    epoch, order = -1, data.train
     while os.getppid() == supervisor:
         request = exchange.request()
         if request is None or request.attempt != attempt or (request.number, request.repeat) == done:
             time.sleep(POLL_SECONDS)
             continue
-        send(ctx, data, settings, request)
+        if request.epoch != epoch:
+            epoch, order = request.epoch, dataset.epoch_order(data.train, settings.seed, request.epoch)
+        send(ctx, data, settings, request, order)
         done = (request.number, request.repeat)
 
 

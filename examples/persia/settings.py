@@ -64,6 +64,7 @@ class Settings:
     label_rule: LabelRule = field(default_factory=lambda: LabelRule(">", "0"))
     id_columns: tuple[str, ...] = ("rate_marriage", "religious", "educ", "occupation", "occupation_husb")
     dense_columns: tuple[str, ...] = ("age", "yrs_married", "children")
+    id_separator: str = ""
     run_dir: str = DEFAULT_RUN_DIR
     epochs: int = 10
     batch_size: int = 64
@@ -82,6 +83,8 @@ class Settings:
         """What must not change between a checkpoint and the run that goes on from it."""
         names = ("label_column", "id_columns", "dense_columns", "holdout", "seed", "batch_size", "hidden")
         text = json.dumps([[name, getattr(self, name)] for name in names])
+        if self.id_separator:
+            text += self.id_separator
         rule = f"{self.label_rule.operator} {self.label_rule.operand}"
         return hashlib.sha256((text + rule).encode()).hexdigest()[:16]
 
@@ -120,6 +123,7 @@ _NUMBERS = {
 _TEXTS = {
     "MUSTER_DATA": "data",
     "MUSTER_LABEL_COLUMN": "label_column",
+    "MUSTER_ID_SEPARATOR": "id_separator",
     "MUSTER_RUN_DIR": "run_dir",
     "MUSTER_SUCCESS_FILE": "success_file",
 }

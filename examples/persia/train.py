@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import faulthandler
+import hashlib
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ import persia.env
 import torch
 import yaml
 from data_loader import make_batch
+from device import Device, choose
 from exchange import POLL_SECONDS, Exchange, Request, new_attempt, write_json
 from metrics import auc, log_loss
 from model import Tower
@@ -39,15 +41,16 @@ class TrainingError(RuntimeError):
 
 
 class Trainer:
-    def __init__(self, settings: Settings, dims: dict[str, int]) -> None:
+    def __init__(self, settings: Settings, dims: dict[str, int], device: Device) -> None:
         self.settings = settings
+        self.device = device
         self.data = dataset.load(settings)
         self.exchange = Exchange(settings.run_dir)
         self.rank, self.world_size = persia.env.get_rank(), persia.env.get_world_size()
         self.stop = False
         self.step = 0
         torch.manual_seed(settings.seed)
-        self.model = Tower(len(settings.dense_columns), list(dims.values()), settings.hidden)
+        self.model = Tower(len(settings.dense_columns), list(dims.values()), settings.hidden).to(device.name)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.dense_lr)
         self.loss = torch.nn.BCEWithLogitsLoss()
         self.attempt = new_attempt()
@@ -66,7 +69,7 @@ class Trainer:
     def any_stop(self) -> bool:
         if self.world_size == 1:
             return self.stop
-        flag = torch.tensor([float(self.stop)])
+        flag = torch.tensor([float(self.stop)], device=self.device.name)
         torch.distributed.all_reduce(flag)
         return bool(flag.item())
 
@@ -141,15 +144,16 @@ class Trainer:
         self.model.eval()
         ctx.preprocess_mode = PreprocessMode.EVAL
         scores: list[float] = []
+        labels: list[float] = []
         rows = self.data.held_out
         with torch.no_grad():
             for start in range(0, len(rows), EVALUATION_BATCH):
-                part = rows[start : start + EVALUATION_BATCH]
-                batch = make_batch(self.data, self.settings, part, tag=None, train=False)
+                part = self.data.rows(rows[start : start + EVALUATION_BATCH])
+                labels += [row.label for row in part]
+                batch = make_batch(self.settings, part, tag=None, train=False)
                 dense, embeddings, _labels = ctx.prepare_features(ctx.get_embedding_from_data(batch))
                 scores += torch.sigmoid(self.model(dense, embeddings)).view(-1).tolist()
         ctx.preprocess_mode = PreprocessMode.TRAIN
-        labels = [self.data.labels[row] for row in rows]
         return {"loss": round(log_loss(scores, labels), 6), "auc": round(auc(scores, labels), 6)}
 
     # ---- checkpoints --------------------------------------------------------------------------
@@ -198,8 +202,8 @@ class Trainer:
                 "give this run another MUSTER_RUN_DIR, or the old settings"
             )
         folder = self.exchange.checkpoint_dir / state["checkpoint"]
-        ctx.load_torch_state_dict(self.model, str(folder / "dense.pt"))
-        ctx.load_torch_state_dict(self.optimizer, str(folder / "opt.pt"))
+        ctx.load_torch_state_dict(self.model, str(folder / "dense.pt"), map_location=self.device.name)
+        ctx.load_torch_state_dict(self.optimizer, str(folder / "opt.pt"), map_location=self.device.name)
         if self.rank == 0:
             ctx.load_embedding(str(folder / "embedding"))
         self.step = int(state["step"])
@@ -234,7 +238,18 @@ class Trainer:
                     self.save(ctx, epoch=epoch + 1, done=0, figures=figures)
                 self.report(f"epoch={epoch + 1}", figures, time.monotonic() - started)
             self.agree(None)
+        self.compare(ctx)
         return self.finished()
+
+    def compare(self, ctx: TrainCtx) -> None:
+        """Every rank measures what it has in the end. With gradients in step all print the same, whichever data each has seen."""
+        weights = b"".join(value.cpu().numpy().tobytes() for value in self.model.state_dict().values())
+        figures = self.evaluate(ctx)
+        print(
+            f"MUSTER rank={self.rank} world_size={self.world_size} loss={figures['loss']:.6f} auc={figures['auc']:.6f} "
+            f"weights={hashlib.sha256(weights).hexdigest()[:16]}",
+            flush=True,
+        )
 
     def preempted(self, ctx: TrainCtx, epoch: int, done: int) -> int:
         if self.rank == 0:
@@ -272,7 +287,13 @@ def train_all(settings: Settings) -> int:
             dims = check_slots(settings, yaml.safe_load(handle) or {}, source)
     except OSError as error:
         raise SettingsError(f"cannot read PERSIA_EMBEDDING_CONFIG={source!r}: {error}") from error
-    trainer = Trainer(settings, dims)
+    device = choose()
+    trainer = Trainer(settings, dims, device)
+    print(
+        f"MUSTER rank={trainer.rank} world_size={trainer.world_size} device={device.name} backend={device.backend} "
+        f"mixed_precision={device.mixed_precision}",
+        flush=True,
+    )
     signal.signal(signal.SIGTERM, lambda *_args: setattr(trainer, "stop", True))
     trainer.exchange.prepare()
     trainer.alive()
@@ -284,9 +305,9 @@ def train_all(settings: Settings) -> int:
         model=trainer.model,
         embedding_optimizer=Adagrad(lr=settings.embedding_lr),
         dense_optimizer=trainer.optimizer,
-        device_id=None,
-        mixed_precision=False,
-        distributed_option=DDPOption(backend="gloo") if trainer.world_size > 1 else None,
+        device_id=device.index,
+        mixed_precision=device.mixed_precision,
+        distributed_option=DDPOption(backend=device.backend) if trainer.world_size > 1 else None,
     ) as ctx:
         stream = DataLoader(StreamingDataset(buffer_size=16), timeout_ms=500, num_workers=2)
         return trainer.run(ctx, stream)

@@ -253,6 +253,9 @@ options:
       resources:
         description: C(requests) and C(limits) of the push gateway.
         type: dict
+      address:
+        description: Address (C(HOST:PORT)) of a push gateway that exists already. None is created.
+        type: str
   completion:
     description:
       - Run data loaders and trainers as Jobs, which end. V(false) runs them as StatefulSets, which restart whenever they end.
@@ -437,6 +440,7 @@ _TRAINER: dict[str, dict[str, t.Any]] = {**with_defaults(Group, nproc_per_node="
 _METRICS: dict[str, dict[str, t.Any]] = {
     **with_defaults(Metrics, enabled="bool", image="str"),
     "resources": {"type": "dict"},
+    "address": {"type": "str"},
 }
 # The options of a group's placement that may be the same for all groups.
 _COMMON = ("node_selector", "tolerations", "priority_class_name", "service_account_name")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from acceptance.filter_plugins import elastic_log as log
+from acceptance.filter_plugins.persia_log import persia_endings, persia_metrics, persia_ranks
 from acceptance.filter_plugins.reports import failure_text
 from support.reading import load
 
@@ -134,3 +135,24 @@ def test_a_failure_names_its_task_and_the_errors_of_the_playbook_that_it_ran() -
     said = failure_text({"msg": "non-zero return code", "stdout_lines": lines}, "Wait")
     assert said == "Wait: non-zero return code [ERROR]: Task failed: replicas is -1"
     assert failure_text({"rc": 3}, "Wait") == "Wait: {'rc': 3}"
+
+
+def test_the_ranks_of_a_persia_training() -> None:
+    logs = [
+        "launch.py: starting: persia-launcher nn-worker /x/train.py --nproc-per-node 4 --nnodes 2 --node-rank 1\n",
+        "noise\nlaunch.py: starting: persia-launcher data-loader /x/l.py --replica-index 2 --replica-size 3\n" * 2,
+        "nothing",
+    ]
+    assert persia_ranks(logs) == ["data-loader 2 of 3", "nn-worker 1 of 2"]
+
+
+def test_what_each_rank_of_a_persia_training_ended_with() -> None:
+    line = "MUSTER rank={} world_size=2 device=cpu backend=gloo\nMUSTER rank={} world_size=2 loss=0.540000 auc=0.740000 weights=ab{}\n"
+    found = persia_endings([line.format(1, 1, 2), line.format(0, 0, 1)])
+    assert [(each["rank"], each["loss"], each["weights"]) for each in found] == [(0, 0.54, "ab1"), (1, 0.54, "ab2")]
+
+
+def test_whom_the_metrics_gateway_has_heard_from() -> None:
+    text = 'index_miss_count{instance="rep_1",job="a"} 3\nindex_miss_count{instance="rep_0",job="a"} 3\n# HELP staleness of\n'
+    assert persia_metrics(text) == {"servers": [0, 1], "workers": []}
+    assert persia_metrics(text + 'staleness_sum{job="a",instance="rep_0"} 1\n')["workers"] == [0]

@@ -18,6 +18,7 @@ Python 3.7 and its standard library are enough: PERSIA's wheels are made for 3.7
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import socket
@@ -35,6 +36,8 @@ END_SECONDS = 10
 TERMINATION_LOG = "/dev/termination-log"
 TRAINER = "nn-worker"
 LOADER = "data-loader"
+# Not a group of PERSIA: this program looks at the image, in a process that leaves nothing behind.
+GPU_CHECK = "gpu-check"
 SERVERS = ("embedding-worker", "embedding-parameter-server")
 # The addresses of each Service.
 Peers = t.Dict[str, t.FrozenSet[str]]
@@ -92,6 +95,37 @@ def arguments(role: str) -> list[str]:
         config, embedding = readable("PERSIA_GLOBAL_CONFIG"), readable("PERSIA_EMBEDDING_CONFIG")
         return ["--global-config", config, "--embedding-config", embedding, *replica]
     return leave(EXIT_MISCONFIGURED, f"unknown role {role}")
+
+
+def gpu_problem(asked: int) -> str:
+    """Why the programs in this image cannot use the GPUs of this pod; empty where they can."""
+    try:
+        torch, persia = importlib.import_module("torch"), importlib.import_module("persia_core")
+        if torch.version.cuda is None:
+            return f"torch {torch.__version__} is built without CUDA"
+        if not persia.is_cuda_feature_available():
+            return "PERSIA is built without CUDA, as the one on PyPI is"
+        found = torch.cuda.device_count()
+        if found < asked:
+            return f"torch sees {found} of them: the node has no driver that fits, or an older one than CUDA {torch.version.cuda} needs"
+        for device in range(asked):
+            torch.zeros(1, device=device).add(1).item()
+    except (ImportError, RuntimeError) as error:
+        # A GPU newer than CUDA is found, and only computing on it fails.
+        return f"{type(error).__name__}: {error}".partition("\n")[0]
+    return ""
+
+
+def check_gpus() -> None:
+    """Leave if nothing in this image can use the GPUs that the pod asks for: it would hold them and train on the CPU."""
+    asked = setting("MUSTER_GPUS")
+    if not asked:
+        return
+    done = subprocess.run([sys.executable, __file__, GPU_CHECK], stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        said = done.stdout.decode(errors="replace").split("\n")
+        reason = next((line for line in reversed(said) if line), f"status {done.returncode}")
+        leave(EXIT_MISCONFIGURED, f"this pod asks for {asked} GPUs, and its image cannot use them: {reason}")
 
 
 def resolve(desired: t.Mapping[str, int]) -> tuple[Peers, str]:
@@ -253,11 +287,18 @@ class Launch:
 
 def main() -> t.NoReturn:
     """Launch the role that the command line names."""
-    launch = Launch(sys.argv[1] if len(sys.argv) > 1 else "")
+    role = sys.argv[1] if len(sys.argv) > 1 else ""
+    if role == GPU_CHECK:
+        problem = gpu_problem(int(setting("MUSTER_GPUS", "0")))
+        sys.stdout.write(f"{problem}\n")
+        raise SystemExit(bool(problem))
+    launch = Launch(role)
     signal.signal(signal.SIGALRM, launch.on_alarm)
     try:
         signal.signal(signal.SIGTERM, launch.on_stop)
         signal.signal(signal.SIGINT, launch.on_stop)
+        if role == TRAINER:
+            check_gpus()
         launch.run_until_done()
     except Stopped:
         raise SystemExit(EXIT_STOPPED) from None

@@ -9,6 +9,7 @@ import importlib
 import json
 import math
 import sys
+import tracemalloc
 import typing as t
 from collections import Counter
 from pathlib import Path
@@ -106,12 +107,47 @@ def test_an_id_column_without_a_slot_is_named(csv: Path) -> None:
 def test_data_is_split_the_same_way_in_every_process(csv: Path) -> None:
     one, other = dataset.load(read(csv)), dataset.load(read(csv))
     assert one == other
-    assert sorted(one.train + one.held_out) == list(range(60))
+    assert sorted([*one.train, *one.held_out]) == list(range(60))
     assert len(one.held_out) == 12
-    assert one.ids[0] == one.ids[3] == [dataset.stable_id("city", "a")]
+    assert one.rows([0])[0].ids == one.rows([3])[0].ids == [[dataset.stable_id("city", "a")]]
     assert dataset.stable_id("city", "a") != dataset.stable_id("town", "a")
-    train_ages = [one.dense[row][0] for row in one.train]
+    train_ages = [row.dense[0] for row in one.rows(one.train)]
     assert abs(sum(train_ages)) < 1e-6, "standardised by the training rows alone"
+    assert sum(age**2 for age in train_ages) == pytest.approx(len(train_ages))
+
+
+def test_rows_are_read_where_they_are(csv: Path) -> None:
+    """Quotes, several lines in a value, empty lines and ends of lines as Windows writes them."""
+    csv.write_bytes(
+        csv.read_bytes().replace(b"a,20,0", b'\r\n"a,\nb",20,0\r\n').replace(b"a,23,", "\u00e4,23,".encode())
+    )
+    data = dataset.load(read(csv))
+    numbers = [3, 0, 59, 1]
+    ages = [row.dense[0] for row in data.rows(numbers)]
+    mean, spread = data.scales[0]
+    assert [round(age * spread + mean) for age in ages] == [23, 20, 79, 21]
+    assert [row.label for row in data.rows(numbers)] == [1.0, 0.0, 1.0, 1.0]
+    assert data.rows([3])[0].ids == [[dataset.stable_id("city", "\u00e4")]]
+    assert data.rows([0])[0].ids == [[dataset.stable_id("city", "a,\nb")]]
+
+
+def test_what_is_in_memory_does_not_grow_with_the_rows_but_by_their_number(csv: Path) -> None:
+    csv.write_text(COLUMNS + "".join(f"{'x' * 2000},{20 + number},{number % 2}\n" for number in range(500)))
+    tracemalloc.start()
+    data = dataset.load(read(csv))
+    assert tracemalloc.get_traced_memory()[0] < 200 * 500, "a tenth of the file"
+    tracemalloc.stop()
+    assert len(data.offsets) == 500
+
+
+def test_an_id_column_may_have_several_values_or_none(csv: Path) -> None:
+    text = csv.read_text().replace("\na,20,", "\n b ;a,20,").replace("\nb,21,", "\n;,21,")
+    csv.write_text(text)
+    several = dataset.load(read(csv, MUSTER_ID_SEPARATOR=";"))
+    of_a, of_b, of_c = (dataset.stable_id("city", value) for value in "abc")
+    assert [row.ids for row in several.rows(range(4))] == [[[of_b, of_a]], [[]], [[of_c]], [[of_a]]]
+    assert dataset.load(read(csv)).rows([0])[0].ids == [[dataset.stable_id("city", "b ;a")]]
+    assert read(csv).fingerprint() != read(csv, MUSTER_ID_SEPARATOR=";").fingerprint()
 
 
 def test_every_epoch_has_an_order_of_its_own() -> None:

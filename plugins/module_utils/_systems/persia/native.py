@@ -23,8 +23,10 @@ from ..._manifests.training_statefulset import TrainingStatefulSet, headless_ser
 from ..._manifests.training_statefulset import manifests as statefulset_manifests
 from ..._pod_programs import persia_launch
 from ..._pod_programs.persia_launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED
+from . import gpus
 from .spec import (
     CONFIG_PATH,
+    GATEWAY_PORT,
     LAUNCHER_WORDS,
     ROLES,
     Group,
@@ -37,7 +39,6 @@ from .spec import (
 
 SUCCESS_DIR = "/run/muster"
 SUCCESS_FILE = f"{SUCCESS_DIR}/success"
-GATEWAY_PORT = 9091
 GATEWAY_GROUP = "metrics-gateway"
 JOB_INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 # Default ports of the processes; persia-launcher cannot change all of them.
@@ -60,7 +61,7 @@ def manifests(job: PersiaJob) -> list[Manifest]:
     """All objects of JOB."""
     objects = shared_objects(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch)})
     config_hash = spec_hash([item["data"] for item in objects if item["kind"] == "ConfigMap"])
-    if job.metrics.enabled:
+    if job.metrics.makes_gateway:
         objects += metrics_gateway(job)
     for role in ROLES:
         group = job.groups.get(role)
@@ -132,7 +133,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
         "PERSIA_SOCKET_IFNAME": "eth0",
         "LOG_LEVEL": job.log_level,
         "RUST_BACKTRACE": "full",
-        "PERSIA_METRICS_GATEWAY_ADDR": f"{job.gateway}-service:{GATEWAY_PORT}" if job.metrics.enabled else None,
+        "PERSIA_METRICS_GATEWAY_ADDR": job.gateway_address,
         "MUSTER_PEERS": peers or None,
         "MUSTER_PEER_TIMEOUT": str(job.peer_timeout_seconds) if peers else None,
     }
@@ -140,6 +141,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
         values["NPROC_PER_NODE"] = str(group.nproc_per_node)
         values["PERSIA_NN_WORKER_ENTRY"] = group.entry
         values["MUSTER_SUCCESS_FILE"] = SUCCESS_FILE
+        values["MUSTER_GPUS"] = str(gpus.count(group.pod.resources) or "") or None
     if group.role == "dataloader":
         values["PERSIA_DATALOADER_ENTRY"] = group.entry
     env: list[Manifest] = [{"name": name, "value": value} for name, value in values.items() if value is not None]

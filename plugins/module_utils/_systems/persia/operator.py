@@ -13,6 +13,7 @@ from ..._core.errors import InvalidInput
 from ..._manifests.meta import Manifest, compact, metadata
 from ..._manifests.pods import merge_env, resources, volumes_and_mounts
 from ..._training.status import GroupStatus, judge_bare, ranks_of
+from . import gpus
 from .spec import (
     DEFAULT_GROUP_NAMES,
     LAUNCHER_WORDS,
@@ -115,9 +116,9 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
                     "PERSIA_DATALOADER_ENTRY": dataloader.entry if dataloader else None,
                 }
             ),
-            "env": merge_env([{"name": "PERSIA_NATS_URL", "value": job.nats_url}]),
+            "env": merge_env([{"name": "PERSIA_NATS_URL", "value": job.nats_url}, *_gateway_env(job)]),
             "logLevel": job.log_level,
-            "enableMetrics": job.metrics.enabled,
+            "enableMetrics": job.metrics.makes_gateway,
             # Also the operator's default. OnFailure would train again after PERSIA's abort at the exit of the interpreter.
             "restartPolicy": "Never",
             "imagePullPolicy": nn_worker.pod.image_pull_policy,
@@ -133,6 +134,16 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
     }
 
 
+def _gateway_env(job: PersiaJob) -> list[Manifest]:
+    """Somebody else's gateway, in the place of the operator's own: of two values PERSIA gets the later one."""
+    return [{"name": "PERSIA_METRICS_GATEWAY_ADDR", "value": job.metrics.address}] if job.metrics.address else []
+
+
+def _gpu_env(group: Group) -> list[Manifest]:
+    asked = gpus.count(group.pod.resources) if group.role == "nn_worker" else 0
+    return [{"name": "MUSTER_GPUS", "value": str(asked)}] if asked else []
+
+
 def _section(job: PersiaJob, group: Group) -> Manifest:
     volumes_and_mounts(group.pod)
     _volumes, shared = shared_volumes(job)
@@ -142,7 +153,7 @@ def _section(job: PersiaJob, group: Group) -> Manifest:
             "nprocPerNode": group.nproc_per_node if group.role == "nn_worker" else None,
             "image": group.pod.image,
             "resources": resources(group.pod.resources, f"{group.role}.resources"),
-            "env": merge_env(group.pod.env),
+            "env": merge_env(_gpu_env(group), group.pod.env),
             "volumeMounts": [*group.pod.volume_mounts, *shared],
         }
     )

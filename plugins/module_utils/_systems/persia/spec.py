@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
@@ -30,9 +31,12 @@ from ..._manifests.pods import PodSettings
 from ..._manifests.shared import config_map, mounted
 from ..._manifests.storage import Storage, storage_claim
 from ..._manifests.yaml_text import to_yaml
+from . import gpus
 from .config import check_embedding_config, check_global_config
 
 CONFIG_PATH = "/etc/persia"
+GATEWAY_PORT = 9091
+_ADDRESS = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[1-9][0-9]{0,4}")
 
 Role = t.Literal["nn_worker", "dataloader", "embedding_worker", "embedding_parameter_server"]
 ROLES: tuple[Role, ...] = ("embedding_parameter_server", "embedding_worker", "dataloader", "nn_worker")
@@ -87,6 +91,19 @@ class Metrics:
     enabled: bool = True
     image: str = "prom/pushgateway:v1.11.1"
     resources: Mapping[str, t.Any] | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what PERSIA's processes could not push to."""
+        if self.address is not None and not _ADDRESS.fullmatch(self.address):
+            raise InvalidInput(
+                f"metrics.address: '{self.address}' is not HOST:PORT.", "Example: pushgateway.monitoring:9091."
+            )
+
+    @property
+    def makes_gateway(self) -> bool:
+        """Whether the gateway is the training's own."""
+        return self.enabled and self.address is None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -169,14 +186,20 @@ class PersiaJob:
         """The name of the metrics gateway's Deployment, the same as that of the pod of PERSIA's operator."""
         return f"{self.name}-metrics-gateway"
 
+    @property
+    def gateway_address(self) -> str | None:
+        """Where PERSIA's processes push their metrics."""
+        return (self.metrics.address or f"{self.gateway}-service:{GATEWAY_PORT}") if self.metrics.enabled else None
+
     @functools.cached_property
     def parts(self) -> dict[str, str]:
         """A hash per option, by which trainings are compared."""
         spec = dataclasses.asdict(self)
         # The NetworkPolicy does not affect the training.
         del spec["network_policy"], spec["network_policy_from"]
-        # Nor do the settings of the gateway, but only whether there is one.
-        spec["metrics"] = {"enabled": self.metrics.enabled}
+        # Nor do the settings of the gateway, but only whether there is one, and whose.
+        address = {"address": self.metrics.address} if self.metrics.address else {}
+        spec["metrics"] = {"enabled": self.metrics.enabled, **address}
         for role, group in spec.pop("groups").items():
             pod = group.pop("pod")
             spec |= {f"{role}.{key}": value for key, value in {**group, **pod}.items()}
@@ -236,6 +259,8 @@ def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, st
         check_count(group.nproc_per_node, f"{role}.nproc_per_node", minimum=1)
         check_name(f"{job}-{group.group_name}", f"{role}: job and group name together",
                    limit=STATEFULSET_NAME_MAX, service=True)  # fmt: skip
+        if role == "nn_worker":
+            gpus.check(group.pod.resources, group.nproc_per_node, group.pod.image, role)
         if role in ("nn_worker", "dataloader"):
             _check_entry(role, group.entry or "", files, files_path)
         if group.group_name in seen:

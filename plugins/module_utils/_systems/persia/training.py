@@ -57,7 +57,7 @@ def _unwanted(job: PersiaJob) -> list[Ref]:
     refs = []
     if not job.network_policy:
         refs.append(Ref(network_policy.API_VERSION, network_policy.KIND, job.policy_name, job.namespace))
-    if not job.metrics.enabled and job.backend == "native":
+    if not job.metrics.makes_gateway and job.backend == "native":
         refs.append(Ref("apps/v1", "Deployment", job.gateway, job.namespace))
         refs.append(Ref("v1", "Service", f"{job.gateway}-service", job.namespace))
     return refs

@@ -11,6 +11,7 @@ import signal
 import stat
 import subprocess
 import sys
+import typing as t
 from pathlib import Path
 
 import pytest
@@ -286,3 +287,64 @@ def test_a_stop_while_the_process_starts(pod: Pod) -> None:
     process.communicate(timeout=8)
     assert process.returncode == 143
     assert (pod.here / "ended").exists()
+
+
+def with_gpus(pod: Pod, *, cuda: str | None = "11.3", built: bool = True, seen: int = 2, fails: str = "") -> None:
+    """Give the image a torch and a PERSIA of our own."""
+    computing = f"raise RuntimeError({fails!r})" if fails else "return self"
+    (pod.here / "torch.py").write_text(
+        f"""
+import types
+
+class Tensor:
+    def add(self, other):
+        {computing}
+
+    def item(self):
+        return 1
+
+def zeros(size, device):
+    print("torch says hello")
+    return Tensor()
+
+__version__ = "1.8.0"
+version = types.SimpleNamespace(cuda={cuda!r})
+cuda = types.SimpleNamespace(device_count=lambda: {seen})
+"""
+    )
+    (pod.here / "persia_core.py").write_text(f"def is_cuda_feature_available():\n    return {built}\n")
+
+
+def test_a_trainer_starts_where_its_image_can_use_the_gpus(pod: Pod) -> None:
+    with_gpus(pod)
+    assert pod.run("nn-worker", MUSTER_GPUS="2")[0] == 0
+    assert len(pod.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        ({"cuda": None}, "torch 1.8.0 is built without CUDA"),
+        ({"built": False}, "PERSIA is built without CUDA"),
+        ({"seen": 1}, "torch sees 1 of them"),
+        ({"fails": "no kernel image is available\nmore"}, "RuntimeError: no kernel image is available"),
+    ],
+)
+def test_gpus_that_the_image_cannot_use_are_not_held(pod: Pod, image: dict[str, t.Any], why: str) -> None:
+    with_gpus(pod, **image)
+    assert pod.run("nn-worker", MUSTER_GPUS="2")[0] == 78
+    assert f"this pod asks for 2 GPUs, and its image cannot use them: {why}" in pod.last_words
+    assert "more" not in pod.last_words
+    assert pod.calls == []
+
+
+def test_gpus_without_torch_are_not_held(pod: Pod) -> None:
+    (pod.here / "torch.py").write_text("raise ImportError('no torch here')")
+    assert pod.run("nn-worker", MUSTER_GPUS="1")[0] == 78
+    assert "cannot use them: ImportError: no torch here" in pod.last_words
+
+
+def test_only_trainers_that_ask_for_gpus_look_for_them(pod: Pod) -> None:
+    (pod.here / "torch.py").write_text("raise SystemExit('imported')")
+    assert pod.run("nn-worker")[0] == 0
+    assert pod.run("embedding-parameter-server", MUSTER_GPUS="1")[0] == 0

@@ -43,6 +43,10 @@ def job(**fields: t.Any) -> PersiaJob:
     return from_params(params)
 
 
+def gpus(count: t.Any, **more: t.Any) -> dict[str, t.Any]:
+    return {"nn_worker": {"resources": {"limits": {"nvidia.com/gpu": count}}, **more}}
+
+
 def by_name(objects: list[dict[str, t.Any]]) -> dict[tuple[str, str], dict[str, t.Any]]:
     return {(o["kind"], o["metadata"]["name"]): o for o in objects}
 
@@ -92,6 +96,32 @@ def test_seed_scale(golden: Golden) -> None:
         "criteo-emb-server": 120,
     }
     golden("persia_job_seed_scale", [o for o in objects if o["kind"] in ("StatefulSet", "Job")])
+
+
+@pytest.mark.parametrize(
+    "image", ["cpu/persia-cuda:1", "example/persia:cpu", "registry:5000/cpu-and-cuda", "example/persia"]
+)
+def test_gpus_for_an_image_that_may_use_them(image: str) -> None:
+    objects = by_name(native.manifests(job(**gpus(1, image=image))))
+    container = objects["Job", "adult-trainer"]["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": "MUSTER_GPUS", "value": "1"} in container["env"]
+    (resource,) = (item for item in operator.manifests(job(**gpus(1, image=image))) if item["kind"] == "PersiaJob")
+    assert resource["spec"]["nnWorker"]["env"][0] == {"name": "MUSTER_GPUS", "value": "1"}
+
+
+def test_a_gateway_that_exists_is_used() -> None:
+    there = job(metrics={"address": "gateway.monitoring:9091"})
+    objects = by_name(native.manifests(there))
+    container = objects["Job", "adult-trainer"]["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": "PERSIA_METRICS_GATEWAY_ADDR", "value": "gateway.monitoring:9091"} in container["env"]
+    assert ("Deployment", "adult-metrics-gateway") not in objects
+    assert ("Service", "adult-metrics-gateway-service") not in objects
+    assert changed_keys(job().parts, there.parts) == ["metrics"]
+    spec = by_name(operator.manifests(there))["PersiaJob", "adult"]["spec"]
+    assert spec["enableMetrics"] is False
+    assert {"name": "PERSIA_METRICS_GATEWAY_ADDR", "value": "gateway.monitoring:9091"} in spec["env"]
+    config = yaml.safe_load(objects["ConfigMap", "adult-config"]["data"]["global_config.yml"])
+    assert config["common_config"]["metrics_config"]["enable_metrics"] is True
 
 
 def test_every_group_has_a_headless_service_that_exists() -> None:
@@ -205,6 +235,14 @@ def test_what_the_operator_cannot_say_is_named(fields: dict[str, t.Any], said: s
         ({"nn_worker": {"entry": "trian.py"}}, "'trian.py' is not among files"),
         ({"nn_worker": {"group_name": "middleware"}}, "name too"),
         ({"nn_worker": {"resources": {"limits": {"memory": "12 GB"}}}}, "12G"),
+        ({"metrics": {"address": "http://gateway:9091"}}, r"metrics\.address: .* is not HOST:PORT"),
+        ({"metrics": {"address": "gateway"}}, r"metrics\.address: 'gateway' is not HOST:PORT"),
+        (gpus(2), r"nn_worker: 2 nvidia\.com/gpu for nproc_per_node 1"),
+        (gpus(1, nproc_per_node=8), r"nn_worker: 1 nvidia\.com/gpu for nproc_per_node 8"),
+        (gpus("many"), r"nn_worker\.resources\.limits\.nvidia\.com/gpu: 'many'"),
+        (gpus("0.5"), "not a whole number"),
+        (gpus(1, image="muster.local/persia-cpu:0.1.dev251"), "which is one for CPUs by its name"),
+        (gpus(1, image="persiaml/persia-cpu-runtime@sha256:abc"), "which is one for CPUs by its name"),
         ({"global_config": None}, "either global_config or global_config_path"),
         ({"global_config_path": "/x"}, "either global_config or global_config_path"),
         ({"embedding_config": {"slots_config": {"age": {}}}}, "dim is missing"),

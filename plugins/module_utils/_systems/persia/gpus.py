@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""GPUs of the trainers: asked for only where something can use them, because a GPU that is held idle is the dearest part of a cluster."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from collections.abc import Mapping
+
+from ..._core.errors import InvalidInput
+from ..._core.quantity import parse
+from ..._manifests import pods
+
+RESOURCE = "nvidia.com/gpu"
+# The last part of an image's name, without tag and digest.
+_NAME = re.compile(r"([^/:@]+)(?::[^/@]*)?(?:@.*)?$")
+
+
+def count(resources: Mapping[str, t.Any] | None) -> int:
+    """How many GPUs each pod asks for."""
+    asked = pods.resources(resources, "resources").get("limits") or {}
+    return int(parse(asked.get(RESOURCE, 0)))
+
+
+def check(resources: Mapping[str, t.Any] | None, nproc_per_node: int, image: str, where: str) -> None:
+    """Refuse GPUs that no process would use: those beyond one for each process, and those of an image for CPUs.
+
+    An image tells by its name only. launch.py asks the programs in it before it starts them.
+    """
+    pods.resources(resources, f"{where}.resources")
+    asked = count(resources)
+    if not asked:
+        return
+    if asked != nproc_per_node:
+        raise InvalidInput(
+            f"{where}: {asked} {RESOURCE} for nproc_per_node {nproc_per_node}.",
+            "Each process uses one GPU: give both the same number.",
+        )
+    name = _NAME.search(image)
+    words = set(re.split(r"[-_.]", name[1])) if name else set()
+    if "cpu" in words and not words & {"cuda", "gpu"}:
+        raise InvalidInput(
+            f"{where}: {asked} {RESOURCE} for image {image}, which is one for CPUs by its name.",
+            "Name an image whose PERSIA and torch are built for CUDA, or leave out the GPUs.",
+        )
