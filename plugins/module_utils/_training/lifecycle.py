@@ -84,10 +84,11 @@ def _changed_options(desired: Desired, config: Manifest | None) -> list[str]:
 
 
 def _immutable(desired: Desired, changed: list[str]) -> Immutable:
+    role = desired.kind.name.removesuffix("_job")
     return Immutable(
         f"{desired} exists with other options: {', '.join(changed)}; {desired.backend.immutable_because}.",
-        hint="recreate: true ends its pods and trains with the new options, from its last checkpoint; "
-        "another name trains beside it.",
+        hint=f"recreate: true (of role {role}: {role}_restart_on_change) ends its pods and trains with the new options, from its last "
+        "checkpoint; another name trains beside it.",
         details={"changed_options": changed},
     )
 

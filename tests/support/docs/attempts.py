@@ -28,6 +28,7 @@ LEFT = {
     "kubectl": "asks for what a training has left",
     "jq": "reads the audit log of the reader's cluster",
 }
+CLUSTERS = "platforms/inventory.md", "needs several clusters; the check inventories runs the shapes of the page"
 INSTEAD = {"make": "starts these very checks, or what they do"}
 NO_ACCOUNT = "needs an account at AWS; its simulators run the roles"
 PLAN = "would change the cluster that other checks stand on; they run it for real"
@@ -45,6 +46,7 @@ class Attempt:
 
 def attempts(page: Page) -> Iterator[Attempt]:
     """The commands of one page in their order; an alias and a copied inventory count from where they are made."""
+    page_of_clusters, why = CLUSTERS
     aliases: dict[str, list[str]] = {}
     copies = {READERS_INVENTORY: "inventories/existing"}
     for fence in page.fences():
@@ -56,6 +58,8 @@ def attempts(page: Page) -> Iterator[Attempt]:
             elif words[0] == "cp":
                 copies[words[-1]] = words[-2]
                 yield Attempt(line, "as it is", argv=tuple(words))
+            elif page.name.endswith(page_of_clusters):
+                yield Attempt(line, "left", why)
             elif words[0] != "export":
                 yield _attempt(line, words, copies)
 
@@ -69,7 +73,7 @@ def _attempt(line: str, words: list[str], copies: Mapping[str, str]) -> Attempt:
     if program != "ansible-playbook":
         raise LookupError(f"{line}: nothing says how {program} is tried")
     (playbook,) = (
-        Path(re.sub(r"^muster\.ml\.", "", word)).stem for word in rest if re.search(r"\.yml$|^muster\.ml\.", word)
+        Path(word.removeprefix("muster.ml.")).stem for word in rest if re.search(r"^[^=]*\.yml$|^muster\.ml\.", word)
     )
     inventory = rest[rest.index("-i") + 1]
     if copies.get(inventory, inventory) == "inventories/eks":
