@@ -15,8 +15,10 @@ description:
   - At the end of a run that installed systems, or of one of the O(playbooks), writes a JSON file with the results of each
     system, the number of changed and failed tasks, the write requests that reached the API server, the time the run took
     and the time each role took.
+  - Where the inventory has a group C(muster_clusters), each of its hosts gets a file of its own, with the name of the host in its
+    name, C(summary-HOST.json).
   - Lists the objects of a cluster that modules of this collection created, updated or deleted, or would in check mode.
-  - Systems report results through M(ansible.builtin.set_stats), as C(muster_systems), a dictionary by name of the system.
+  - Systems report results through M(ansible.builtin.set_stats) with C(per_host), as C(muster_systems), a dictionary by name of the system.
     A run that installs systems reports it, be it empty.
   - Write requests are counted in the audit log of the local cluster, those of Muster only (by user agent). Dry runs are
     counted separately. Both are V(null) if there is no readable audit log.
@@ -49,6 +51,7 @@ options:
       - Path of the API server's audit log, in JSON lines.
       - Defaults to the path that the playbook reports through M(ansible.builtin.set_stats) as C(muster_audit_log), else
         C(/var/log/muster/audit.log).
+      - Of the hosts of C(muster_clusters) each has a log of its own, so only the reported path is read.
     type: str
     env:
       - name: MUSTER_AUDIT_LOG
@@ -57,6 +60,7 @@ options:
         key: audit_log
 """
 
+import dataclasses
 import datetime as dt
 import json
 import os
@@ -133,6 +137,47 @@ def _write_of(line: bytes, since: str = "") -> t.Literal["write", "dry run"] | N
     return "dry run" if "dryRun=All" in event.get("requestURI", "") else "write"
 
 
+@dataclasses.dataclass
+class Cluster:
+    """What a run did on one cluster: a host of the group muster_clusters, or all hosts if there is no such group."""
+
+    name: str = ""
+    roles: dict[str, float] = dataclasses.field(default_factory=dict)
+    objects: dict[tuple[str | None, ...], None] = dataclasses.field(default_factory=dict)  # ordered, and each one once
+    ended: float = 0.0
+    _current: tuple[str, float] | None = None
+
+    def start_task(self, role: str | None) -> None:
+        self.end_task()
+        if role is not None:
+            self._current = (role, time.monotonic())
+
+    def end_task(self) -> None:
+        if self._current is not None:
+            role, since = self._current
+            self.roles[role] = self.roles.get(role, 0.0) + time.monotonic() - since
+            self._current = None
+
+    def note(self, result: dict[str, t.Any]) -> None:
+        """Record the changes of objects that a module of this collection returned."""
+        for part in result.get("results") or [result]:
+            for entry in part.get("objects") or []:
+                if entry.get("action") != "unchanged":
+                    self.objects[tuple(entry.get(key) for key in _TOLD)] = None
+
+    def sum_of(self, *counts: dict[str, int]) -> int:
+        return sum(n for count in counts for host, n in count.items() if self.name in ("", host))
+
+    def told(self, stats: t.Any) -> dict[str, t.Any]:
+        """Return what playbooks and roles reported through set_stats."""
+        hosts = ["_run", self.name] if self.name else stats.custom
+        return {key: value for host in hosts for key, value in stats.custom.get(host, {}).items()}
+
+    def path(self, path: str) -> pathlib.Path:
+        whole = pathlib.Path(path)
+        return whole.with_name(f"{whole.stem}-{self.name}{whole.suffix}") if self.name else whole
+
+
 class CallbackModule(CallbackBase):  # type: ignore[misc]
     """See DOCUMENTATION."""
 
@@ -145,9 +190,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         super().__init__(display)
         self._started = time.time()
         self._clock = time.monotonic()
-        self._roles: dict[str, float] = {}
-        self._current: tuple[str, float] | None = None
-        self._objects: dict[tuple[str | None, ...], None] = {}  # ordered, and each one once
+        self._group: frozenset[str] = frozenset()
+        self._clusters: dict[str, Cluster] = {}
         self._playbook = ""
         self._audit: AuditLog | None = None
 
@@ -156,49 +200,62 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         path = self.get_option("audit_log") or DEFAULT_AUDIT_LOG
         self._audit = AuditLog(pathlib.Path(path), started=self._started)
 
-    def v2_playbook_on_task_start(self, task: t.Any, is_conditional: bool) -> None:  # noqa: ARG002 - the name is Ansible's
-        self._end_task()
-        if task._role is not None:
-            self._current = (task._role.get_name().rpartition(".")[2], time.monotonic())
+    def v2_playbook_on_play_start(self, play: t.Any) -> None:
+        groups = play.get_variable_manager()._inventory.get_groups_dict()
+        self._group = frozenset(groups.get("muster_clusters", ()))
+
+    def v2_runner_on_start(self, host: t.Any, task: t.Any) -> None:
+        self._cluster(host).start_task(task._role and task._role.get_name().rpartition(".")[2])
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
-        self._note_objects(result)
+        self._note(result)
 
-    def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:  # noqa: ARG002
-        self._note_objects(result)
+    def v2_runner_on_skipped(self, result: t.Any) -> None:
+        self._note(result)
 
-    def _note_objects(self, result: t.Any) -> None:
-        """Record the changes of objects that a module of this collection returned."""
-        task = result._task
+    def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:  # noqa: ARG002 - the name is Ansible's
+        self._note(result)
+
+    def v2_runner_on_unreachable(self, result: t.Any) -> None:
+        self._note(result)
+
+    def _cluster(self, host: t.Any) -> Cluster:
+        name = host.get_name() if host.get_name() in self._group else ""
+        return self._clusters.setdefault(name, Cluster(name))
+
+    def _note(self, result: t.Any) -> None:
+        cluster, task = self._cluster(result._host), result._task
+        cluster.ended = time.monotonic()
         # A task with check_mode in a real run changes nothing.
         rehearsal = task.check_mode and not context.CLIARGS.get("check")
-        if rehearsal or not str(task.action).startswith("muster.ml."):
-            return
-        found = result._result
-        for part in found.get("results") or [found]:
-            for entry in part.get("objects") or []:
-                if entry.get("action") != "unchanged":
-                    self._objects[tuple(entry.get(key) for key in _TOLD)] = None
-
-    def _end_task(self) -> None:
-        if self._current is not None:
-            role, since = self._current
-            self._roles[role] = self._roles.get(role, 0.0) + time.monotonic() - since
-            self._current = None
+        if not rehearsal and str(task.action).startswith("muster.ml."):
+            cluster.note(result._result)
 
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
-        self._end_task()
-        told = stats.custom.get("_run", {})
+        named = [cluster for name, cluster in sorted(self._clusters.items()) if name]
+        for cluster in named or [self._clusters.get("", Cluster())]:
+            self._report(cluster, stats)
+
+    def _report(self, cluster: Cluster, stats: t.Any) -> None:
+        cluster.end_task()
+        told = cluster.told(stats)
         if "muster_systems" not in told and self._playbook not in self.get_option("playbooks"):
             return
-        summary = self._summary(stats, told)
+        summary = self._summary(cluster, stats, told)
         writes = summary["write_requests"]
         counted = "" if writes is None else f", {writes} write requests"
         asked = self.get_option("path")
-        where = f"; {self._write(summary, asked or DEFAULT_PATH)}" if asked or not summary["check"] else ""
+        path = cluster.path(asked or DEFAULT_PATH)
+        where = f"; {self._write(summary, path)}" if asked or not summary["check"] else ""
+        title = f"muster, {cluster.name}" if cluster.name else "muster"
         self._display.display(
-            f"muster: {summary['wall_s']} s, changed={summary['changed']}, failed={summary['failed']}{counted}{where}"
+            f"{title}: {summary['wall_s']} s, changed={summary['changed']}, failed={summary['failed']}{counted}{where}"
         )
+
+    def _writes(self, cluster: Cluster, told: str | None) -> tuple[int, int] | None:
+        if cluster.name:
+            return AuditLog(pathlib.Path(told), started=self._started).whole().writes() if told else None
+        return self._audit_log(told).writes()
 
     def _audit_log(self, told: str | None) -> AuditLog:
         """Return the configured log, else the one that the playbook reported, else the default."""
@@ -207,25 +264,26 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         # The size of this log at the start is unknown, so entries are selected by their times.
         return AuditLog(pathlib.Path(told or DEFAULT_AUDIT_LOG), started=self._started).whole()
 
-    def _summary(self, stats: t.Any, told: dict[str, t.Any]) -> dict[str, t.Any]:
-        writes = self._audit_log(told.get("muster_audit_log")).writes()
+    def _summary(self, cluster: Cluster, stats: t.Any, told: dict[str, t.Any]) -> dict[str, t.Any]:
+        writes = self._writes(cluster, told.get("muster_audit_log"))
+        ended = cluster.ended if cluster.name else time.monotonic()
         return {
+            **({"cluster": cluster.name} if cluster.name else {}),
             "systems": told.get("muster_systems", {}),
-            "changed": sum(stats.changed.values()),
-            "failed": sum(stats.failures.values()) + sum(stats.dark.values()),
+            "changed": cluster.sum_of(stats.changed),
+            "failed": cluster.sum_of(stats.failures, stats.dark),
             "write_requests": writes[0] if writes else None,
             "dry_run_requests": writes[1] if writes else None,
-            "wall_s": round(time.monotonic() - self._clock, 1),
-            "roles": {role: round(seconds, 1) for role, seconds in self._roles.items()},
+            "wall_s": round(ended - self._clock, 1),
+            "roles": {role: round(seconds, 1) for role, seconds in cluster.roles.items()},
             "check": bool(context.CLIARGS.get("check")),
-            "objects": [dict(zip(_TOLD, done, strict=True)) for done in self._objects],
+            "objects": [dict(zip(_TOLD, done, strict=True)) for done in cluster.objects],
             "playbook": self._playbook,
             "started": dt.datetime.fromtimestamp(self._started, dt.UTC).isoformat(timespec="seconds"),
         }
 
     @staticmethod
-    def _write(summary: dict[str, t.Any], where: str) -> str:
-        path = pathlib.Path(where)
+    def _write(summary: dict[str, t.Any], path: pathlib.Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")
         return str(path)

@@ -216,7 +216,10 @@ options:
     choices: [completed, step, running, none]
     default: running
   wait_timeout:
-    description: Seconds after which waiting fails. The error contains the last observed state.
+    description:
+      - Seconds after which waiting fails. The error contains the last observed state.
+      - Waiting ends earlier if a pod has failed four times in a row with the same exit status, each time within 60 seconds of its start and
+        the last time during this wait. The error has the last lines of its log. Killed and evicted pods are not counted.
     type: int
     default: 600
 seealso:

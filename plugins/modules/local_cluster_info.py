@@ -22,12 +22,16 @@ options:
   programs:
     description:
       - Programs that the cluster needs, as in the role's C(vars/main.yml). A row with C(needed_for) counts only where that is on,
-        C(storage) or C(simulated_nodes).
+        C(storage), C(simulated_nodes) or C(kubectl).
     type: list
     elements: dict
     default: []
   storage:
     description: Require the programs for C(storage), which a cluster with a default StorageClass needs.
+    type: bool
+    default: true
+  kubectl:
+    description: Require the programs for C(kubectl), which people use.
     type: bool
     default: true
   install_packages:
@@ -142,6 +146,11 @@ endpoint:
   returned: success
   type: str
   sample: https://10.176.0.2:6443
+kubectl:
+  description: Path of kubectl. Empty until it is installed.
+  returned: success
+  type: str
+  sample: /var/lib/muster/muster/bin/kubectl
 admin_kubeconfig:
   description: Path of the cluster's own kubeconfig, readable by root. Empty until it exists.
   returned: success
@@ -176,6 +185,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
     "programs": {"type": "list", "elements": "dict", "default": []},
     "storage": {"type": "bool", "default": True},
+    "kubectl": {"type": "bool", "default": True},
     "install_packages": {"type": "bool", "default": True},
     "module_root": {"type": "path", "required": True},
     "release": {"type": "dict", "default": {}},
@@ -219,7 +229,11 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     preflight.require_root(cluster)
     # Wait first, so that the state of nodes and processes is the one after the wait.
     gap = wait_for_api(cluster, cluster.admin_kubeconfig, params)
-    purposes = {"storage": params["storage"], "simulated_nodes": cluster.options["simulated_nodes"]}
+    purposes = {
+        "storage": params["storage"],
+        "simulated_nodes": cluster.options["simulated_nodes"],
+        "kubectl": params["kubectl"],
+    }
     table = [
         {**row, "module_dir": f"{params['module_root']}/{row['module']}", "release": params["release"].get(row["name"])}
         for row in params["programs"]

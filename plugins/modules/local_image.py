@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_image
-short_description: Build a container image and import it into the nodes of a local cluster
+short_description: Build a container image for the nodes of a local cluster or for a registry
 version_added: 0.1.0
 description:
   - Builds an OCI image from Debian packages (with mmdebstrap), wheels of PyPI that are pinned by hash, and programs from pinned Go modules,
     and assembles it with umoci. Needs no daemon and no registry.
   - Keeps the image in a cache, under a hash of the recipe and the files that it names, so the same recipe is never built twice.
-  - Imports the image only into nodes that do not have it yet.
+  - Imports the image only into nodes that do not have it yet, and pushes it with ORAS only to a registry that does not have it yet.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -26,14 +26,39 @@ options:
   state:
     description:
       - State of the image. V(present) builds it if it is not in the cache, and imports it.
-      - V(absent) removes it from the nodes. The cache stays.
+      - V(absent) removes it from the nodes. The cache stays, and so does what is in a registry.
     type: str
     choices: [present, absent]
     default: present
   cluster_name:
-    description: Local cluster whose nodes get the image. If empty, the image is only built.
+    description: Local cluster whose nodes get the image. Without one and without O(registry) the image is only built.
     type: str
     default: ''
+  registry:
+    description:
+      - Registry that the image is pushed to, under its name with the registry's address in the place of the host.
+      - It must have TLS. A manifest there names the recipe that it was made from, so the same recipe is pushed once.
+    type: dict
+    suboptions:
+      address:
+        description: Host, with a port or a folder if it has one, such as V(registry.example.com/team).
+        type: str
+        required: true
+      username:
+        description: User of the registry. If empty, the login of the user who runs the module is used (C(~/.docker/config.json)).
+        type: str
+        default: ''
+      password:
+        description: Password or token of the user. It is never on a command line and never on a disk.
+        type: str
+        default: ''
+      ca_path:
+        description: PEM file of the authority that signed the registry's certificate. Defaults to those that the machine trusts.
+        type: path
+      client:
+        description: Folder with the C(go.mod) and C(go.sum) that pin ORAS.
+        type: path
+        required: true
   cache_dir:
     description: Folder of the cache for images.
     type: path
@@ -198,7 +223,7 @@ options:
             type: dict
             default: {}
 requirements:
-  - Go, for umoci and for programs
+  - Go, for umoci, ORAS and programs
   - mmdebstrap and debian-archive-keyring, for images with Debian packages
   - pip, for images with wheels
 """
@@ -225,6 +250,11 @@ archive:
   returned: success
   type: str
   sample: /root/.cache/muster/images/0f3a5a6b7c8d9e0f.tar
+image:
+  description: Name of the image with its digest in the registry. Empty without a registry, and in check mode if it lacks the image.
+  returned: success
+  type: str
+  sample: registry.example.com/team/nats@sha256:6f0c...
 nodes:
   description: Nodes that the image was imported into, or removed from.
   returned: success
@@ -244,8 +274,9 @@ from pathlib import Path
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._local import oci_nodes
-from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture
+from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture, ensure
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
+from ansible_collections.muster.ml.plugins.module_utils._local.oci_registry import Registry
 
 TEXT: dict[str, t.Any] = {"type": "str", "default": ""}
 NEEDED: dict[str, t.Any] = {"type": "str", "required": True}
@@ -283,10 +314,18 @@ RECIPE = {
     "links": rows(dest=NEEDED, target=NEEDED),
     "config": {"type": "dict", "required": True, "options": CONFIG},
 }
+REGISTRY = {
+    "address": NEEDED,
+    "username": TEXT,
+    "password": {**TEXT, "no_log": True},
+    "ca_path": {"type": "path"},
+    "client": FOLDER,
+}
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": NEEDED,
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "cluster_name": TEXT,
+    "registry": {"type": "dict", "options": REGISTRY},
     "cache_dir": {"type": "path", "default": "~/.cache/muster"},
     "builder": FOLDER,
     "note": TEXT,
@@ -300,35 +339,74 @@ def desired(params: dict[str, t.Any]) -> OciImage:
     return OciImage(name=params["name"], recipe=params["recipe"], cache_dir=cache, architecture=architecture())
 
 
-def builder(params: dict[str, t.Any], image: OciImage) -> GoBuild:
+def program(folder: str, image: OciImage, name: str, package: str) -> GoBuild:
     return GoBuild(
-        name="umoci",
-        module_dir=Path(params["builder"]),
-        package="github.com/opencontainers/umoci/cmd/umoci",
+        name=name,
+        module_dir=Path(folder),
+        package=package,
         cache_dir=image.cache_dir,
         architecture=image.architecture,
     )
 
 
-def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> tuple[bool, list[oci_nodes.Node]]:
+def builder(params: dict[str, t.Any], image: OciImage) -> GoBuild:
+    return program(params["builder"], image, "umoci", "github.com/opencontainers/umoci/cmd/umoci")
+
+
+def desired_registry(params: dict[str, t.Any], image: OciImage) -> Registry | None:
+    given = params.get("registry")
+    if not given or params["state"] == "absent":
+        return None
+    return Registry(
+        address=given["address"].rstrip("/"),
+        username=given["username"],
+        password=given["password"],
+        ca_path=given["ca_path"] or "",
+        oras=program(given["client"], image, "oras", "oras.land/oras/cmd/oras"),
+    )
+
+
+def digest_in(ctx: HostContext, registry: Registry, image: OciImage) -> str:
+    if ctx.check and not registry.oras.path.is_file():
+        ctx.warn(
+            f"{registry.address} was not asked whether it has {image.name}: ORAS, which asks it, is not built yet."
+        )
+        return ""
+    ensure(registry.oras, "building ORAS, which pushes images", ctx.progress)
+    return registry.digest(image)
+
+
+def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> dict[str, t.Any]:
+    registry = desired_registry(ctx.params, image)
     without = [node for node in nodes if not oci_nodes.is_imported(image, node.digests())]
-    # If every node has the image, the cache is not needed.
-    build = not image.archive.is_file() and bool(without or not nodes)
+    digest = digest_in(ctx, registry, image) if registry else ""
+    push = registry if not digest else None
+    # If every node and the registry have the image, the cache is not needed.
+    build = not image.archive.is_file() and bool(without or push or not (nodes or registry))
+    umoci = builder(ctx.params, image)
     if build and not ctx.check:
         note = f" ({ctx.params['note']})" if ctx.params["note"] else ""
         ctx.progress(f"building {image.name}{note}")
-        oci_nodes.build(image, builder(ctx.params, image), ctx.progress)
+        oci_nodes.build(image, umoci, ctx.progress)
     for node in () if ctx.check else without:
         ctx.progress(f"importing {image.name} into {node.name}")
         node.import_archive(image.archive)
-    return build or bool(without), without
+    if push and not ctx.check:
+        path = ensure(umoci, "building umoci, which assembles images", ctx.progress)
+        ctx.progress(f"pushing {push.reference(image)}")
+        digest = push.push(image, path)
+    return {
+        "changed": bool(build or without or push),
+        "nodes": [node.name for node in without],
+        "image": f"{registry.reference(image).rpartition(':')[0]}@{digest}" if registry and digest else "",
+    }
 
 
-def absent(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> tuple[bool, list[oci_nodes.Node]]:
+def absent(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> dict[str, t.Any]:
     having = {node: names for node in nodes if (names := oci_nodes.imported_names(image, node.digests()))}
     for node, names in () if ctx.check else having.items():
         node.remove(names)
-    return bool(having), list(having)
+    return {"changed": bool(having), "nodes": [node.name for node in having], "image": ""}
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
@@ -336,13 +414,8 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     image = desired(ctx.params)
     cluster = ctx.params["cluster_name"]
     nodes = oci_nodes.nodes_of(cluster) if cluster else []
-    changed, touched = (present if ctx.params["state"] == "present" else absent)(ctx, image, nodes)
-    return {
-        "changed": changed,
-        "archive": str(image.archive),
-        "nodes": [node.name for node in touched],
-        "elapsed": round(SYSTEM_CLOCK.monotonic() - started, 1),
-    }
+    found = (present if ctx.params["state"] == "present" else absent)(ctx, image, nodes)
+    return {**found, "archive": str(image.archive), "elapsed": round(SYSTEM_CLOCK.monotonic() - started, 1)}
 
 
 def main() -> None:

@@ -63,6 +63,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostCo
 from ansible_collections.muster.ml.plugins.module_utils._local import host, node, record, removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import AUDIT_POLICY, CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.spec import NodeSpec
+from ansible_collections.muster.ml.plugins.module_utils._local.survey import TOOLS
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
@@ -81,8 +82,8 @@ def present(cluster: LocalCluster, one: NodeSpec, programs: dict[str, str], ctx:
     stale = set(node.stale_files(one, files))
     replaced = node.link_programs(cluster.bin_dir, programs, check=ctx.check)
     running = node.init_process(one)
-    restart = bool(running and (replaced or stale - RELOADABLE))
-    action = _action(running=running is not None, restart=restart, reload=bool(stale))
+    restart = bool(running and (set(replaced) - set(TOOLS) or stale - RELOADABLE))
+    action = _action(running=running is not None, restart=restart, reload=bool(stale or replaced))
     if ctx.check or action == "unchanged":
         return action
     record.write(cluster)

@@ -300,7 +300,10 @@ options:
     choices: [completed, running, none]
     default: running
   wait_timeout:
-    description: Seconds after which waiting fails. The error names the ranks that are not in the desired state, with the reason.
+    description:
+      - Seconds after which waiting fails. The error names the ranks that are not in the desired state, with the reason.
+      - Waiting ends earlier if a pod has failed four times in a row with the same exit status, each time within 60 seconds of its start and
+        the last time during this wait. The error has the last lines of its log. Killed and evicted pods are not counted.
     type: int
     default: 600
   remove_finalizer:

@@ -49,7 +49,7 @@ class MusterAction(ControllerAction):
             connect=connector(params),
             diff=bool(self._task.diff),
             warn=warnings.append,
-            progress=_progress(self._title()),
+            progress=_progress(self._named(self._title())),
         )
         try:
             found = self.module.execute(context)

@@ -24,9 +24,14 @@ class ControllerAction(ActionBase, abc.ABC):
     module: t.Any
     _supports_check_mode = True
     _supports_diff = True
+    _cluster = ""
+    """The host, if it is one of several that stand for clusters."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        if variables.get("inventory_hostname") in variables.get("groups", {}).get("muster_clusters", ()):
+            self._cluster = variables["inventory_hostname"]
         if self._runs_elsewhere():
             return {**result, **self._execute_module(task_vars=task_vars, wrap_async=bool(self._task.async_val))}
         checked = ArgumentSpecValidator(self._argument_spec(), **self.module.CONSTRAINTS).validate(self._task.args)
@@ -47,6 +52,10 @@ class ControllerAction(ActionBase, abc.ABC):
         task = self._task
         elsewhere = task.become or task.async_val or any(task.environment or [])
         return bool(self._connection.transport != "local" or elsewhere)
+
+    def _named(self, message: str) -> str:
+        """Return a message with the name of the cluster where there are several, whose output is mixed."""
+        return f"{self._cluster}: {message}" if self._cluster else message
 
     def _title(self) -> str:
         """Return the name of the task for progress output."""

@@ -11,6 +11,7 @@ import typing as t
 
 from ansible.utils.display import Display
 
+from ansible_collections.muster.ml.plugins.module_utils._core.brief import in_brief
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
@@ -23,11 +24,18 @@ HEARTBEAT_SECONDS = 30
 class HostAction(ControllerAction):
     """Runs on this host with progress output, which continues during long steps."""
 
+    def _runs_elsewhere(self) -> bool:
+        # Tasks do not know of the ansible_become of an inventory.
+        return super()._runs_elsewhere() or self._connection.become is not None
+
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         warnings: list[str] = []
         with Heartbeat(self._title()) as progress:
             context = HostContext(
-                params=params, check=bool(self._task.check_mode), warn=warnings.append, progress=progress.show
+                params=params,
+                check=bool(self._task.check_mode),
+                warn=warnings.append,
+                progress=lambda message: progress.show(self._named(message)),
             )
             try:
                 found = self.module.execute(context)
@@ -55,8 +63,8 @@ class Heartbeat:
         self._thread.join()
 
     def show(self, message: str) -> None:
-        self._last = message
-        display.display(f"    {message}")
+        self._last = in_brief(message)
+        display.display(f"    {self._last}")
 
     def _beat(self) -> None:
         while not self._done.wait(HEARTBEAT_SECONDS):

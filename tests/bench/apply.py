@@ -34,6 +34,7 @@ from objects import Manifest, manifests
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "build" / "collections"))  # by scripts/setup
 from ansible_collections.muster.ml.plugins.callback.summary import AuditLog
+from ansible_collections.muster.ml.tests.support.places import local_kubectl
 
 VERBS = {"list": "LIST", "get": "GET", "patch": "PATCH", "create": "POST", "update": "PUT", "delete": "DELETE"}
 LOOP_LIMIT = 20  # the loop takes about a second an object: 200 of them tell nothing new
@@ -276,15 +277,6 @@ def print_table(rows: list[dict[str, t.Any]]) -> None:
         )
 
 
-def find_kubectl(folder: pathlib.Path) -> str:
-    """Return the kubectl of the local cluster's version, built where the cache does not have it yet."""
-    found = folder / "kubectl-path"
-    book = pathlib.Path(__file__).with_name("kubectl.yml")
-    options = ["-e", f"bench_kubectl_path_file={found}"]
-    subprocess.run([*ansible_playbook(), *options, str(book)], check=True, stdout=sys.stderr)
-    return found.read_text(encoding="utf-8")
-
-
 def measure_setting(
     bench: Bench, count: int, latency_ms: int, repeats: int, only: list[str] | None
 ) -> list[dict[str, t.Any]]:
@@ -318,9 +310,7 @@ def parse_arguments() -> argparse.Namespace:
         help="cluster to measure on (default: the local one of make run)",
     )
     parser.add_argument("--audit-log", type=pathlib.Path, default=pathlib.Path("/var/log/muster/audit.log"))
-    parser.add_argument(
-        "--kubectl", help="kubectl to compare with (default: built, of the version of the local cluster)"
-    )
+    parser.add_argument("--kubectl", help="kubectl to compare with (default: that of the local cluster)")
     parser.add_argument("--objects", type=int, nargs="+", default=[20, 200, 2000])
     parser.add_argument("--latency-ms", type=int, nargs="+", default=[0, 20])
     parser.add_argument("--repeats", type=int, default=5)
@@ -339,7 +329,7 @@ def main() -> None:
     options.output.parent.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, t.Any]] = []
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
-        kubectl = options.kubectl or find_kubectl(pathlib.Path(folder))
+        kubectl = options.kubectl or local_kubectl(options.kubeconfig)
         bench = Bench(kubectl, options.kubeconfig.resolve(), pathlib.Path(folder), options.audit_log)
         for count, latency_ms in itertools.product(options.objects, options.latency_ms):
             rows += measure_setting(bench, count, latency_ms, options.repeats, options.tools)

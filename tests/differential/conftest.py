@@ -5,31 +5,21 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import typing as t
 from collections.abc import Iterator
 
 import pytest
 from faults.conftest import KUBECONFIG, direct
-from support.places import BIN, ROOT
+from support.places import local_kubectl
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 
 
 @pytest.fixture(scope="session")
-def kubectl(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Built like the rest of the local cluster, from the same pins, once per machine."""
-    found = tmp_path_factory.mktemp("kubectl") / "path"
-    words = [
-        BIN / "ansible-playbook",
-        "-e",
-        f"bench_kubectl_path_file={found}",
-        ROOT / "tests" / "bench" / "kubectl.yml",
-    ]
-    collections = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections")}
-    subprocess.run(words, check=True, cwd=ROOT, env={**os.environ, **collections})
-    return found.read_text()
+def kubectl() -> str:
+    """That of the cluster, built from the same pins."""
+    return local_kubectl(KUBECONFIG)
 
 
 @pytest.fixture(scope="session")

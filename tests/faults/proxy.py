@@ -236,8 +236,8 @@ def half_an_event(exchange: Exchange) -> None:
     exchange.reply(200, b'{"type": "MODIFIED", "object": {"metada', {}, length=4000)
 
 
-def _certificates(folder: pathlib.Path) -> tuple[pathlib.Path, str]:
-    """A new authority and a certificate by it for 127.0.0.1: file with key and certificate, and the authority as PEM."""
+def certificates(folder: pathlib.Path, address: str = "127.0.0.1") -> tuple[pathlib.Path, str]:
+    """A new authority and a certificate by it for an address: file with key and certificate, and the authority as PEM."""
     now = dt.datetime.now(dt.UTC)
 
     def certificate(name: str, key: t.Any, issuer: str, signer: t.Any, extension: t.Any) -> x509.Certificate:
@@ -257,7 +257,7 @@ def _certificates(folder: pathlib.Path) -> tuple[pathlib.Path, str]:
     authority = certificate(
         "faults", authority_key, "faults", authority_key, x509.BasicConstraints(ca=True, path_length=None)
     )
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
     own = certificate("proxy", key, "faults", authority_key, names)
     encoding, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     path = folder / "proxy.pem"
@@ -269,7 +269,7 @@ def _certificates(folder: pathlib.Path) -> tuple[pathlib.Path, str]:
 @contextlib.contextmanager
 def proxied(upstream: Callable[[], http.client.HTTPSConnection], folder: pathlib.Path) -> Iterator[tuple[Proxy, str]]:
     """Run a proxy for the time of the with block; yield it and the PEM of its authority."""
-    path, authority = _certificates(folder)
+    path, authority = certificates(folder)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(path)
     proxy = Proxy(upstream, tls)

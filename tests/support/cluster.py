@@ -293,6 +293,19 @@ def systems(shell: Shell) -> None:
     shell.run(BIN / "pytest", "tests/systems", "--durations=5", cwd=ROOT, env=environment(SHARED))
 
 
+def registry(shell: Shell) -> None:
+    """playbooks/images.yml at a real registry, and a pod that pulls from it."""
+    shell.run(BIN / "pytest", "tests/registry", "--durations=5", cwd=ROOT, env=environment(SHARED))
+
+
+def commands(shell: Shell) -> None:
+    """What the pages show, as far as it can go here; none of it may write to the cluster."""
+    words = (BIN / "pytest", "tests/commands", "--durations=5")
+    no_writes(
+        shell, SHARED, "a command of the documentation", partial(shell.run, *words, cwd=ROOT, env=environment(SHARED))
+    )
+
+
 def last_recap(log: Path) -> str:
     """The newest line of a play recap."""
     lines = [line for line in log.read_text(encoding="utf-8").splitlines() if " ok=" in line and " changed=" in line]
@@ -308,6 +321,8 @@ def checks() -> list[Check]:
             for name in scenarios()
         ),
         Check("oldest-ansible", oldest_ansible, timeout_s=1500, needs=("cluster-up",)),
+        Check("registry", registry, needs=("cluster-up",)),
+        Check("commands", commands, needs=("cluster-up",)),
         Check("differential", differential, needs=("cluster-up",)),
         Check("faults", faults, needs=("cluster-up",)),
         Check("systems", systems, needs=("cluster-up",)),

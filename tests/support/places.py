@@ -13,6 +13,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "test"
 BIN = Path(sys.executable).parent
@@ -37,6 +39,12 @@ sys.exit(main(["install", "--find-links", here, *arguments]))
 def cache_home() -> Path:
     """Where things are kept between runs and clones."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muster"
+
+
+def local_kubectl(kubeconfig: str | Path) -> str:
+    """The kubectl of the local cluster that this kubeconfig is of."""
+    (cluster,) = yaml.safe_load(Path(kubeconfig).read_text(encoding="utf-8"))["clusters"]
+    return f"/var/lib/muster/{cluster['name']}/bin/kubectl"
 
 
 def sources() -> list[str]:

@@ -65,6 +65,11 @@ def histories(shell: Shell) -> None:
     shell.run(BIN / "pytest", "tests/unit", "-m", "hypothesis", cwd=ROOT, env={"MUSTER_EXAMPLES": "100"})
 
 
+def inventories(shell: Shell) -> None:
+    """Inventories as people have them, on API servers that the tests start themselves."""
+    shell.run(BIN / "pytest", "-n", "2", "tests/inventories", cwd=ROOT)
+
+
 def changelog(shell: Shell) -> None:
     shell.run(BIN / "antsibull-changelog", "lint", cwd=tree(), env=tool_env())
 
@@ -162,6 +167,7 @@ CHECKS = [
     Check("imports", imports),
     Check("unit", unit),
     Check("histories", histories),
+    Check("inventories", inventories),
     Check("yaml", yaml),
     Check("shell", shell_scripts),
     Check("licences", licences),

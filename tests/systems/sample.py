@@ -99,6 +99,7 @@ __sample_namespace: "{{ muster_namespace | default('ml') }}"
   ansible.builtin.import_tasks: objects.yml
 - name: Report the sample in the summary of the run
   ansible.builtin.set_stats:
+    per_host: true
     data: {muster_systems: {sample: {ok: true}}}
   when: not ansible_check_mode
 """,

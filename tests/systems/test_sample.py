@@ -27,6 +27,7 @@ from systems.sample import ENTRY, FILES, LIST
 
 KUBECONFIG = os.environ["MUSTER_KUBECONFIG"]
 NAMESPACE = "sample-system"
+CLUSTER = {"muster_kubeconfig": KUBECONFIG, "muster_systems": ["sample"]}
 NAMESPACE_REF = Ref("v1", "Namespace", NAMESPACE, None)
 GREETING = Ref("v1", "ConfigMap", "sample", NAMESPACE)
 
@@ -58,15 +59,13 @@ class Collection:
 
     def run(self, program: str, *arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
         """An Ansible program on the given cluster, in the namespace of the sample."""
-        given = {
-            "muster_kubeconfig": KUBECONFIG,
-            "muster_namespace": NAMESPACE,
-            "muster_systems": ["sample"],
-            **settings,
-        }
+        given = {**CLUSTER, "muster_namespace": NAMESPACE, **settings}
+        return self.ansible(program, "-i", "inventories/existing", "-e", json.dumps(given), *arguments)
+
+    def ansible(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         collections = [str(self.root.parents[2]), *(path for path in sys.path if path.endswith("site-packages"))]
         return subprocess.run(
-            [BIN / program, "-i", "inventories/existing", "-e", json.dumps(given), *arguments],
+            [BIN / program, *arguments],
             cwd=self.root,
             env={
                 **os.environ,
@@ -151,3 +150,71 @@ def test_it_is_removed_by_its_name(collection: Collection, cluster: HttpCluster)
     told = collection.play("teardown", "--tags", "namespace")
     assert f"namespace.{NAMESPACE}" not in told, told
     assert cluster.get(NAMESPACE_REF) is None
+
+
+class Fleet:
+    """An inventory with two hosts of the group muster_clusters: two namespaces of the one cluster."""
+
+    def __init__(self, collection: Collection, folder: Path) -> None:
+        self._collection, self._path = collection, folder / "fleet.json"
+        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        self.hosts = {
+            name: {**here, **CLUSTER, "muster_platform": "existing", "muster_namespace": f"sample-{name}"}
+            for name in "ab"
+        }
+
+    def play(self, playbook: str, *options: str) -> subprocess.CompletedProcess[str]:
+        self._path.write_text(json.dumps({"muster_clusters": {"hosts": self.hosts}}), encoding="utf-8")
+        return self._collection.ansible(
+            "ansible-playbook", "-i", str(self._path), f"playbooks/{playbook}.yml", *options
+        )
+
+    def summary(self, name: str) -> dict[str, Any]:
+        path = self._collection.summary
+        found: dict[str, Any] = json.loads(path.with_name(f"summary-{name}.json").read_text(encoding="utf-8"))
+        return found
+
+
+@pytest.fixture(scope="module")
+def fleet(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    made = Fleet(collection, tmp_path_factory.mktemp("fleet"))
+    yield made
+    made.play("teardown", "--tags", "sample,namespace")
+
+
+def greetings(cluster: HttpCluster) -> list[bool]:
+    return [cluster.get(Ref("v1", "ConfigMap", "sample", f"sample-{name}")) is not None for name in "ab"]
+
+
+def test_each_cluster_of_a_fleet_gets_its_system(fleet: Fleet, cluster: HttpCluster) -> None:
+    fleet.hosts["b"]["sample_greeting"] = ""
+    done = fleet.play("site")
+    assert (done.returncode, greetings(cluster)) == (2, [False, False]), done.stdout + done.stderr
+    del fleet.hosts["b"]["sample_greeting"]
+    done = fleet.play("site")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert greetings(cluster) == [True, True]
+    for name in "ab":
+        summary = fleet.summary(name)
+        assert (summary["systems"], summary["failed"]) == ({"sample": {"ok": True}}, 0)
+        assert {entry["namespace"] for entry in summary["objects"]} <= {None, f"sample-{name}"}
+    fleet.play("site")
+    assert [fleet.summary(name)["changed"] for name in "ab"] == [0, 0]
+
+
+def test_what_one_cluster_of_a_fleet_lacks_is_no_matter_to_the_other(fleet: Fleet, cluster: HttpCluster) -> None:
+    fleet.play("teardown", "--tags", "sample")
+    assert greetings(cluster) == [False, False]
+    fleet.hosts["a"]["muster_context"] = "none"
+    done = fleet.play("sample")
+    assert done.returncode == 2
+    assert greetings(cluster) == [False, True], done.stdout + done.stderr
+    assert [fleet.summary(name)["failed"] for name in "ab"] == [1, 0]
+    del fleet.hosts["a"]["muster_context"]
+
+
+def test_one_cluster_of_a_fleet_is_removed(fleet: Fleet, cluster: HttpCluster) -> None:
+    assert fleet.play("sample").returncode == 0
+    done = fleet.play("teardown", "--tags", "sample,namespace", "--limit", "a")
+    assert (done.returncode, greetings(cluster)) == (0, [False, True]), done.stdout + done.stderr
+    assert "sample.sample-a" not in done.stdout

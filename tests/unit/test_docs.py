@@ -9,7 +9,7 @@ import re
 from functools import cache
 
 import pytest
-from support.docs import collection, commands, fences, pages, picture, recording, words
+from support.docs import attempts, collection, commands, fences, pages, picture, recording, words
 from support.docs.reference import reference
 from support.docs.write import ARCHITECTURE
 from support.places import ROOT
@@ -70,6 +70,15 @@ def test_every_yaml_example_would_work() -> None:
 
 def test_every_command_would_work() -> None:
     assert [c for p in written() for c in commands.Commands().of_page(p)] == []
+
+
+def test_every_command_is_tried_as_far_as_it_can_go() -> None:
+    """By the check `commands`, on a cluster; how far that is, and why, stands in docs/architecture/developing.md."""
+    found = {attempt.how for p in written() for attempt in attempts.attempts(p)}
+    assert found == {"as it is", "planned", "listed", "printed", "left"}
+    told = re.sub(r"\s+", " ", (ROOT / "docs" / "architecture" / "developing.md").read_text(encoding="utf-8"))
+    reasons = {a.why for p in written() for a in attempts.attempts(p)} - {""}
+    assert [why for why in sorted(reasons) if why not in told] == []
 
 
 def test_every_name_in_backticks_exists() -> None:

@@ -24,6 +24,7 @@ __all__ = (
     "Gone",
     "Immutable",
     "InvalidInput",
+    "KeepsFailing",
     "MissingKind",
     "MusterError",
     "NotFound",
@@ -184,6 +185,14 @@ class Failed(MusterError):
     local cluster that ended, a node group that AWS reports as CREATE_FAILED.
 
     The message has the reason that the object itself gives. The user removes the cause and runs again.
+    """
+
+
+class KeepsFailing(Failed):
+    """What was begun ends again and again with the same error, although Kubernetes goes on starting it; ``last_seen`` says what ended.
+
+    It has a class of its own because, unlike what has failed for good, it may still be there: a larger training can go back to the
+    size at which it worked. The user removes the cause; what is started after that may succeed without a new run.
     """
 
 

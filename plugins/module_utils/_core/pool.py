@@ -13,6 +13,7 @@ import concurrent.futures
 import threading
 import typing as t
 
+from .brief import in_brief
 from .clock import SYSTEM_CLOCK, Clock
 from .errors import ApplyFailed, MusterError
 
@@ -68,7 +69,7 @@ def raise_all(failures: t.Sequence[MusterError], details: dict[str, t.Any] | Non
 
 
 class Progress:
-    """Shows a message when it has changed and 5 seconds have passed since the last one, so that short waits are silent. Thread safe."""
+    """Shows a message in brief, when it has changed and 5 seconds have passed since the last one: short waits are silent. Thread safe."""
 
     def __init__(self, show: OnProgress | None, clock: Clock = SYSTEM_CLOCK) -> None:
         self._show = show
@@ -83,7 +84,7 @@ class Progress:
             return
         with self._lock:
             now = self._clock.monotonic()
-            if message == self._shown or now - self._last < _EVERY:
+            if now - self._last < _EVERY or (message := in_brief(message)) == self._shown:
                 return
             self._last, self._shown = now, message
         self._show(message)

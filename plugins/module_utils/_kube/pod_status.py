@@ -9,7 +9,10 @@ Private to the collection.
 
 from __future__ import annotations
 
-from .._core.conditions import condition, reason_of
+import dataclasses
+from collections.abc import Iterator
+
+from .._core.conditions import condition, is_true, reason_of
 from .objects import Manifest
 
 STUCK = {
@@ -24,6 +27,41 @@ STUCK = {
 }
 """Reasons why a container waits that do not pass by themselves."""
 _STARTING = ("ContainerCreating", "PodInitializing")
+_KILLED = (137, 143)
+"""Exit status of a process that somebody else ended, by SIGKILL or SIGTERM."""
+_LOST = ("ContainerStatusUnknown", "Unknown")
+"""What the kubelet says of a container that ended with its node."""
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class EndedRun:
+    """A run of a container that has ended. In the order of their ends; times are as Kubernetes writes them."""
+
+    finished: str
+    started: str
+    pod: str
+    container: str
+    reason: str
+    exit_code: int
+    was_ended: bool = False
+    """Whether it did not end by itself: it was killed, or its pod was evicted."""
+
+    def __str__(self) -> str:
+        return f"{self.reason} (exit status {self.exit_code})"
+
+
+def ended_runs(pod: Manifest) -> Iterator[EndedRun]:
+    """The ended runs that the pod's status knows: of each container the latest, and the one before."""
+    disrupted = is_true(pod, "DisruptionTarget")
+    for container in _containers(pod.get("status") or {}):
+        for state in ("lastState", "state"):
+            ended = (container.get(state) or {}).get("terminated")
+            if ended:
+                code, reason = int(ended.get("exitCode") or 0), ended.get("reason") or "Error"
+                killed = reason in _LOST or (code in _KILLED and reason != "OOMKilled")
+                times = str(ended.get("finishedAt") or ""), str(ended.get("startedAt") or "")
+                where = pod["metadata"]["name"], container.get("name") or ""
+                yield EndedRun(*times, *where, reason, code, disrupted or killed)
 
 
 def why_not_running(pod: Manifest) -> tuple[str, bool]:

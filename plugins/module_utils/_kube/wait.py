@@ -15,6 +15,7 @@ import dataclasses
 import threading
 import typing as t
 
+from .._core.brief import most_common
 from .._core.clock import LEAST_FOR_AN_ANSWER, SYSTEM_CLOCK, Clock, Deadline
 from .._core.errors import Failed, Forbidden, MusterError, ServerError, Unreachable, WaitTimeout
 from .._core.pool import PARALLEL, OnProgress, Progress, run_all_or_raise
@@ -243,9 +244,9 @@ def _progress_line(tracker: _Tracker, goal: str) -> str:
     done = f"{total - len(pending)} of {total} {goal}"
     if not pending:
         return done
-    worst = next((ref for ref in pending if tracker.refused.get(ref)), pending[0])
-    said = [tracker.states[worst].reason, tracker.refused.get(worst, "")]
-    return f"{done}; {worst} {'; '.join(filter(None, said))}"
+    refused = [(ref, tracker.refused[ref]) for ref in pending if tracker.refused.get(ref)]
+    subject, reason = most_common(refused or [(ref, tracker.states[ref].reason) for ref in pending])
+    return f"{done}; {subject} {reason}"
 
 
 def _reasons(cluster: Cluster, tracker: _Tracker, refs: t.Sequence[Ref], *, ask: bool = True) -> list[str]:

@@ -14,6 +14,7 @@ import json
 import typing as t
 from pathlib import Path
 
+from .._core.errors import InvalidInput
 from . import host, kubeadm, record, spec
 from .node_files import HostTraits, NodeSettings, kubeadm_documents, node_files
 from .simulation import stages_id, stages_text
@@ -23,8 +24,10 @@ AUDIT_POLICY = "/etc/kubernetes/audit-policy.json"
 # Options of the control plane that cannot be changed in place, so a difference is refused.
 FIXED = (
     "node_subnet", "pod_subnet", "service_subnet", "audit_log", "kubernetes_version", "etcd_version",
-    "coredns_version", "api_qps",
+    "coredns_version", "api_qps", "concurrent_syncs",
 )  # fmt: skip
+
+_RATES = ("api_qps", "concurrent_syncs")
 
 # The option ``cluster`` of every module of the local cluster; the same as the documentation fragment local_cluster.
 CLUSTER_OPTION: dict[str, t.Any] = {
@@ -46,6 +49,7 @@ CLUSTER_OPTION: dict[str, t.Any] = {
         "image_repository": {"type": "str", "default": "muster.local/kubernetes"},
         "pause_tag": {"type": "str", "default": "1"},
         "api_qps": {"type": "int", "default": 200},
+        "concurrent_syncs": {"type": "int", "default": 5},
         "simulated_nodes": {"type": "bool", "default": False},
         "kubeconfigs": {"type": "list", "elements": "path", "default": []},
     },
@@ -61,6 +65,9 @@ class LocalCluster:
 
     @classmethod
     def of(cls, options: dict[str, t.Any]) -> LocalCluster:
+        for key in _RATES:
+            if options[key] < 1:
+                raise InvalidInput(f"local_cluster_{key} is {options[key]}.", hint="Set it to 1 or more.")
         subnets = {key: options[key] for key in ("node_subnet", "pod_subnet", "service_subnet")}
         return cls(ClusterSpec.make(name=options["name"], nodes=options["nodes"], **subnets), options)
 
@@ -113,9 +120,8 @@ class LocalCluster:
         files = node_files(self.spec, node, traits, self.settings())
         if node.index == 1:
             audit = kubeadm.AuditSettings(log_path=self.options["audit_log"], policy_path=AUDIT_POLICY)
-            documents = kubeadm.init_documents(
-                self.spec, traits, self.release(), audit, api_qps=self.options["api_qps"]
-            )
+            rates = kubeadm.Rates(**{key: self.options[key] for key in _RATES})
+            documents = kubeadm.init_documents(self.spec, traits, self.release(), audit, rates)
             policy = json.dumps(kubeadm.audit_policy(), indent=2) + "\n"
             files["kubeadm-init.yaml"] = (0o600, kubeadm_documents(documents))
             files[f"own{AUDIT_POLICY}"] = (0o600, policy)

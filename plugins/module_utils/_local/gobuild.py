@@ -19,6 +19,7 @@ from pathlib import Path
 
 from .._core.errors import CommandFailed, InvalidInput
 from .host import run
+from .once import making
 
 PIN_FILES = ("go.mod", "go.sum")
 
@@ -74,8 +75,14 @@ def architecture(machine: str | None = None) -> str:
 
 def build(desired: GoBuild, go: str = "go", runner: t.Callable[..., str] = run) -> Path:
     """Build into the cache. The program appears there whole or not at all."""
+    with making(desired.path) as missing:
+        if missing:
+            _build(desired, go, runner)
+    return desired.path
+
+
+def _build(desired: GoBuild, go: str, runner: t.Callable[..., str]) -> None:
     target = desired.path
-    target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         runner(desired.argv(go, draft), env=desired.environment(), cwd=str(desired.module_dir))
@@ -87,7 +94,14 @@ def build(desired: GoBuild, go: str = "go", runner: t.Callable[..., str] = run) 
         ) from exc
     finally:
         draft.unlink(missing_ok=True)
-    return target
+
+
+def ensure(desired: GoBuild, message: str, progress: t.Callable[[str], None]) -> Path:
+    """The program, built now if it is not in the cache; MESSAGE announces that."""
+    if not desired.path.is_file():
+        progress(message)
+        build(desired)
+    return desired.path
 
 
 def go_version(text: str) -> tuple[int, ...]:

@@ -20,6 +20,8 @@ API = "kubeadm.k8s.io/v1beta4"
 # kubeadm's checks of the host do not fit namespaces, and it would pull images; Muster's preflight and image import replace both.
 SKIP_INIT = ["preflight", "show-join-command"]
 SKIP_JOIN = ["preflight"]
+# Kinds whose objects the controller manager works on concurrently, as its flags call them.
+SYNCED = ("deployment", "endpoint", "job", "replicaset", "service-endpoint", "statefulset")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,8 +42,22 @@ class AuditSettings:
     max_backups: int = 2
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rates:
+    """How fast controllers work: requests a second of each program, and objects of one kind at a time."""
+
+    api_qps: int
+    concurrent_syncs: int
+
+    def client_flags(self) -> dict[str, str]:
+        return {"kube-api-qps": str(self.api_qps), "kube-api-burst": str(self.api_qps * 2)}
+
+    def controller_flags(self) -> dict[str, str]:
+        return {f"concurrent-{kind}-syncs": str(self.concurrent_syncs) for kind in SYNCED}
+
+
 def init_documents(
-    spec: ClusterSpec, host: HostTraits, release: Release, audit: AuditSettings, *, api_qps: int
+    spec: ClusterSpec, host: HostTraits, release: Release, audit: AuditSettings, rates: Rates
 ) -> list[Document]:
     """For ``kubeadm init`` on the first node."""
     node = spec.control_plane
@@ -54,7 +70,7 @@ def init_documents(
     }
     return [
         init,
-        cluster_configuration(spec, release, audit, api_qps),
+        cluster_configuration(spec, release, audit, rates),
         kubelet_configuration(host),
         kube_proxy_configuration(spec),
     ]
@@ -86,8 +102,9 @@ def node_registration(node: NodeSpec) -> Document:
     }
 
 
-def cluster_configuration(spec: ClusterSpec, release: Release, audit: AuditSettings, api_qps: int) -> Document:
-    busy = {"kube-api-qps": str(api_qps), "kube-api-burst": str(api_qps * 2)}
+def cluster_configuration(spec: ClusterSpec, release: Release, audit: AuditSettings, rates: Rates) -> Document:
+    # Node numbers determine the ranges of pod addresses, so no controller allocates them.
+    controllers = {"allocate-node-cidrs": "false", **rates.client_flags(), **rates.controller_flags()}
     return {
         "apiVersion": API,
         "kind": "ClusterConfiguration",
@@ -100,11 +117,8 @@ def cluster_configuration(spec: ClusterSpec, release: Release, audit: AuditSetti
         "etcd": {"local": {"imageTag": release.etcd, "dataDir": "/var/lib/etcd"}},
         "dns": {"imageTag": release.coredns},
         "apiServer": audited_api_server(audit),
-        "controllerManager": {
-            # Node numbers determine the ranges of pod addresses, so no controller allocates them.
-            "extraArgs": _args({"allocate-node-cidrs": "false", **busy}),
-        },
-        "scheduler": {"extraArgs": _args(busy)},
+        "controllerManager": {"extraArgs": _args(controllers)},
+        "scheduler": {"extraArgs": _args(rates.client_flags())},
     }
 
 

@@ -193,6 +193,9 @@ def containerd_config(node: NodeSpec, host: HostTraits, settings: NodeSettings) 
         f"  address = {json.dumps(node.containerd_socket)}",
         f"[{images}]",
         f"  snapshotter = {json.dumps(settings.snapshotter)}",
+        # One folder: containerd's own default is a list of two, which its transfer service takes for one name (seen with 2.3.7).
+        f"[{images}.registry]",
+        '  config_path = "/etc/containerd/certs.d"',
         f"[{images}.pinned_images]",
         f"  sandbox = {json.dumps(settings.pause_image)}",
         f"[{runtime}]",

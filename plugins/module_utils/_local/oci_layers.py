@@ -24,6 +24,7 @@ from .._core.errors import CommandFailed, InvalidInput
 from . import gobuild
 from .host import run
 from .oci import OciImage, debian_key, mirrors, source_lines
+from .once import making
 
 APT_FILES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.sources", "/etc/apt/sources.list.d/*.list")
 # Nothing in a container reads these files, and they are a third of all.
@@ -42,10 +43,8 @@ def build_layers(image: OciImage, work: Path, progress: Progress) -> list[Path]:
         progress(f"{image.name}: Python packages of {Path(row['requirements']).name}")
         install_wheels(row, image.architecture, work)
     for program, dest in image.programs():
-        if not program.path.is_file():
-            progress(f"{image.name}: building {program.name}")
-            gobuild.build(program)
-        copy_file(work, dest, program.path, 0o755)
+        path = gobuild.ensure(program, f"{image.name}: building {program.name}", progress)
+        copy_file(work, dest, path, 0o755)
     for row in image.recipe["files"]:
         write_text(work, row["dest"], row["content"], int(row["mode"], 8))
     for row in image.recipe["links"]:
@@ -67,11 +66,16 @@ def debian_layer(image: OciImage, progress: Progress) -> Path:
     sources = source_lines(debian["suite"], main, security)
     asked = {name: debian[name] for name in ("suite", "packages", "variant")}
     target = image.cache_dir / "debian" / f"{debian_key(asked, sources, image.architecture)}.tar"
-    if target.is_file():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
+    with making(target) as missing:
+        if missing:
+            progress(f"{image.name}: Debian {debian['suite']} with {', '.join(debian['packages'])}")
+            _bootstrap(image, sources, target)
+    return target
+
+
+def _bootstrap(image: OciImage, sources: t.Sequence[str], target: Path) -> None:
+    debian = image.recipe["debian"]
     draft = target.with_name(f".{target.stem}.{os.getpid()}.tar")
-    progress(f"{image.name}: Debian {debian['suite']} with {', '.join(debian['packages'])}")
     try:
         run(
             [*debian_argv(debian, image.architecture), debian["suite"], str(draft), *sources],
@@ -85,7 +89,6 @@ def debian_layer(image: OciImage, progress: Progress) -> Path:
         ) from exc
     finally:
         draft.unlink(missing_ok=True)
-    return target
 
 
 def debian_argv(debian: t.Mapping[str, t.Any], architecture: str) -> list[str]:

@@ -22,6 +22,7 @@ from .gobuild import GoBuild
 from .host import run
 from .oci import OciImage
 from .oci_layers import Progress, build_layers
+from .once import making
 
 # Without a fixed time the same input would give another image.
 EPOCH = "1970-01-01T00:00:00Z"
@@ -32,35 +33,61 @@ STATE_ROOT = Path("/var/lib/muster")
 
 def build(image: OciImage, umoci: GoBuild, progress: Progress) -> Path:
     """Build the archive. It appears in the cache whole or not at all."""
+    with making(image.archive) as missing:
+        if missing:
+            _build(image, umoci, progress)
+    return image.archive
+
+
+def _build(image: OciImage, umoci: GoBuild, progress: Progress) -> None:
     target = image.archive
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not umoci.path.is_file():
-        progress("building umoci, which assembles images")
-        gobuild.build(umoci)
+    gobuild.ensure(umoci, "building umoci, which assembles images", progress)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
         root, layout = Path(folder) / "root", Path(folder) / "layout"
         root.mkdir()
         layers = build_layers(image, root, progress)
         progress(f"{image.name}: assembling")
-        write_layout(image, str(umoci.path), layers, layout)
+        # Uncompressed, because the layers are only copied to a containerd on the same machine.
+        write_layout(image, str(umoci.path), layers, layout, "none", {})
+        index = layout / "index.json"
+        named = with_names(json.loads(index.read_text(encoding="utf-8")), image)
+        index.write_text(json.dumps(named), encoding="utf-8")
         draft = target.with_name(f".{target.name}.{os.getpid()}")
         with tarfile.open(draft, "w", format=tarfile.GNU_FORMAT) as archive:
             archive.add(layout, arcname=".")
         draft.replace(target)
-    return target
 
 
-def write_layout(image: OciImage, umoci: str, layers: t.Sequence[Path], layout: Path) -> None:
-    """An OCI layout with the layers uncompressed, because they are only copied to a containerd on the same machine."""
+def write_layout(
+    image: OciImage,
+    umoci: str,
+    layers: t.Sequence[Path],
+    layout: Path,
+    compress: str,
+    annotations: t.Mapping[str, str],
+) -> None:
+    """An OCI layout with the image under the name ``image``."""
     place = f"{layout}:image"
+    notes = [word for pair in annotations.items() for word in ("--manifest.annotation", "=".join(pair))]
     run([umoci, "init", "--layout", str(layout)])
     run([umoci, "new", "--image", place])
     for layer in layers:
-        run([umoci, "raw", "add-layer", "--compress", "none", "--history.created", EPOCH, "--image", place, str(layer)])
-    run([umoci, "config", "--no-history", "--created", EPOCH, *image.config_flags(), "--image", place])
+        run(
+            [
+                umoci,
+                "raw",
+                "add-layer",
+                "--compress",
+                compress,
+                "--history.created",
+                EPOCH,
+                "--image",
+                place,
+                str(layer),
+            ]
+        )
+    run([umoci, "config", "--no-history", "--created", EPOCH, *image.config_flags(), *notes, "--image", place])
     run([umoci, "gc", "--layout", str(layout)])
-    index = layout / "index.json"
-    index.write_text(json.dumps(with_names(json.loads(index.read_text(encoding="utf-8")), image)), encoding="utf-8")
 
 
 def with_names(index: dict[str, t.Any], image: OciImage) -> dict[str, t.Any]:

@@ -23,8 +23,9 @@ from .spec import NodeSpec, record_file
 
 Row = dict[str, t.Any]
 BUILD_KEYS = ("name", "module_dir", "package", "ldflags", "tags")
-# Programs that nodes run themselves; all others go into images.
+# Programs that nodes run themselves, and those for people; all others go into images.
 NODE_PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kubeadm")
+TOOLS = ("kubectl",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,12 @@ class Survey:
         desired, have = self.cluster.admin_kubeconfig, Path(path).expanduser()
         return desired.is_file() and have.is_file() and have.read_bytes() == desired.read_bytes()
 
+    @property
+    def kubectl(self) -> str:
+        """Its path; empty until it is there."""
+        path = self.cluster.bin_dir / "kubectl"
+        return str(path) if path.is_file() else ""
+
     def result(self, gap: str, *, kubeconfig_current: bool) -> dict[str, t.Any]:
         todo = [
             *self.problems, *self.packages_missing, *self.network_missing, *self.surplus, gap,
@@ -88,6 +95,7 @@ class Survey:
             "nodes": self.nodes,
             "surplus": self.surplus,
             "endpoint": f"https://{self.cluster.spec.endpoint}",
+            "kubectl": self.kubectl,
             "admin_kubeconfig": str(self.cluster.admin_kubeconfig) if self.cluster.admin_kubeconfig.is_file() else "",
             "kubeconfig_current": kubeconfig_current,
             "not_ready": gap,
@@ -181,7 +189,7 @@ def observe_node(cluster: LocalCluster, one: NodeSpec, paths: dict[str, str], tr
 
 
 def node_programs(cluster: LocalCluster) -> tuple[str, ...]:
-    return (*NODE_PROGRAMS, "kwok") if cluster.options["simulated_nodes"] else NODE_PROGRAMS
+    return (*NODE_PROGRAMS, *TOOLS, *(["kwok"] if cluster.options["simulated_nodes"] else []))
 
 
 def is_converged(one: Row) -> bool:

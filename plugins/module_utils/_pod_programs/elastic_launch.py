@@ -330,14 +330,8 @@ class LeavingAgent(Torch):
                     self.handler.leave_round()
                 except Exception as second:
                     say("left_without_notice", reason=str(second))
-            raise
-
-    def run(self, *args: t.Any, **kwargs: t.Any) -> t.Any:
-        try:
-            return super().run(*args, **kwargs)
-        except Exception as error:
-            # To close the rendezvous is to end the job for everybody.
-            self.handler.keep_open = self.handler.keep_open or not is_signal(error)
+            # To close the rendezvous is to end the job for everybody. Since 2.4 torch does so whatever ended the agent.
+            self.handler.keep_open = True
             raise
 
 
@@ -373,6 +367,21 @@ def create_handler(params: t.Any) -> t.Any:
     return handler_type(node, rendezvous, backend.name, store, holder)
 
 
+def use_plain_store() -> None:
+    """Have torch 2.4 and newer do without libuv where it was built without, as Debian does."""
+    import torch.distributed as dist
+
+    try:
+        dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    except RuntimeError as error:
+        if "libuv" not in str(error):
+            raise
+        from torch.distributed.elastic.rendezvous import c10d_rendezvous_backend as c10d
+
+        os.environ["USE_LIBUV"] = "0"
+        c10d.TCPStore = functools.partial(dist.TCPStore, use_libuv=False)
+
+
 def install() -> None:
     """Teach torch the rendezvous backends muster-c10d and muster-etcd-v2, and the agent to leave."""
     from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
@@ -381,6 +390,9 @@ def install() -> None:
     from torch.distributed.elastic.rendezvous import dynamic_rendezvous as dynamic
     from torch.distributed.launcher import api as launcher
 
+    # Since 2.4 all rounds would share the store of the first one, whose pod may be lost meanwhile.
+    os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    use_plain_store()
     # Since Python 3.11 an enumeration leaves out its zero, and torch before 2.0 then finds nothing for "no redirection".
     from_str = processes.Std.from_str
     processes.Std.from_str = staticmethod(lambda text: from_str(text) or processes.Std.NONE)

@@ -13,7 +13,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Sequence
 
-from .._core.errors import Immutable, MissingKind, MusterError, WaitTimeout
+from .._core.errors import Immutable, KeepsFailing, MissingKind, MusterError, WaitTimeout
 from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
@@ -22,8 +22,9 @@ from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from .continued import with_live_programs
+from .failing import RepeatedFailures
 from .kind import Backend, Desired, Goal, Kind, Observed, Request
-from .logs import failure_of
+from .logs import failure_of, repeated_failure_of
 from .read import observe
 
 _NOT_YET: dict[Goal, str] = {
@@ -83,10 +84,11 @@ def _changed_options(desired: Desired, config: Manifest | None) -> list[str]:
 
 
 def _immutable(desired: Desired, changed: list[str]) -> Immutable:
+    role = desired.kind.name.removesuffix("_job")
     return Immutable(
         f"{desired} exists with other options: {', '.join(changed)}; {desired.backend.immutable_because}.",
-        hint="recreate: true ends its pods and trains with the new options, from its last checkpoint; "
-        "another name trains beside it.",
+        hint=f"recreate: true (of role {role}: {role}_restart_on_change) ends its pods and trains with the new options, from its last "
+        "checkpoint; another name trains beside it.",
         details={"changed_options": changed},
     )
 
@@ -170,15 +172,17 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
     try:
         goal = f"{desired} does not continue with {desired.size} pods"
         _follow(request, desired, pending_reason, goal, request.world_timeout)
-    except WaitTimeout as exc:
+    except (WaitTimeout, KeepsFailing) as exc:
         objects = desired.backend.sized(desired.objects, size)
+        # What keeps failing ends with lines of a log.
+        said = f"{exc.message}\n" if isinstance(exc, KeepsFailing) else f"{exc.message} "
         try:
             _apply(request, desired, objects)
         except MusterError as second:
-            raise WaitTimeout(f"{exc.message} Going back to {size} failed, too: {second}") from exc
+            raise WaitTimeout(f"{said}Going back to {size} failed, too: {second}") from exc
         raise WaitTimeout(
-            f"{exc.message} It is back at {size} replicas.",
-            last_seen=exc.last_seen,
+            f"{said}It is back at {size} replicas.",
+            last_seen=exc.details["last_seen"],
             hint="Correct the cause (nodes, GPUs, the script's logs) and scale again, or raise world_timeout.",
         ) from exc
 
@@ -229,12 +233,16 @@ def _follow(
     timeout: float,
     hint: str | None = None,
 ) -> Observed:
-    """Observe the training whenever one of its pods changes, until nothing is missing or it has ended."""
+    """Observe the training whenever one of its pods changes, until nothing is missing, it has ended or it keeps failing."""
+    failures = RepeatedFailures()
 
     def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
         observed = observe(cluster, desired.kind, desired.namespace, desired.name)
         if observed.status.state == "Failed":
             raise failure_of(cluster, observed.status)
+        again = failures.find(observed.status)
+        if again and not observed.has_ended:
+            raise repeated_failure_of(cluster, observed.status, *again)
         return observed, None if observed.has_ended else pending_reason(observed)
 
     pods = watching.Changes.of_pods(desired.namespace, desired.backend.selector(desired.name))

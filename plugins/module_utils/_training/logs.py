@@ -12,9 +12,10 @@ from __future__ import annotations
 import typing as t
 from collections.abc import Sequence
 
-from .._core.errors import Failed, Forbidden, MusterError, NotFound
+from .._core.errors import Failed, Forbidden, KeepsFailing, MusterError, NotFound
 from .._core.pool import run_all_or_raise
 from .._kube.cluster import Cluster
+from .._kube.pod_status import EndedRun
 from .status import JobStatus, Rank, last_lines
 
 _PARALLEL = 8
@@ -47,8 +48,9 @@ def read_logs(
 def failure_of(cluster: Cluster, status: JobStatus) -> MusterError:
     """The error of a failed training: which ranks failed, why, and the last lines of their logs."""
     bad = [rank for group in status.groups for rank in group.ranks if rank.phase == "Failed"][:3]
-    last = {rank.pod: _last_lines(cluster, status.namespace, rank) or rank.message for rank in bad}
-    quoted = "".join(f"\n[{pod}] {line}" for pod, text in last.items() for line in text.splitlines())
+    quoted = "".join(
+        _quoted(rank.pod, _last_lines(cluster, status.namespace, rank.pod) or rank.message) for rank in bad
+    )
     return Failed(
         f"Training {status.namespace}/{status.name} has failed. {status.reason}{quoted}",
         hint="\nCorrect the cause, then set restart: true to train again." if quoted else "restart: true trains again.",
@@ -56,9 +58,27 @@ def failure_of(cluster: Cluster, status: JobStatus) -> MusterError:
     )
 
 
-def _last_lines(cluster: Cluster, namespace: str, rank: Rank) -> str:
+def repeated_failure_of(cluster: Cluster, status: JobStatus, rank: Rank, runs: Sequence[EndedRun]) -> MusterError:
+    """The error of a training of which one rank keeps failing: how it ended, how often, and the last lines of its log."""
+    last = runs[-1]
+    said = f"pod {last.pod} has failed {len(runs)} times in a row at its start, the last time with {last}"
+    lines = _last_lines(cluster, status.namespace, last.pod, last.container) or rank.message
+    where = f"container {last.container} of pod {last.pod}"
+    return KeepsFailing(
+        f"Training {status} keeps failing: {said}.{_quoted(last.pod, lines)}",
+        hint=f"\nCorrect the cause, then set restart: true to train again. The whole log (module job_logs) is that of {where} in "
+        f"namespace {status.namespace}.",
+        details={"last_seen": [said], **status.result()},
+    )
+
+
+def _quoted(pod: str, text: str) -> str:
+    return "".join(f"\n[{pod}] {line}" for line in text.splitlines())
+
+
+def _last_lines(cluster: Cluster, namespace: str, pod: str, container: str | None = None) -> str:
     """The end of the log; empty if it is gone, because the known reason must be reported in any case."""
     try:
-        return last_lines(cluster.logs(namespace, rank.pod, tail_lines=_LAST))
+        return last_lines(cluster.logs(namespace, pod, container=container, tail_lines=_LAST))
     except MusterError:
         return ""

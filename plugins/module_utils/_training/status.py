@@ -12,14 +12,16 @@ import re
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
 
+from .._core.brief import Missing, grouped
 from .._core.conditions import condition, is_true
-from .._kube.pod_status import why_not_running
+from .._kube.pod_status import EndedRun, ended_runs, why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_ROLE, Manifest
 
 State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unknown"]
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _MESSAGE_LINES = 6
+_PRIVATE = ("created", "stuck", "ended_runs")
 # The taint with which an administrator declares that the node is off, and its pods with it.
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
@@ -75,6 +77,8 @@ class Rank:
     finished: str | None = None
     # Waiting longer does not help, because somebody has to act.
     stuck: bool = False
+    # Of all pods of its index that are known, oldest first.
+    ended_runs: Sequence[EndedRun] = ()
 
     @property
     def pending_reason(self) -> str:
@@ -93,11 +97,13 @@ class GroupStatus:
     ranks: Sequence[Rank]
     state: State = "Unknown"
     reason: str = ""
+    # Exit status of pods whose end is no failure: part of the training was replaced, and begins again.
+    expected_exit_codes: frozenset[int] = frozenset()
 
     @property
     def running(self) -> int:
-        """Ranks whose container runs."""
-        return sum(rank.phase == "Running" for rank in self.ranks)
+        """Ranks whose container runs. A pod whose container is started again and again is in phase Running all the time."""
+        return sum(rank.phase == "Running" and not rank.stuck for rank in self.ranks)
 
     @property
     def succeeded(self) -> int:
@@ -143,11 +149,19 @@ class JobStatus:
         """The summary as lines: how many pods of each group run."""
         return [f"{group.name}: {group.running}" for group in self.groups]
 
-    def line(self) -> str:
-        """The summary as one line, for the progress of a wait."""
+    def line(self) -> Missing:
+        """The summary as one line, for a wait."""
         groups = [group for group in self.groups if group.desired]
         counts = ", ".join(f"{group.name} {group.running + group.succeeded}/{group.desired}" for group in groups)
-        return "; ".join(part for part in (self.state, counts, self.reason) if part)
+        there, desired = sum(g.running + g.succeeded for g in groups), sum(g.desired for g in groups)
+        brief = "; ".join(filter(None, (f"{self.state}: {there} of {desired} pods run", self.brief_reason)))
+        return Missing("; ".join(filter(None, (self.state, counts, self.reason))), brief)
+
+    @property
+    def brief_reason(self) -> str:
+        """The reason that most pods have that do not run, with one of them."""
+        unwell = [group for group in self.groups if group.state in ("Pending", "Degraded")]
+        return grouped([text for group in unwell for text in (_not_running(group) or [group.reason])]) or self.reason
 
     def result(self) -> dict[str, t.Any]:
         """As the modules return it."""
@@ -155,9 +169,7 @@ class JobStatus:
         for group in self.groups:
             entry = {key: getattr(group, key) for key in ("name", "role", "kind", "desired", "state", "reason")}
             counts = {"running": group.running, "succeeded": group.succeeded, "failed": group.failed}
-            ranks = [
-                {k: v for k, v in dataclasses.asdict(r).items() if k not in ("created", "stuck")} for r in group.ranks
-            ]
+            ranks = [{k: v for k, v in dataclasses.asdict(r).items() if k not in _PRIVATE} for r in group.ranks]
             groups.append({**entry, **counts, "ranks": ranks})
         return {"state": self.state, "reason": self.reason, "backend": self.backend, "groups": groups}
 
@@ -189,6 +201,7 @@ def rank_of(pod: Manifest) -> Rank:
         started=((main.get("state") or {}).get("running") or ended).get("startedAt") or status.get("startTime"),
         finished=ended.get("finishedAt"),
         stuck=stuck,
+        ended_runs=sorted(ended_runs(pod)),
     )
 
 
@@ -246,8 +259,10 @@ def _deletion_reason(pod: Manifest) -> str:
 def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
     """One rank per index: the newest pod, unless an earlier one has succeeded, which is final."""
     newest: dict[int, tuple[tuple[bool, bool, str], Rank]] = {}
+    runs: dict[int, list[EndedRun]] = {}
     for pod in pods:
         rank = rank_of(pod)
+        runs.setdefault(rank.rank, []).extend(rank.ended_runs)
         order = (
             rank.phase == "Succeeded",
             rank.phase not in ("Failed", "Terminating"),
@@ -255,7 +270,9 @@ def ranks_of(pods: Iterable[Manifest]) -> list[Rank]:
         )
         if rank.rank not in newest or order >= newest[rank.rank][0]:
             newest[rank.rank] = (order, rank)
-    return [rank for _order, rank in (newest[index] for index in sorted(newest))]
+    return [
+        dataclasses.replace(rank, ended_runs=sorted(runs[index])) for index, (_order, rank) in sorted(newest.items())
+    ]
 
 
 # Groups
@@ -271,8 +288,16 @@ def group_status(form: Workload, workload: Manifest, pods: Iterable[Manifest]) -
         kind=workload["kind"],
         desired=form.desired_replicas(workload),
         ranks=ranks_of(pods),
+        expected_exit_codes=_expected_exit_codes(workload),
     )
     return _judge_job(group, workload) if form.ends else judge_group(group)
+
+
+def _expected_exit_codes(workload: Manifest) -> frozenset[int]:
+    """What a Job does not count towards its backoffLimit."""
+    rules = (workload["spec"].get("podFailurePolicy") or {}).get("rules") or []
+    ignored = (rule.get("onExitCodes") or {} for rule in rules if rule.get("action") == "Ignore")
+    return frozenset(code for on in ignored if on.get("operator") == "In" for code in on.get("values") or [])
 
 
 def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
@@ -291,6 +316,11 @@ def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
     return judge_group(group)
 
 
+def _not_running(group: GroupStatus) -> list[str]:
+    """A clause for each rank that is there and does not run."""
+    return [_rank_line(r) for r in group.ranks if r.stuck or r.phase not in ("Running", "Succeeded")]
+
+
 def _rank_line(rank: Rank) -> str:
     last = rank.message.splitlines()[-1] if rank.message else ""
     return f"{rank.pending_reason}: {last}" if last else rank.pending_reason
@@ -305,7 +335,7 @@ def judge_group(group: GroupStatus) -> GroupStatus:
         return dataclasses.replace(group, state="Succeeded")
     if there >= group.desired:
         return dataclasses.replace(group, state="Running")
-    bad = [_rank_line(rank) for rank in group.ranks if rank.phase not in ("Running", "Succeeded")]
+    bad = _not_running(group)
     lost = group.desired - len(group.ranks)
     if lost > 0:
         bad.append(f"{lost} of {group.desired} pods are missing")

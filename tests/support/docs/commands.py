@@ -20,7 +20,7 @@ from support.docs.pages import Page
 
 # What is not ours to check.
 OUTSIDE = {"kubectl", "export", "git", "jq", "nsenter", "aws"}
-WITH_VALUE = {"-i", "-e", "--tags", "--skip-tags", "-t"}
+WITH_VALUE = {"-i", "-e", "--limit", "--tags", "--skip-tags", "-t"}
 FLAGS = {"--check", "--diff", "--ask-become-pass", "-v", "-vvv"}
 PLACEHOLDER = re.compile(r"^(\.\.\.|(muster\.ml\.)?[A-Z][A-Z_]+)$")
 # The reader's own, in texts about using the installed collection.
@@ -176,8 +176,10 @@ def playbook_exists(word: str) -> bool:
 
 
 def extra_variables(value: str) -> Iterator[str]:
-    """What `-e` gives: name=value, several of them, or YAML in braces."""
+    """What `-e` gives: name=value, several of them, YAML in braces, or a file of the reader's own."""
     given: dict[str, Any] = {}
+    if value.startswith("@"):
+        return
     if value.startswith("{"):
         given = yaml.safe_load(value)
     else:

@@ -41,7 +41,7 @@ def told(log: str, command: str = NAME) -> list[str]:
             unchanged = 0
         if line.startswith("PLAY") and lines[-1].startswith("PLAY"):
             lines.pop()
-        lines.append(line)
+        lines.append(re.sub(r"^ok: (?=\d)", "ok       ", line))
     return [_short(line) for line in lines]
 
 

@@ -13,6 +13,7 @@ import typing as t
 import uuid
 from collections.abc import Mapping, Sequence
 
+from ..._core.brief import Missing
 from ..._kube.cluster import Cluster
 from ..._kube.objects import Manifest, Ref
 from ..._manifests import network_policy
@@ -73,16 +74,16 @@ def _pending_reason(desired: Desired, before: Observed, observed: Observed, goal
         return None
     said = f"{observed.status.state}; {now.nodes or 0} of {desired.size} pods have met"
     trained = "" if now.step is None else f"; epoch {now.epoch}, step {now.step}"
-    return said + trained + _reason_clause(observed)
+    return _with_reason(said + trained, observed)
 
 
 def _scaling_pending_reason(desired: Desired, before: Observed, observed: Observed) -> str | None:
     """What is missing until the rendezvous has the new size and new steps are logged."""
     seen, now = _world(before), _world(observed)
     if now.nodes != desired.size or now.formed <= seen.formed:
-        return f"the rendezvous has {now.nodes or 0} of {desired.size} pods{_reason_clause(observed)}"
+        return _with_reason(f"the rendezvous has {now.nodes or 0} of {desired.size} pods", observed)
     if seen.stepped and not now.makes_progress:
-        return f"{now.nodes} pods have met and made no step yet{_reason_clause(observed)}"
+        return _with_reason(f"{now.nodes} pods have met and made no step yet", observed)
     return None
 
 
@@ -95,9 +96,10 @@ def _world(observed: Observed) -> World:
     return t.cast(World, observed.progress)
 
 
-def _reason_clause(observed: Observed) -> str:
-    reason = _world(observed).reason or observed.status.reason
-    return f" ({reason})" if reason else ""
+def _with_reason(said: str, observed: Observed) -> Missing:
+    world, status = _world(observed), observed.status
+    full, brief = world.reason or status.reason, world.reason or status.brief_reason
+    return Missing(f"{said} ({full})" if full else said, f"{said} ({brief})" if brief else said)
 
 
 def _ranks_to_read(status: JobStatus) -> list[Rank]:

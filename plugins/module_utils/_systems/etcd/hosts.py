@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
+from ..._core.brief import listed
 from ..._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from ..._core.errors import Unreachable
 from ..._core.pool import PARALLEL, OnProgress, Progress, run_all_or_raise
@@ -114,7 +115,7 @@ def wait(
         views, wrong = observe(clients, timeout=min(_TIMEOUT, deadline.answer_timeout / 2))
         if not connected:
             wrong = [f"{view.pod}: {view.trouble}" for view in views if view.trouble]
-        return views, "; ".join(wrong[:4]) or None
+        return views, listed(wrong)
 
     return wait_for(
         ask, goal="etcd is not healthy", deadline=deadline, pause=fixed_interval(_PAUSE, clock), progress=Progress(progress, clock),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ..._core.brief import listed
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import PARALLEL, run_all
 from ..._kube import reasons, storage, watching
@@ -117,7 +118,7 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
         if failures:
             raise failures[0]
         views = with_mutual_connections(seen)
-        return views, "; ".join(_pending_reasons(cluster, etcd, views)) or None
+        return views, listed(_pending_reasons(cluster, etcd, views))
 
     goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
     changes = watching.Changes.of_pods(etcd.namespace, labels)
@@ -126,7 +127,7 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
 
 def _pending_reasons(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:
     """What is not as desired. Healthy members are not enough after a change: all of them must be restarted with it."""
-    missing = problems(etcd.size, views)[:4]
+    missing = problems(etcd.size, views)
     members = cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
     if not missing:
         missing.append(stateful_set(members).reason)

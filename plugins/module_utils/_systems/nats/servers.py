@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import typing as t
 
+from ..._core.brief import listed
 from ..._core.clock import Deadline
 from ..._core.errors import MusterError
 from ..._core.pool import PARALLEL, run_all_or_raise
@@ -94,7 +95,7 @@ def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]
 
     def observe_once(cluster: Cluster) -> tuple[list[ServerView], str | None]:
         found = views(cluster, pods(cluster, nats))
-        return found, "; ".join(problems(nats, found)[:4]) or None
+        return found, listed(problems(nats, found))
 
     return _watch(ctx, nats, observe_once, goal="is not as desired", timeout=timeout)
 
@@ -151,6 +152,6 @@ def _wait_for_successor(ctx: Context, nats: NatsCluster, replaced: set[str], *, 
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
         found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]
-        return None, "; ".join(problems(nats, views(cluster, found), payload=False)[:4]) or None
+        return None, listed(problems(nats, views(cluster, found), payload=False))
 
     _watch(ctx, nats, observe_once, goal="did not get its server back", timeout=timeout)

@@ -84,8 +84,18 @@ class Stats:
     custom: t.ClassVar[dict[str, t.Any]] = {"_run": {"muster_systems": {"persia": {"ok": True, "auc": 0.7}}}}
 
 
+class TwoClusters(Stats):
+    changed: t.ClassVar = {"a": 2, "b": 1}
+    failures: t.ClassVar = {"b": 1}
+    custom: t.ClassVar = {"a": {"muster_systems": {"persia": {"ok": True}}}, "b": {"muster_systems": {}}}
+
+
 class NoSystems(Stats):
     custom: t.ClassVar[dict[str, t.Any]] = {}
+
+
+def host(name: str) -> types.SimpleNamespace:
+    return types.SimpleNamespace(get_name=lambda: name)
 
 
 def callback(options: dict[str, t.Any], playbook: str) -> tuple[summary.CallbackModule, list[str]]:
@@ -101,15 +111,15 @@ def test_the_file(tmp_path: pathlib.Path) -> None:
     options = {"path": str(path), "playbooks": ["site.yml"], "audit_log": str(tmp_path / "audit.log")}
     module, shown = callback(options, "/x/playbooks/site.yml")
     role = types.SimpleNamespace(get_name=lambda: "muster.ml.persia")
-    module.v2_playbook_on_task_start(types.SimpleNamespace(_role=role), False)
-    module.v2_playbook_on_task_start(types.SimpleNamespace(_role=None), False)
+    for its_role in (role, None):
+        module.v2_runner_on_start(host("localhost"), types.SimpleNamespace(_role=its_role))
     done = [
         {"kind": "Pod", "namespace": "ml", "name": "a", "action": "created", "reason": "x"},
         {"action": "unchanged"},
     ]
     for action, result in (("muster.ml.apply", {"results": [{"objects": done}]}), ("other.apply", {"objects": done})):
         task = types.SimpleNamespace(action=action, check_mode=False)
-        module.v2_runner_on_ok(types.SimpleNamespace(_task=task, _result=result))
+        module.v2_runner_on_ok(types.SimpleNamespace(_host=host("localhost"), _task=task, _result=result))
     module.v2_playbook_on_stats(Stats())
     written = json.loads(path.read_text())
     assert written["systems"] == {"persia": {"ok": True, "auc": 0.7}}
@@ -117,6 +127,33 @@ def test_the_file(tmp_path: pathlib.Path) -> None:
     assert list(written["roles"]) == ["persia"]
     assert written["objects"] == [{"kind": "Pod", "namespace": "ml", "name": "a", "action": "created"}]
     assert shown[0].endswith(f"; {path}")
+
+
+def test_each_cluster_has_a_file(tmp_path: pathlib.Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(event() * 2)
+    options = {"path": str(tmp_path / "s.json"), "playbooks": [], "audit_log": str(tmp_path / "of-none.log")}
+    module, shown = callback(options, "site.yml")
+    module._started -= 60
+    inventory = types.SimpleNamespace(get_groups_dict=lambda: {"muster_clusters": ["a", "b", "c"], "web": ["w"]})
+    play = types.SimpleNamespace(get_variable_manager=lambda: types.SimpleNamespace(_inventory=inventory))
+    module.v2_playbook_on_play_start(play)
+    for name in ("b", "a", "w"):
+        role = types.SimpleNamespace(get_name=lambda name=name: f"muster.ml.role_of_{name}")
+        task = types.SimpleNamespace(action="muster.ml.apply", check_mode=False, _role=role)
+        module.v2_runner_on_start(host(name), task)
+        objects = [{"kind": "Pod", "namespace": "ml", "name": f"pod-{name}", "action": "created"}]
+        module.v2_runner_on_ok(types.SimpleNamespace(_host=host(name), _task=task, _result={"objects": objects}))
+    stats = TwoClusters()
+    stats.custom["a"]["muster_audit_log"] = str(log)
+    module.v2_playbook_on_stats(stats)
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["s-a.json", "s-b.json"]
+    first, second = (json.loads((tmp_path / f"s-{name}.json").read_text()) for name in "ab")
+    assert (first["cluster"], first["changed"], first["failed"], first["write_requests"]) == ("a", 2, 0, 2)
+    assert (second["cluster"], second["changed"], second["failed"], second["write_requests"]) == ("b", 1, 1, None)
+    assert (first["systems"], second["systems"]) == ({"persia": {"ok": True}}, {})
+    assert ([one["name"] for one in second["objects"]], list(second["roles"])) == (["pod-b"], ["role_of_b"])
+    assert [line.partition(":")[0] for line in shown] == ["muster, a", "muster, b"]
 
 
 def test_other_playbooks_leave_no_file(tmp_path: pathlib.Path) -> None:

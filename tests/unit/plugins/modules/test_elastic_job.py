@@ -25,9 +25,10 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import native
+from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import elastic_job
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-from ansible_collections.muster.ml.tests.unit.fakes.pods import pod
+from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod
 
 JOB: dict[str, t.Any] = {
     "name": "digits",
@@ -171,6 +172,32 @@ def test_a_size_that_the_training_does_not_reach_is_taken_back(
     job = cluster.stored("Job", "digits", "default")
     assert job is not None
     assert job["spec"]["completions"] == job["spec"]["parallelism"] == 2
+
+
+def test_a_size_whose_new_pod_keeps_failing_is_taken_back_before_time_is_up(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_pods(cluster, 2)
+    quick(cluster, monkeypatch)
+    real = FakeCluster.list
+
+    def fail(self: FakeCluster, *args: t.Any) -> t.Any:
+        """A pod of the new rank fails as often as pods are listed."""
+        if args[1] == "Pod":
+            labels = {"muster.ml/elastic-job": "digits", "muster.ml/group": "worker", INDEX_LABELS[0]: "2"}
+            name = f"digits-2-{len(cluster.journal)}"
+            state = ended(1)
+            state["terminated"]["finishedAt"] = f"2026-11-21T10:00:{6 + len(cluster.journal) % 50:02}Z"
+            cluster.add(pod(name, "Failed", labels=labels, state=state))
+            cluster.log_lines["default", name] = "no such device\n"
+        return real(self, *args)
+
+    monkeypatch.setattr(FakeCluster, "list", fail)
+    with pytest.raises(
+        WaitTimeout, match=r"(?s)keeps failing: pod digits-2-.*no such device\nIt is back at 2 replicas"
+    ):
+        run(cluster, replicas=3, max_replicas=3, wait="running", world_timeout=600)
+    assert cluster.clock.now < 1100
 
 
 def test_a_size_that_the_training_reaches_stays(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     InvalidInput,
     WaitTimeout,
 )
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._local import (
     archive,
     health,
@@ -31,6 +32,7 @@ from ansible_collections.muster.ml.plugins.module_utils._local import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.simulated_nodes import simulated_nodes
+from ansible_collections.muster.ml.plugins.modules import local_node
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 GIB = 1 << 30
@@ -44,6 +46,14 @@ OPTIONS = {key: spec.get("default") for key, spec in CLUSTER_OPTION["options"].i
     "service_subnet": "10.3.0.0/16",
 }
 CLUSTER = LocalCluster.of(OPTIONS)
+
+
+@pytest.mark.parametrize("option", ["api_qps", "concurrent_syncs"])
+def test_a_controller_that_would_do_nothing_is_refused(option: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^local_cluster_{option} is 0\."):
+        LocalCluster.of({**OPTIONS, option: 0})
+
+
 FACTS = preflight.HostFacts(
     root=True,
     architecture="amd64",
@@ -230,6 +240,21 @@ def test_programs_are_the_clusters_own(tmp_path: Path) -> None:
     cached.unlink()
     assert (bin_dir / "kubelet").read_text() == "one"
     assert node.link_programs(bin_dir, desired, check=False) == []
+
+
+@pytest.mark.parametrize(
+    ("replaced", "action"), [([], "unchanged"), (["kubectl"], "reloaded"), (["kubectl", "kubelet"], "restarted")]
+)
+def test_a_new_kubectl_is_no_reason_to_restart_a_node(
+    replaced: list[str], action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_node.host, "traits", lambda: None)
+    monkeypatch.setattr(LocalCluster, "files", lambda *_of: {})
+    monkeypatch.setattr(local_node.node, "init_process", lambda _one: object())
+    monkeypatch.setattr(local_node.node, "stale_files", lambda _one, _files: [])
+    monkeypatch.setattr(local_node.node, "link_programs", lambda *_of, **_how: replaced)
+    context = HostContext(params={}, check=True)
+    assert local_node.present(CLUSTER, CLUSTER.spec.node(1), {}, context) == action
 
 
 def test_files_are_replaced_at_once_and_never_more_open_than_asked(tmp_path: Path) -> None:

@@ -29,11 +29,12 @@ HOST = node_files.HostTraits(
 BOUND = dataclasses.replace(HOST, may_raise_limits=False)
 SETTINGS = node_files.NodeSettings(pause_image="muster.local/kubernetes/pause:1")
 RELEASE = kubeadm.Release(kubernetes="v1.36.3", etcd="3.6.8", coredns="v1.14.2")
+RATES = kubeadm.Rates(api_qps=200, concurrent_syncs=7)
 AUDIT = kubeadm.AuditSettings(log_path="/var/log/muster/audit.log", policy_path="/etc/kubernetes/policy.json")
 
 
 def documents(host: node_files.HostTraits = HOST) -> dict[str, dict[str, object]]:
-    return {one["kind"]: one for one in kubeadm.init_documents(SPEC, host, RELEASE, AUDIT, api_qps=200)}
+    return {one["kind"]: one for one in kubeadm.init_documents(SPEC, host, RELEASE, AUDIT, RATES)}
 
 
 def test_the_first_node_runs_pods_too() -> None:
@@ -48,6 +49,16 @@ def test_the_audit_log_is_bounded_and_reaches_the_host() -> None:
     assert flags["audit-log-path"] == "/var/log/muster/audit.log"
     assert (flags["audit-log-maxsize"], flags["audit-log-maxbackup"]) == ("100", "2")
     assert {one["hostPath"] for one in server["extraVolumes"]} == {"/var/log/muster", "/etc/kubernetes/policy.json"}  # type: ignore[index]
+
+
+def test_controllers_are_as_fast_as_they_are_told() -> None:
+    flags = {
+        program: {one["name"]: one["value"] for one in documents()["ClusterConfiguration"][program]["extraArgs"]}  # type: ignore[index]
+        for program in ("controllerManager", "scheduler")
+    }
+    rate = {"kube-api-qps": "200", "kube-api-burst": "400"}
+    syncs = {f"concurrent-{kind}-syncs": "7" for kind in kubeadm.SYNCED}
+    assert flags == {"controllerManager": {"allocate-node-cidrs": "false", **rate, **syncs}, "scheduler": rate}
 
 
 def test_every_write_of_muster_is_in_the_audit_log() -> None:
@@ -69,6 +80,8 @@ def test_without_the_capability_nobody_touches_oom_scores() -> None:
 
 def test_containerd_knows_its_socket_and_never_pulls_the_pause_image() -> None:
     config = tomllib.loads(node_files.containerd_config(SPEC.node(2), HOST, SETTINGS))
+    # More than one folder, as containerd's default has, is read as the name of one.
+    assert ":" not in config["plugins"]["io.containerd.cri.v1.images"]["registry"]["config_path"]
     assert config["version"] == 3
     assert config["grpc"]["address"] == "/run/muster/dev/dev-2/containerd.sock"
     assert config["plugins"]["io.containerd.cri.v1.images"]["pinned_images"]["sandbox"] == SETTINGS.pause_image

@@ -20,6 +20,14 @@ from ansible_collections.muster.ml.plugins.module_utils._pod_programs import ela
 
 # The names that torch 1.10 to 2.9 have. Its agent runs the script itself, so that a test can see the rendezvous from it.
 TORCH = {
+    "distributed/__init__.py": """
+import os
+
+class TCPStore:
+    def __init__(self, host, port, is_master, wait_for_workers=False, use_libuv=True):
+        if use_libuv and os.environ.get("BUILT_WITHOUT_LIBUV"):
+            raise RuntimeError("use_libuv was requested but PyTorch was build without libuv support")
+""",
     "distributed/run.py": """
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous import api as rendezvous
@@ -62,7 +70,11 @@ class LocalElasticAgent:
         with open(self.script) as file:
             exec(file.read(), {"agent": self, "handler": self.handler, "holder": self.handler._state_holder})
     def run(self):
-        self._invoke_run()
+        try:
+            self._invoke_run()
+        finally:
+            # As torch 2.4 and newer, whatever it was.
+            print("closes" if self.handler.shutdown() else "stays open", flush=True)
 """,
     "distributed/elastic/multiprocessing/api.py": """
 class SignalException(Exception):
@@ -101,9 +113,10 @@ class rendezvous_handler_registry:
 """,
     "distributed/elastic/rendezvous/c10d_rendezvous_backend.py": """
 import types
+from torch.distributed import TCPStore
 
 def create_backend(params):
-    return types.SimpleNamespace(name="c10d"), None
+    return types.SimpleNamespace(name="c10d"), TCPStore("127.0.0.1", 0, True)
 """,
     "distributed/elastic/rendezvous/etcd_rendezvous_backend.py": """
 import types
@@ -265,7 +278,18 @@ def test_one_that_is_asked_to_end_leaves_the_rendezvous(pod: Pod) -> None:
     ended = pod.run("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
     assert ended.status == elastic_launch.EXIT_STOPPED
     assert ended.event("left")["round"] == 4
-    assert "closes" in ended.lines
+    assert "closes" not in ended.lines, "to close the rendezvous ends the job for everybody"
+
+
+def test_a_torch_without_libuv_does_without(pod: Pod) -> None:
+    script = "import os\nprint('libuv', os.environ.get('USE_LIBUV'))\n"
+    ended = pod.run(script, BUILT_WITHOUT_LIBUV="1")
+    assert (ended.status, "libuv 0" in ended.lines) == (0, True)
+    assert "libuv None" in pod.run(script).lines
+
+
+def test_no_round_needs_the_store_of_an_earlier_one(pod: Pod) -> None:
+    assert "shared 1" in pod.run("import os\nprint('shared', os.environ['TORCH_DISABLE_SHARE_RDZV_TCP_STORE'])\n").lines
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.brief import LONGEST, in_brief
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.operator import groups
 from ansible_collections.muster.ml.plugins.module_utils._training.status import (
     JOB,
@@ -73,6 +75,12 @@ EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTa
 def test_why_a_rank_does_not_run(found: dict[str, t.Any], reason: str, stuck: bool) -> None:
     rank = rank_of(found)
     assert (rank.reason, rank.stuck) == (reason, stuck)
+
+
+def test_a_container_that_is_started_again_and_again_does_not_run() -> None:
+    loops = pod("t-0", state={"waiting": {"reason": "CrashLoopBackOff"}}, last_state=ended(3), restarts=4)
+    group = group_status(STATEFUL_SET, workload("StatefulSet", "t", "t", "t", 1), [loops])
+    assert (group.running, group.state) == (0, "Degraded")
 
 
 def test_a_failed_init_container_tells_its_last_words() -> None:
@@ -190,3 +198,32 @@ subprocess.CalledProcessError: Command 'launch' returned non-zero exit status 1.
     assert last_lines(text) == "MUSTER error: no batch for 60 s"
     assert last_lines("ValueError: x\n") == "ValueError: x"
     assert last_lines("") == ""
+
+
+def test_progress_is_one_short_line_and_the_error_has_everything() -> None:
+    """Seven pods, four of which wait for the same image, in words of their own."""
+    back_off = {
+        "waiting": {
+            "reason": "ImagePullBackOff",
+            "message": 'Back-off pulling image "registry.example/persia:1": not found',
+        }
+    }
+    runs = [pod(f"s-{n}") for n in range(3)]
+    wait = [pod(f"t-{n}", "Pending", state=back_off) for n in range(4)]
+    groups = [
+        group_status(STATEFUL_SET, workload("StatefulSet", "s", "emb-server", "server", 3), runs),
+        group_status(JOB, workload("Job", "t", "trainer", "nn-worker", 4), wait),
+    ]
+    line = job_status("fair", "ml", groups, trainer_role="nn-worker").line()
+    assert line.brief == (
+        'Pending: 3 of 7 pods run; t-0 and 3 more: ImagePullBackOff: Back-off pulling image "registry.example/persia:1": not found'
+    )
+    assert len(in_brief(line)) <= LONGEST
+    assert [name in line for name in ("t-0:", "t-1:", "t-2:", "(and 1 more)")] == [True] * 4
+
+
+def test_a_group_without_pods_says_in_brief_why_there_are_none() -> None:
+    group = group_status(JOB, workload("Job", "t", "trainer", "nn-worker", 2), [])
+    refused = dataclasses.replace(group, reason=f"{group.reason} (FailedCreate: exceeded quota)")
+    line = job_status("fair", "ml", [refused]).line()
+    assert line.brief == "Pending: 0 of 2 pods run; 2 of 2 pods are missing (FailedCreate: exceeded quota)"

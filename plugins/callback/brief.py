@@ -1,0 +1,151 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Report the changes, messages and failures of a run; count the rest."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: brief
+type: stdout
+short_description: Report the changes, messages and failures of a run
+version_added: 0.1.0
+author: Muster contributors (!UNKNOWN)
+description:
+  - Prints tasks that change something or fail, warnings, and the messages of M(ansible.builtin.debug) as plain lines.
+  - Tasks with nothing to change are counted. Skipped tasks and includes are not printed, nor are plays that only check something, such
+    as those for another platform.
+  - With C(-v) it prints what the callback plugin P(ansible.builtin.default#callback) prints.
+requirements:
+  - enabled in C(ansible.cfg), with C(stdout_callback = muster.ml.brief)
+extends_documentation_fragment:
+  - default_callback
+  - result_format_callback
+"""
+
+import typing as t
+
+from ansible import constants
+from ansible.playbook.task_include import TaskInclude
+from ansible.plugins.callback.default import CallbackModule as Default
+
+_NOT_PRINTED = ("display_ok_hosts", "display_skipped_hosts")
+_MESSAGES = ("debug", "ansible.builtin.debug")
+# They look at variables only. A play of nothing else has not begun its work.
+_CHECKS = {
+    prefix + name
+    for prefix in ("", "ansible.builtin.")
+    for name in ("assert", "fail", "include_vars", "set_fact", "validate_argument_spec")
+}
+
+
+class CallbackModule(Default):  # type: ignore[misc]
+    """See DOCUMENTATION."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "stdout"
+    CALLBACK_NAME = "muster.ml.brief"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heading = ""  # of the play, until it is printed
+        self._unchanged: set[str] = set()  # tasks since the last line
+        self._works = False
+
+    @property
+    def _is_verbose(self) -> bool:
+        return bool(self._display.verbosity)
+
+    def get_option(self, option: str, *more: t.Any) -> t.Any:  # ansible-core 2.18 has no more
+        if option in _NOT_PRINTED and not self._is_verbose:
+            return False
+        return super().get_option(option, *more)
+
+    # Plays
+
+    def v2_playbook_on_play_start(self, play: t.Any) -> None:
+        self._end_play()
+        if self._is_verbose:
+            super().v2_playbook_on_play_start(play)
+            return
+        self._play = play
+        name = play.get_name().strip()
+        checks = " [CHECK MODE]" if play.check_mode and self.get_option("check_mode_markers") else ""
+        self._heading = f"PLAY [{name}]{checks}" if name else f"PLAY{checks}"
+
+    def v2_playbook_on_no_hosts_matched(self) -> None:
+        if self._is_verbose:
+            super().v2_playbook_on_no_hosts_matched()
+
+    def v2_playbook_on_stats(self, stats: t.Any) -> None:
+        self._end_play()
+        super().v2_playbook_on_stats(stats)
+
+    def _end_play(self) -> None:
+        if self._works:
+            self._print_pending()
+        self._heading, self._unchanged, self._works = "", set(), False
+
+    def _print_pending(self) -> None:
+        """Print the heading of the play, and the number of tasks that were not printed."""
+        if self._heading:
+            self._display.banner(self._heading)
+            self._heading = ""
+        if count := len(self._unchanged):
+            text = f"ok: {count} {'task' if count == 1 else 'tasks'} with nothing to change"
+            self._display.display(text, color=constants.COLOR_OK)
+        self._unchanged, self._works = set(), False
+
+    # Tasks
+
+    def _print_task_banner(self, task: t.Any) -> None:
+        self._unchanged.discard(task._uuid)
+        self._print_pending()
+        super()._print_task_banner(task)
+
+    def v2_playbook_on_include(self, included_file: t.Any) -> None:
+        if self._is_verbose:
+            super().v2_playbook_on_include(included_file)
+
+    def v2_runner_on_ok(self, result: t.Any) -> None:
+        task, found = result._task, result._result
+        if self._is_verbose or found.get("changed"):
+            super().v2_runner_on_ok(result)
+        elif not isinstance(task, TaskInclude):
+            if task.action in _MESSAGES:
+                if not task.loop:
+                    self._print_message(result)
+                return
+            self._unchanged.add(task._uuid)
+            self._works = self._works or task.action not in _CHECKS
+            if found.get("warnings") or found.get("deprecations"):
+                self._print_task_banner(task)
+                self._print_warnings(result)
+
+    def v2_runner_item_on_ok(self, result: t.Any) -> None:
+        if result._task.action in _MESSAGES and not self._is_verbose:
+            self._print_message(result)
+        else:
+            super().v2_runner_item_on_ok(result)
+
+    def _print_warnings(self, result: t.Any) -> None:
+        # Since ansible-core 2.19 they are in an object with the exception.
+        if hasattr(self, "_handle_warnings_and_exception"):
+            self._handle_warnings_and_exception(result)
+        else:
+            self._handle_warnings(result._result)
+
+    def _print_message(self, result: t.Any) -> None:
+        """Print what a debug task says, with its host where there may be several."""
+        self._print_pending()
+        found = result._result
+        if "msg" in found:
+            said = found["msg"] if isinstance(found["msg"], list) else [found["msg"]]
+            lines = [line for text in said for line in str(text).splitlines()]
+        else:
+            self._clean_results(found, result._task.action)
+            lines = self._dump_results(found).strip("\n").splitlines()
+        host = result._host.get_name()
+        before = "" if host == "localhost" else f"{host}: "
+        for line in lines:
+            self._display.display(f"    {before}{line}")

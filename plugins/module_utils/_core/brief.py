@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is missing, said twice: in full for the error that ends a wait, and in one short line for its progress.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+
+LONGEST = 120
+"""Letters of a line of progress. The name of its task stands before it, the time after it."""
+_LISTED = 4
+"""Of many things that are in the way, so many are listed in full."""
+
+
+class Missing(str):
+    """What is still missing, in full; ``brief`` is the same in one short line."""
+
+    __slots__ = ("brief",)
+    brief: str
+
+    def __new__(cls, text: str, brief: str) -> Missing:
+        made = super().__new__(cls, text)
+        made.brief = brief
+        return made
+
+
+def listed(clauses: Sequence[str]) -> Missing | None:
+    """Clauses like ``n-1: has no leader`` as one text; None where there are none."""
+    if not clauses:
+        return None
+    more = f" (and {len(clauses) - _LISTED} more)" if len(clauses) > _LISTED else ""
+    return Missing("; ".join(clauses[:_LISTED]) + more, grouped(clauses))
+
+
+def grouped(clauses: Sequence[str]) -> str:
+    """The reason that most of the clauses give, with the first that gives it and the number of the others."""
+    subject, reason = most_common([(clause.partition(": ")[0], clause.partition(": ")[2]) for clause in clauses])
+    return f"{subject}: {reason}" if reason else subject
+
+
+def most_common(rows: Sequence[tuple[object, str]]) -> tuple[str, str]:
+    """Of rows of subject and reason the most frequent reason, with its first subject and the number of the others."""
+    subjects = collections.defaultdict[str, list[object]](list)
+    for subject, reason in rows:
+        subjects[reason].append(subject)
+    reason, alike = max(subjects.items(), key=lambda item: len(item[1]), default=("", [""]))
+    return f"{alike[0]} and {len(alike) - 1} more" if len(alike) > 1 else str(alike[0]), reason
+
+
+def in_brief(text: str, longest: int = LONGEST) -> str:
+    """TEXT as one line of progress, cut between words."""
+    line = " ".join((text.brief if isinstance(text, Missing) else text).split())
+    if len(line) <= longest:
+        return line
+    cut = line[: longest - 3].rpartition(" ")[0] or line[: longest - 3]
+    return f"{cut.rstrip(' ,;:(')}..."

@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands of the documentation, page by page, in a copy of the repository: as far as each can go on the cluster of the checks.
+
+The settings of this run come after those of the page: which cluster, and an image and a storage class where a page leaves them to the
+reader's inventory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.docs.attempts import Attempt, attempts
+from support.docs.commands import READERS_INVENTORY
+from support.docs.pages import Page, pages
+from support.places import BIN, ROOT, sources
+
+KUBECONFIG = os.environ["MUSTER_KUBECONFIG"]
+SETTINGS = {
+    "local_cluster_name": os.environ["MUSTER_CLUSTER_NAME"],
+    "local_cluster_audit_log": os.environ["MUSTER_AUDIT_LOG"],
+    "local_cluster_kubeconfig": KUBECONFIG,
+    "muster_kubeconfig": KUBECONFIG,
+    "muster_become": os.geteuid() != 0,
+    "persia_storage_class_name": "local-path",
+}
+SHOWN = [page for page in pages() if list(attempts(page))]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    for name in sources():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tmp_path / name, follow_symlinks=False)
+    shutil.copytree(tmp_path / "inventories" / "existing", tmp_path / READERS_INVENTORY)
+    return tmp_path
+
+
+def tried(attempt: Attempt, repository: Path) -> str:
+    """Why a command does not work; nothing if it does."""
+    argv = list(attempt.argv)
+    if argv[0] == "ansible-playbook":
+        # The reader's own inventory names an image.
+        own = {} if "inventories/local" in argv else {"persia_image": "registry.example.com/persia-cpu:0.1.dev251"}
+        argv += ["-e", json.dumps({**SETTINGS, **own})]
+    environment = {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
+        "ANSIBLE_CONFIG": str(repository / "ansible.cfg"),
+        "NO_COLOR": "1",
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+    }
+    done = subprocess.run(argv, cwd=repository, env=environment, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else f"{attempt.how}: {attempt.line}\n{(done.stdout + done.stderr)[-4000:]}"
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.name)
+def test_the_commands_of_a_page_work(page: Page, repository: Path) -> None:
+    failures = [tried(attempt, repository) for attempt in attempts(page) if attempt.how != "left"]
+    assert not any(failures), "\n".join(filter(None, failures))

@@ -1,0 +1,234 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Inventories as people have them, those of docs/platforms/inventory.md first, against two API servers that run here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.docs.pages import Page
+from support.places import BIN, ROOT
+
+from inventories.conftest import Theirs
+from inventories.server import Server
+
+SITE = "muster.ml.site"
+LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "muster_platform": "existing"}
+
+
+def shape(number: int) -> dict[str, Any]:
+    """An inventory of the page, by its position."""
+    name = "docs/platforms/inventory.md"
+    page = Page(name, (ROOT / name).read_text(encoding="utf-8"))
+    found = [yaml.safe_load(fence.text) for fence in page.fences() if fence.language == "yaml"]
+    return [content for content in found if "all" in content][number]
+
+
+def of_group(inventory: dict[str, Any]) -> dict[str, Any]:
+    group: dict[str, Any] = inventory["all"]["children"]["muster_clusters"]
+    return group
+
+
+def fleet(theirs: Theirs, servers: tuple[Server, ...], **variables: Any) -> dict[str, dict[str, Any]]:
+    """An inventory with clusters a, b, ... and another host; returns the variables of each, to be changed and written again."""
+    hosts: dict[str, dict[str, Any]] = {}
+    for name, server in zip("abc", servers, strict=False):
+        path = theirs.write(f"{name}.kubeconfig", server.kubeconfig())
+        hosts[name] = {**LOCAL, "muster_kubeconfig": str(path), "muster_systems": [], **variables}
+    return write_fleet(theirs, hosts)
+
+
+def write_fleet(theirs: Theirs, hosts: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    children = {
+        "muster_clusters": {"hosts": hosts},
+        "webservers": {"hosts": {"web1": {}}},
+        "local": {"hosts": {"old": {}}},
+    }
+    theirs.write("inventory/hosts.yml", {"all": {"children": children}})
+    return hosts
+
+
+def test_clusters_beside_other_hosts(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    """One kubeconfig in a file, one in a vault; ansible_become for all hosts would need a sudo that asks for a password."""
+    one, two = servers
+    inventory = shape(0)
+    of_group(inventory)["hosts"]["research"]["muster_kubeconfig"] = str(theirs.write("research", one.kubeconfig()))
+    theirs.write("inventory/hosts.yml", inventory)
+    vault = theirs.write(
+        "inventory/group_vars/muster_clusters/vault.yml", {"vault_production_kubeconfig": two.kubeconfig()}
+    )
+    theirs.write("password", "correct horse")
+    encrypt = [BIN / "ansible-vault", "encrypt", "--vault-password-file", theirs.folder / "password", vault]
+    subprocess.run(encrypt, check=True, capture_output=True)
+    with_vault = "--vault-password-file", "password"
+    assert theirs.play(SITE, *with_vault, muster_systems=[]) == 0, theirs.output
+    assert set(theirs.recap()) == {"research", "production"}
+    assert "token-of-two" not in theirs.output
+    assert {name: (found["cluster"], found["failed"]) for name, found in theirs.summaries().items()} == {
+        "research": ("research", 0),
+        "production": ("production", 0),
+    }
+    one.requests.clear()
+    assert theirs.play("muster.ml.status", *with_vault, "--limit", "production") == 0, theirs.output
+    assert set(theirs.recap()) == {"production"}
+    assert one.requests == []
+    assert "nothing of Muster is on this cluster" in theirs.told
+    # The kubeconfig of a local cluster is looked for by a module of Ansible's own.
+    assert theirs.play("muster.ml.status", *with_vault, "--limit", "research", muster_platform="local") == 0, (
+        theirs.output
+    )
+    assert theirs.log("sudo") == ""
+
+
+def test_behind_a_bastion(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    """The kubeconfig is on the host, for root: all is asked from there."""
+    inventory = shape(1)
+    group = of_group(inventory)
+    group["vars"]["ansible_python_interpreter"] = sys.executable
+    for host, server in zip(group["hosts"].values(), servers, strict=True):
+        host["muster_kubeconfig"] = str(theirs.write(f"{server.name}.kubeconfig", server.kubeconfig()))
+    theirs.write("inventory/hosts.yml", inventory)
+    assert theirs.play(SITE, muster_systems=[]) == 0, theirs.output
+    assert theirs.play("muster.ml.status") == 0, theirs.output
+    assert set(theirs.recap()) == {"north", "south"}
+    assert all("GET /version" in server.requests for server in servers)
+    for address in ("10.1.0.10", "10.2.0.10"):
+        assert " -o ProxyJump=ops@bastion.example.com" in theirs.log("ssh")
+        assert f" {address} " in theirs.log("ssh")
+    assert "-u root" in theirs.log("sudo")
+
+
+def test_clusters_that_muster_makes() -> None:
+    """The two clusters of inventories/fleet share nothing that they must not share, and have the rest from inventories/local."""
+    command = [BIN / "ansible-inventory", "-i", "inventories/local", "-i", "inventories/fleet", "--list"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    found = yaml.safe_load(done.stdout)
+    assert found["muster_clusters"]["hosts"] == ["a", "b"]
+    a, b = (found["_meta"]["hostvars"][name] for name in "ab")
+    assert (a["muster_systems"], b["muster_systems"]) == (["persia"], ["elastic"])
+    assert a["persia_image"] == b["persia_image"] != ""
+    own = ("local_cluster_name", "local_cluster_audit_log", "muster_kubeconfig")
+    assert all("inventory_hostname" in a[name] for name in own)
+
+
+def test_only_the_clusters_of_a_playbook_are_touched(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    """Hosts of a group that happens to be called local, clusters of another platform, and those without the system."""
+    hosts = fleet(theirs, servers)
+    assert theirs.play("muster.ml.local") == 0, theirs.output
+    assert theirs.play("muster.ml.eks") == 0, theirs.output
+    assert theirs.play("muster.ml.persia") == 0, theirs.output
+    assert [server.requests for server in servers] == [[], []]
+    hosts["b"]["muster_systems"] = ["persia"]
+    write_fleet(theirs, hosts)
+    assert theirs.play("muster.ml.persia", persia_image="example.com/persia:1") == 2
+    assert "No module" not in theirs.output
+    assert (servers[0].requests, bool(servers[1].requests)) == ([], True)
+
+
+def test_different_systems_are_installed_at_the_same_time(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    """The first request of PERSIA on one cluster waits for the first one of elastic PyTorch on the other."""
+    hosts = fleet(theirs, servers, persia_image="example.com/persia:1")
+    hosts["a"]["muster_systems"], hosts["b"]["muster_systems"] = ["persia"], ["elastic"]
+    write_fleet(theirs, hosts)
+    both = threading.Barrier(2, timeout=60)
+    passed: list[str] = []
+
+    def meet(server: Server) -> None:
+        # Those of existing.yml come before.
+        if server.requests[-1] not in ("GET /version", "GET /api/v1/nodes") and server.name not in passed:
+            both.wait()
+            passed.append(server.name)
+
+    for server in servers:
+        server.before = lambda server=server: meet(server)
+    assert theirs.play(SITE) == 2, "these servers have nothing that could be installed on"
+    assert sorted(passed) == ["one", "two"]
+
+
+@pytest.mark.parametrize("dead", ["connection", "host"])
+def test_the_failure_of_one_does_not_stop_the_others(dead: str, theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    hosts = fleet(theirs, servers)
+    if dead == "connection":
+        servers[0].stop()
+    else:
+        theirs.program("ssh", "#!/bin/sh\nexit 255\n")
+        hosts["a"]["ansible_connection"] = "ssh"
+        write_fleet(theirs, hosts)
+    assert theirs.play(SITE) == {"connection": 2, "host": 4}[dead]
+    recap = theirs.recap()
+    assert recap["a"]["failed"] + recap["a"]["unreachable"] == 1
+    assert recap["b"]["failed"] + recap["b"]["unreachable"] == 0
+    assert "state of everything" in theirs.output
+    assert {name: found["failed"] for name, found in theirs.summaries().items()} == {"a": 1, "b": 0}
+
+
+@pytest.mark.parametrize("playbook", ["site", "persia", "teardown", "local", "eks", "status"])
+def test_a_cluster_without_a_kubeconfig_stops_all(
+    playbook: str, theirs: Theirs, servers: tuple[Server, Server]
+) -> None:
+    hosts = fleet(theirs, servers, muster_systems=["persia"])
+    del hosts["b"]["muster_kubeconfig"]
+    write_fleet(theirs, hosts)
+    assert theirs.play(f"muster.ml.{playbook}") == 2
+    told = "Cluster b of the group muster_clusters has no muster_kubeconfig. Set it for this host"
+    assert theirs.output.count("fatal: [") == 1
+    assert told in theirs.told
+    assert [server.requests for server in servers] == [[], []]
+    assert theirs.play("muster.ml.status", "--limit", "!b") == 0, theirs.output
+
+
+def test_wrong_options_of_one_stop_all(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    hosts = fleet(theirs, servers)
+    hosts["b"]["muster_systems"] = ["persai"]
+    write_fleet(theirs, hosts)
+    assert theirs.play(SITE) == 2
+    assert theirs.output.count("fatal: [") == 1
+    assert "persai unknown" in theirs.told
+    assert [server.requests for server in servers] == [[], []]
+
+
+def test_extra_variables_cannot_name_one_cluster_for_all(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    hosts = fleet(theirs, servers)
+    assert theirs.play(SITE, muster_kubeconfig=hosts["a"]["muster_kubeconfig"]) == 2
+    assert "are the same cluster" in theirs.told
+    assert [server.requests for server in servers] == [[], []]
+
+
+def test_an_empty_group_is_no_cluster(theirs: Theirs) -> None:
+    theirs.write("inventory/hosts.yml", {"all": {"children": {"muster_clusters": {}, "web": {"hosts": {"web1": {}}}}}})
+    assert theirs.play(SITE) == 0
+    assert theirs.recap() == {}
+
+
+def test_from_awx(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    """An inventory from a program, the settings in a file, a playbook of one's own, and the switch for privilege escalation."""
+    hosts = fleet(theirs, servers)
+    shutil.rmtree(theirs.folder / "inventory")
+    listed = {"muster_clusters": {"hosts": list(hosts)}, "_meta": {"hostvars": hosts}}
+    script = theirs.write("inventory", f"#!/bin/sh\ncat <<'END'\n{json.dumps(listed)}\nEND\n")
+    script.chmod(0o755)
+    theirs.write("site.yml", [{"import_playbook": "muster.ml.site"}])
+    theirs.write("settings.yml", {"muster_namespace": "team", "muster_systems": []})
+    assert theirs.play("site.yml", "-e", "@settings.yml", "--become") == 0, theirs.output
+    assert set(theirs.recap()) == set(hosts)
+    assert theirs.log("sudo") == ""
+    assert "-n team get pods" in theirs.told
+
+
+def test_without_the_group_localhost_is_the_cluster(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    shutil.copytree(ROOT / "inventories" / "existing", theirs.folder / "inventory")
+    kubeconfig = str(theirs.write("kubeconfig", servers[0].kubeconfig()))
+    assert theirs.play(SITE, muster_kubeconfig=kubeconfig, muster_systems=[]) == 0, theirs.output
+    assert set(theirs.recap()) == {"localhost"}
+    (summary,) = theirs.summaries().values()
+    assert "cluster" not in summary
+    assert Path(theirs.folder / "build" / "run" / "summary.json").exists()

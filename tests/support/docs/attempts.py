@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How far a command of the documentation can go on the cluster of the checks: as it is, as a plan, or not further than its tasks' names."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.docs.commands import READERS_INVENTORY, commands
+from support.docs.pages import Page
+
+READS = {"status", "existing"}
+LISTED = {
+    "images": "needs a registry of the reader; the check registry runs it",
+    "prove": "needs a system that is installed; the acceptance suite and the scenarios run it",
+    "acceptance": "makes a cluster of its own; make prove runs it",
+}
+LEFT = {
+    "scripts/molecule": "is a check of its own",
+    "ansible-galaxy": "installs what is not in Galaxy yet",
+    "pip": "installs into the reader's Python",
+    "kubectl": "asks for what a training has left",
+    "jq": "reads the audit log of the reader's cluster",
+}
+CLUSTERS = "platforms/inventory.md", "needs several clusters; the check inventories runs the shapes of the page"
+INSTEAD = {"make": "starts these very checks, or what they do"}
+NO_ACCOUNT = "needs an account at AWS; its simulators run the roles"
+PLAN = "would change the cluster that other checks stand on; they run it for real"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What is run in place of a command. ``how`` is as it is, planned, listed, printed or left."""
+
+    line: str
+    how: str
+    why: str = ""
+    argv: tuple[str, ...] = ()
+
+
+def attempts(page: Page) -> Iterator[Attempt]:
+    """The commands of one page in their order; an alias and a copied inventory count from where they are made."""
+    page_of_clusters, why = CLUSTERS
+    aliases: dict[str, list[str]] = {}
+    copies = {READERS_INVENTORY: "inventories/existing"}
+    for fence in page.fences():
+        for line in commands(fence.text) if fence.language == "console" else ():
+            words = [os.path.expandvars(word) for word in shlex.split(line, comments=True)]
+            words = [*aliases.get(words[0], words[:1]), *words[1:]]
+            if words[0] == "alias":
+                aliases |= {name: shlex.split(text) for name, _, text in (word.partition("=") for word in words[1:])}
+            elif words[0] == "cp":
+                copies[words[-1]] = words[-2]
+                yield Attempt(line, "as it is", argv=tuple(words))
+            elif page.name.endswith(page_of_clusters):
+                yield Attempt(line, "left", why)
+            elif words[0] != "export":
+                yield _attempt(line, words, copies)
+
+
+def _attempt(line: str, words: list[str], copies: Mapping[str, str]) -> Attempt:
+    program, *rest = words
+    if program in LEFT:
+        return Attempt(line, "left", LEFT[program])
+    if program in INSTEAD:
+        return Attempt(line, "printed", INSTEAD[program], (program, "-n", *rest))
+    if program != "ansible-playbook":
+        raise LookupError(f"{line}: nothing says how {program} is tried")
+    (playbook,) = (
+        Path(word.removeprefix("muster.ml.")).stem for word in rest if re.search(r"^[^=]*\.yml$|^muster\.ml\.", word)
+    )
+    inventory = rest[rest.index("-i") + 1]
+    if copies.get(inventory, inventory) == "inventories/eks":
+        return Attempt(line, "listed", NO_ACCOUNT, (*words, "--list-tasks"))
+    if playbook in LISTED:
+        return Attempt(line, "listed", LISTED[playbook], (*words, "--list-tasks"))
+    if playbook in READS or "--check" in words:
+        return Attempt(line, "as it is", argv=tuple(words))
+    return Attempt(line, "planned", PLAN, (*words, "--check"))

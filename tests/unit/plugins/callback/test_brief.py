@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run prints with callback plugin brief."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import typing as t
+from pathlib import Path
+
+from support.places import ROOT
+
+CHANGE = {"name": "Change something", "ansible.builtin.command": "true"}
+LOOK = {"name": "Look at something", "ansible.builtin.stat": {"path": "/"}}
+SAY = {"name": "Say something", "ansible.builtin.debug": {"msg": ["export A=b", "two\nlines"]}}
+FAIL = {"name": "Fail at something", "ansible.builtin.fail": {"msg": "because of this"}}
+TASKS = {
+    "Only checks": [{"name": "Assert something", "ansible.builtin.assert": {"that": True}}],
+    "Another platform": [{**CHANGE, "when": False}],
+    "Work": [
+        LOOK,
+        {**LOOK, "loop": [1, 2]},
+        CHANGE,
+        {"name": "Include", "ansible.builtin.include_tasks": "more.yml"},
+        SAY,
+    ],
+    "Nothing to do": [LOOK],
+}
+
+
+def printed(folder: Path, tasks: dict[str, list[dict[str, t.Any]]], *options: str) -> list[str]:
+    """The lines of a run, without rulers and empty ones."""
+    plays = [{"name": name, "hosts": "localhost", "gather_facts": False, "tasks": rows} for name, rows in tasks.items()]
+    (folder / "book.yml").write_text(json.dumps(plays))
+    (folder / "more.yml").write_text(
+        json.dumps([LOOK, {**SAY, "ansible.builtin.debug": {"msg": "{{ item }}"}, "loop": ["x", "y"]}])
+    )
+    done = subprocess.run(
+        [Path(sys.executable).parent / "ansible-playbook", "-i", "localhost,", "-c", "local", *options,
+         "-e", f"ansible_python_interpreter={sys.executable}", folder / "book.yml"],
+        capture_output=True, text=True, check=False, cwd=folder,
+        env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1",
+             "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build/collections")},
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    return [line.rstrip("* ") for line in done.stdout.splitlines() if line]
+
+
+def test_a_run_prints_what_it_changes_and_says(tmp_path: Path) -> None:
+    *lines, recap, counts = printed(tmp_path, TASKS)
+    assert lines == [
+        "PLAY [Work]",
+        "ok: 2 tasks with nothing to change",
+        "TASK [Change something]",
+        "changed: [localhost]",
+        "ok: 1 task with nothing to change",
+        "    x",
+        "    y",
+        "    export A=b",
+        "    two",
+        "    lines",
+        "PLAY [Nothing to do]",
+        "ok: 1 task with nothing to change",
+    ]
+    assert (recap, "changed=1" in counts) == ("PLAY RECAP", True)
+
+
+def test_a_failure_has_its_play_and_its_task(tmp_path: Path) -> None:
+    lines = printed(tmp_path, {"Only checks": TASKS["Only checks"], "Work": [LOOK, FAIL]})
+    assert lines[:3] == ["PLAY [Work]", "ok: 1 task with nothing to change", "TASK [Fail at something]"]
+    assert any("because of this" in line for line in lines)
+
+
+def test_verbose_is_the_default_callback(tmp_path: Path) -> None:
+    lines = printed(tmp_path, {"Only checks": TASKS["Only checks"]}, "-v")
+    assert [line for line in lines if line.startswith(("PLAY [", "TASK"))] == [
+        "PLAY [Only checks]",
+        "TASK [Assert something]",
+    ]

@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two clusters need the same program at the same time."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._local.once import making
+
+
+def test_the_second_waits_and_finds_it_made(tmp_path: Path) -> None:
+    target, made = tmp_path / "bin" / "kubelet", []
+    begun, waits = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with making(target) as missing:
+            begun.set()
+            assert not waits.wait(0.1), "the second one was let in"
+            assert missing
+            target.write_text("built")
+            made.append("first")
+
+    def second() -> None:
+        begun.wait()
+        with making(target) as missing:
+            waits.set()
+            assert not missing
+            made.append("second")
+
+    with ThreadPoolExecutor() as pool:
+        for one in [pool.submit(first), pool.submit(second)]:
+            one.result()
+    assert made == ["first", "second"]
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_after_a_failure_the_next_one_makes_it(tmp_path: Path) -> None:
+    target = tmp_path / "kubelet"
+    with pytest.raises(OSError, match="no space"), making(target):
+        raise OSError("no space")
+    with making(target) as missing:
+        assert missing
+    assert list(tmp_path.iterdir()) == []
