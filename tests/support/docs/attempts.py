@@ -31,6 +31,7 @@ LEFT = {
 CLUSTERS = "platforms/inventory.md", "needs several clusters; the check inventories runs the shapes of the page"
 INSTEAD = {"make": "starts these very checks, or what they do"}
 NO_ACCOUNT = "needs an account at AWS; its simulators run the roles"
+NO_FILE = "needs a job file of the reader; scenario persia has one"
 PLAN = "would change the cluster that other checks stand on; they run it for real"
 
 
@@ -78,6 +79,8 @@ def _attempt(line: str, words: list[str], copies: Mapping[str, str]) -> Attempt:
     inventory = rest[rest.index("-i") + 1]
     if copies.get(inventory, inventory) == "inventories/eks":
         return Attempt(line, "listed", NO_ACCOUNT, (*words, "--list-tasks"))
+    if any(word.startswith("persia_job_file=") for word in rest):
+        return Attempt(line, "listed", NO_FILE, (*words, "--list-tasks"))
     if playbook in LISTED:
         return Attempt(line, "listed", LISTED[playbook], (*words, "--list-tasks"))
     if playbook in READS or "--check" in words:
