@@ -9,7 +9,6 @@ from __future__ import annotations
 import typing as t
 from collections.abc import Mapping
 
-from .operator import SECTIONS as SECTIONS
 from .spec import Role
 
 

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 
 from ..._core.errors import InvalidInput
 from ..._manifests.meta import suggest
-from .job_fields import JOB, MOUNT, NATS, SECTIONS, VARIABLE, Field, section_fields
+from .job_fields import JOB, MOUNT, NATS, VARIABLE, Field, section_fields
+from .operator import SECTIONS
 from .spec import Role
 
 _NATS_VARIABLES = ("PERSIA_NATS_URL", "PERSIA_NATS_IP")

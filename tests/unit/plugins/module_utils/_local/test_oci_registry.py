@@ -192,7 +192,7 @@ def test_a_refusal_says_what_it_means(
     Oras(monkeypatch, says=says)
     with pytest.raises(kind, match=told) as error:
         registry(pins).digest(image)
-    assert type(error.value) is kind
+    assert isinstance(error.value, kind)
     assert "registry.example.com/team/x:1" in str(error.value)
     assert "images_registry" in str(error.value) or "TLS" in str(error.value)
 
