@@ -55,7 +55,9 @@ def attempts(page: Page) -> Iterator[Attempt]:
             words = [os.path.expandvars(word) for word in shlex.split(line, comments=True)]
             words = [*aliases.get(words[0], words[:1]), *words[1:]]
             if words[0] == "alias":
-                aliases |= {name: shlex.split(text) for name, _equals, text in (word.partition("=") for word in words[1:])}
+                aliases |= {
+                    name: shlex.split(text) for name, _equals, text in (word.partition("=") for word in words[1:])
+                }
             elif words[0] == "cp":
                 copies[words[-1]] = words[-2]
                 yield Attempt(line, "as it is", argv=tuple(words))
