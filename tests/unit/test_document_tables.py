@@ -7,14 +7,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
-from support.reading import load
+from support.docs.shown import exists
+from support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SHOWN = re.compile(r"(claim|scenario|test) `([\w/]+)`")
-NAMED = re.compile(r"(?:(claim|scenario) )?`([\w/]+)`")
 LEVELS = ("runs", "simulator", "rendered")
 # What a level needs at least: a cluster that ran it, simulated nodes or a simulated account, or code that was checked.
 BY = {"runs": {"claim", "scenario"}, "simulator": {"claim", "test"}, "rendered": {"test"}}
@@ -32,17 +30,6 @@ def rows() -> list[tuple[str, str]]:
     return found
 
 
-def exists(page: str, kind: str, name: str) -> bool:
-    """A claim is that of the page's own system, or is written SYSTEM/NAME."""
-    if kind == "claim":
-        system, _slash, claim = f"{page}/{name}".rpartition("/")
-        claims = load(ROOT / "tests" / "acceptance" / system.rpartition("/")[2] / "claims.yml")["claims"]
-        return claim in {each["name"] for each in claims}
-    if kind == "scenario":
-        return (ROOT / "extensions" / "molecule" / name / "converge.yml").exists()
-    return any(f"def {name}(" in path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-
-
 def problems(page: str, row: str) -> list[str]:
     """What is wrong with a row."""
     cells = [cell.strip() for cell in row.strip("|").split(" | ")]
@@ -54,24 +41,9 @@ def problems(page: str, row: str) -> list[str]:
         shown = SHOWN.findall(names)
         if level not in LEVELS or not shown or names != ", ".join(f"{kind} `{name}`" for kind, name in shown):
             wrong.append(f"'{part}' is not LEVEL: claim, scenario or test")
-        wrong += [f"{kind} {name} does not exist" for kind, name in shown if not exists(page, kind, name)]
+        wrong += [f"{kind} {name} does not exist" for kind, name in shown if not exists(kind, name, page)]
         wrong += [f"{level} is not shown by {kind} {name}" for kind, name in shown if kind not in BY.get(level, set())]
     return wrong
-
-
-def named() -> list[tuple[str, str, str]]:
-    """Page, kind and name of everything that shows a row of a table whose last column is 'shown by'."""
-    found = []
-    for page in sorted((ROOT / "docs").rglob("*.md")):
-        for part in page.read_text(encoding="utf-8").split("| shown by |\n|---|---|---|---|\n")[1:]:
-            cells = " ".join(row.rstrip("| ").rpartition(" | ")[2] for row in part.split("\n\n")[0].splitlines())
-            found += [(page.stem, kind or "test", name) for kind, name in NAMED.findall(cells)]
-    return found
-
-
-def test_what_shows_a_step_exists() -> None:
-    assert len(named()) > 20, "the check below would hold for nothing"
-    assert [item for item in named() if not exists(*item)] == []
 
 
 def test_there_are_tables() -> None:
