@@ -50,6 +50,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         desired = _continued(desired, before, config)
     if before.has_ended and not again:
         return _leave(request, desired, before)
+    if desired.precondition:
+        desired.precondition(request.cluster)
     stopped = Report()
     if again:
         stopped = _stop(request, desired, before)
