@@ -309,8 +309,15 @@ def train_all(settings: Settings) -> int:
         mixed_precision=device.mixed_precision,
         distributed_option=DDPOption(backend=device.backend) if trainer.world_size > 1 else None,
     ) as ctx:
-        stream = DataLoader(StreamingDataset(buffer_size=16), timeout_ms=500, num_workers=2)
-        return trainer.run(ctx, stream)
+        return trainer.run(ctx, stream(settings))
+
+
+def stream(settings: Settings) -> DataLoader:
+    """The batches of this rank. Reproducible: in their order, one at a time, the next when the last one's embeddings are updated."""
+    batches = StreamingDataset(buffer_size=16)
+    if settings.reproducible:
+        return DataLoader(batches, timeout_ms=500, num_workers=1, reproducible=True, embedding_staleness=1)
+    return DataLoader(batches, timeout_ms=500, num_workers=2)
 
 
 def main() -> int:
