@@ -43,6 +43,17 @@ def new_attempt() -> str:
     return uuid.uuid4().hex[:12]
 
 
+def ranges(numbers: list[int]) -> str:
+    """0, 1, 2, 7 as 0-2,7: a number that was there twice is there twice."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(f"{first}-{last}" if first < last else str(first) for first, last in parts)
+
+
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Readers see the old file or the new one, never a half of it; it survives a crash of the node."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:6]}")
