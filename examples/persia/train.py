@@ -196,12 +196,7 @@ class Trainer:
         self.check_embeddings(ctx)
 
     def load(self, ctx: TrainCtx, state: dict[str, Any]) -> None:
-        if state.get("fingerprint") != self.settings.fingerprint():
-            raise SettingsError(
-                f"the checkpoint in {self.settings.run_dir} was made with other columns, label, split or model; "
-                "give this run another MUSTER_RUN_DIR, or the old settings"
-            )
-        folder = self.exchange.checkpoint_dir / state["checkpoint"]
+        folder = self.exchange.checkpoint(state, self.settings.fingerprint())
         ctx.load_torch_state_dict(self.model, str(folder / "dense.pt"), map_location=self.device.name)
         ctx.load_torch_state_dict(self.optimizer, str(folder / "opt.pt"), map_location=self.device.name)
         if self.rank == 0:
@@ -276,7 +271,7 @@ class Trainer:
             )
         if self.settings.success_file:
             with open(self.settings.success_file, "a", encoding="utf-8") as handle:
-                handle.write(json.dumps(figures) + "\n")
+                handle.write(json.dumps({**figures, "trained": self.step > 0}) + "\n")
         return 0
 
 
@@ -309,8 +304,15 @@ def train_all(settings: Settings) -> int:
         mixed_precision=device.mixed_precision,
         distributed_option=DDPOption(backend=device.backend) if trainer.world_size > 1 else None,
     ) as ctx:
-        stream = DataLoader(StreamingDataset(buffer_size=16), timeout_ms=500, num_workers=2)
-        return trainer.run(ctx, stream)
+        return trainer.run(ctx, stream(settings))
+
+
+def stream(settings: Settings) -> DataLoader:
+    """The batches of this rank. Reproducible: in their order, one at a time, the next when the last one's embeddings are updated."""
+    batches = StreamingDataset(buffer_size=16)
+    if settings.reproducible:
+        return DataLoader(batches, timeout_ms=500, num_workers=1, reproducible=True, embedding_staleness=1)
+    return DataLoader(batches, timeout_ms=500, num_workers=2)
 
 
 def main() -> int:
