@@ -237,6 +237,9 @@ class Trainer:
     def run(self, ctx: TrainCtx, stream: DataLoader) -> int:
         settings, state = self.settings, self.agree(self.exchange.state())
         self.attempt = self.agree(self.attempt)
+        if self.rank == 0:
+            # The servers may still have what a lost attempt trained after its last checkpoint.
+            ctx.clear_embeddings()
         if state:
             self.load(ctx, state)
             print(f"MUSTER resume epoch={state['epoch']} step={self.step} checkpoint={state['checkpoint']}", flush=True)
