@@ -219,12 +219,7 @@ class Trainer:
         self.check_embeddings(ctx)
 
     def load(self, ctx: TrainCtx, state: dict[str, Any]) -> None:
-        if state.get("fingerprint") != self.settings.fingerprint():
-            raise SettingsError(
-                f"the checkpoint in {self.settings.run_dir} was made with other columns, label, split or model; "
-                "give this run another MUSTER_RUN_DIR, or the old settings"
-            )
-        folder = self.exchange.checkpoint_dir / state["checkpoint"]
+        folder = self.exchange.checkpoint(state, self.settings.fingerprint())
         ctx.load_torch_state_dict(self.model, str(folder / "dense.pt"), map_location=self.device.name)
         ctx.load_torch_state_dict(self.optimizer, str(folder / "opt.pt"), map_location=self.device.name)
         if self.rank == 0:
@@ -306,7 +301,7 @@ class Trainer:
             )
         if self.settings.success_file:
             with open(self.settings.success_file, "a", encoding="utf-8") as handle:
-                handle.write(json.dumps(figures) + "\n")
+                handle.write(json.dumps({**figures, "trained": self.step > 0}) + "\n")
         return 0
 
 
