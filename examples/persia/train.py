@@ -47,6 +47,7 @@ class Trainer:
         self.data = dataset.load(settings)
         self.exchange = Exchange(settings.run_dir)
         self.rank, self.world_size = persia.env.get_rank(), persia.env.get_world_size()
+        self.in_order = bool(settings.reproducible) and self.world_size == 1
         self.stop = False
         self.step = self.first_step = 0
         self.history: list[dict[str, Any]] = []
@@ -100,7 +101,7 @@ class Trainer:
         desired = request.count // request.world_size
         seen: set[str] = set()
         prefix = f"{request.attempt}/{request.number}/"
-        last, repeats = time.monotonic(), 0
+        last, repeats, missing = time.monotonic(), 0, -1
         while len(seen) < desired:
             # A short wait each time (see train_all), because signals are handled only between two waits.
             batch = next(iter(stream), None)
@@ -116,10 +117,18 @@ class Trainer:
                     )
                 continue
             tag = bytes(batch.consume_all_meta_data() or b"").decode()
-            if tag.startswith(prefix) and tag not in seen:
-                seen.add(tag)
-                last, repeats = time.monotonic(), 0
-                yield int(tag[len(prefix) :]), batch
+            if not tag.startswith(prefix) or tag in seen:
+                continue
+            number = int(tag[len(prefix) :])
+            if self.in_order and number != request.first + len(seen):
+                # One before it was lost, or is late: both are asked for again.
+                if missing != len(seen):
+                    self.exchange.ask_again(request)
+                    missing = len(seen)
+                continue
+            seen.add(tag)
+            last, repeats = time.monotonic(), 0
+            yield number, batch
 
     def alive(self) -> None:
         """Ends the process when nothing moves any more, even if PERSIA's native code never comes back to Python."""
