@@ -104,6 +104,8 @@ class Trainer:
         last, repeats, missing = time.monotonic(), 0, -1
         while len(seen) < desired:
             # A short wait each time (see train_all), because signals are handled only between two waits.
+            # The batch before this one, if it was dropped, holds the only permit to look embeddings up until it is gone.
+            batch = None
             batch = next(iter(stream), None)
             if batch is None:
                 waited = time.monotonic() - last
