@@ -36,9 +36,10 @@ options:
   backend:
     description:
       - Kind of the workload. V(statefulset) creates a StatefulSet with its own configuration, disruption budget and spread over nodes. It
-        needs no operator.
+        needs no operator. Its servers keep one connection for each pair, which needs nats-server 2.10 or later.
       - V(operator) creates a NatsCluster for nats-operator, which has been dormant since 2022. Servers that the operator leaves running
-        with an older O(max_payload) or O(resources) are replaced one by one when O(wait=true) and O(wait_for=connected).
+        with an older O(max_payload) or O(resources) are replaced one by one when O(wait=true) and O(wait_for=connected). It starts servers
+        one after the other, with four connections for each pair, and warns before it makes more than 10 of them.
     type: str
     choices: [statefulset, operator]
     default: statefulset
@@ -129,7 +130,6 @@ EXAMPLES = r"""
   muster.ml.nats_cluster:
     namespace: ml
     backend: operator
-    size: 60
     max_payload: 52428800
     resources:
       requests: {cpu: 4, memory: 32Gi}
@@ -199,8 +199,8 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.nats import ser
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
     NatsCluster,
     ServerView,
+    advice,
     manifests,
-    peers,
 )
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -252,6 +252,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return ctx.result(groups.delete_group(ctx, namespace, owner))
     cluster = desired(params, namespace)
     objects = manifests(cluster)
+    if (known := advice(cluster)) is not None:
+        ctx.warn(known)
     return _present(ctx, cluster, objects, owner)
 
 
@@ -285,11 +287,10 @@ def _wait(ctx: Context, cluster: NatsCluster, timeout: float) -> list[ServerView
 
 def _server(view: ServerView) -> dict[str, t.Any]:
     varz = view.varz or {}
-    others = peers(view) - {str(varz.get("server_id"))}
     return {
         "pod": view.pod,
         "version": varz.get("version"),
-        "peers": len(others),
+        "peers": view.peers,
         "max_payload": varz.get("max_payload"),
     }
 

@@ -215,12 +215,13 @@ def containerd_config(node: NodeSpec, host: HostTraits, settings: NodeSettings) 
 
 
 def cni_config(node: NodeSpec) -> str:
-    """One bridge inside the node; other nodes are reached by routes, the outside through the host (if egress is on)."""
-    bridge = {
-        "type": "bridge",
-        "bridge": "cni0",
-        "isGateway": True,
-        "hairpinMode": True,
+    """A route for each pod; other nodes are reached by routes, the outside through the host (if egress is on).
+
+    On a bridge each pod would be a neighbour of all others. The kernel has room for 1,024 on the whole machine: 30 pods that all talk to
+    each other filled it, and the host lost its name service.
+    """
+    point_to_point = {
+        "type": "ptp",
         "ipMasq": False,
         "ipam": {
             "type": "host-local",
@@ -229,7 +230,7 @@ def cni_config(node: NodeSpec) -> str:
         },
     }
     portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
-    return json.dumps({"cniVersion": "1.0.0", "name": "muster", "plugins": [bridge, portmap]}, indent=2) + "\n"
+    return json.dumps({"cniVersion": "1.0.0", "name": "muster", "plugins": [point_to_point, portmap]}, indent=2) + "\n"
 
 
 def resolver_config(spec: ClusterSpec, settings: NodeSettings) -> str:

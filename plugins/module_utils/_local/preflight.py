@@ -218,7 +218,7 @@ def package_problems(missing: t.Sequence[str]) -> list[Problem]:
 
 def missing_packages() -> tuple[str, ...]:
     packages = [package for program, package in PACKAGES.items() if not shutil.which(program, path=SYSTEM_PATH)]
-    if not any((Path(folder) / "bridge").exists() for folder in CNI_BIN_DIRS):
+    if not any((Path(folder) / "ptp").exists() for folder in CNI_BIN_DIRS):
         packages.append("containernetworking-plugins")
     return tuple(packages)
 

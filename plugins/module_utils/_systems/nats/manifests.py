@@ -10,9 +10,11 @@ Both have a client Service <name> on port 4222 and a headless Service <name>-mgm
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from ..._core.brief import Missing, listed
 from ..._core.errors import InvalidInput
 from ..._core.quantity import parse
 from ..._manifests.merge import apply_overrides
@@ -31,6 +33,13 @@ from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings
 CLIENT_PORT = 4222
 CLUSTER_PORT = 6222
 MONITOR_PORT = 8222
+
+# A server connects to these, learns from them of all others, and those connect to it. If each named all others, it would look up and try
+# those that have no pod yet every second, and two connections would be made for each pair, of which one is closed again.
+_SEEDS = 3
+
+# Above this size the mesh of nats-operator's servers is work for more than a few cores (docs/systems/persia.md, "How many NATS servers").
+_MANY = 10
 
 # nats-server refuses to start when max_payload is over max_pending, which is 64 MiB unless it is set.
 MAX_PENDING = 64 * 1024 * 1024
@@ -101,6 +110,14 @@ def check(cluster: NatsCluster) -> None:
         check_count(cluster.max_connections, "max_connections", minimum=1)
     if cluster.backend == "operator":
         _check_operator_can_say(cluster)
+    elif (version := re.search(r":v?(\d+)\.(\d+)\b", cluster.pod.image)) and tuple(map(int, version.groups())) < (
+        2,
+        10,
+    ):
+        raise InvalidInput(
+            f"image: '{cluster.pod.image}' is older than 2.10, and its server does not know pool_size, which keeps routes few.",
+            "Choose 2.10 or later, such as nats:2.14.2, or backend: operator.",
+        )
 
 
 def _check_operator_can_say(cluster: NatsCluster) -> None:
@@ -134,6 +151,17 @@ def _check_operator_can_say(cluster: NatsCluster) -> None:
             f"backend operator: image '{pod.image}' has no /nats-server, which nats-operator starts.",
             "Use the tag without alpine, such as nats:2.14.2, or backend: statefulset.",
         )
+
+
+def advice(cluster: NatsCluster) -> str | None:
+    """What to know before nats-operator starts so many servers; None if they are few or not its."""
+    if cluster.backend != "operator" or cluster.size <= _MANY:
+        return None
+    return (
+        f"nats-operator starts {cluster.size} servers one after the other, with four connections for each of their "
+        f"{cluster.size * (cluster.size - 1) // 2} pairs, and restarts those that answer late. Backend statefulset (role persia: "
+        "persia_nats_backend: statefulset) starts them together, with one connection for each pair."
+    )
 
 
 def split_image(image: str) -> tuple[str, str]:
@@ -191,15 +219,18 @@ def server_config(cluster: NatsCluster) -> str:
 
 
 def _routes(cluster: NatsCluster) -> list[str]:
-    domain = f"{cluster.management}.{cluster.namespace}.svc"
-    routes = [f'    "nats://{cluster.name}-{i}.{domain}:{CLUSTER_PORT}"' for i in range(cluster.size)]
+    # The shortest name that DNS knows: a longer one that is not complete is first looked up with every search domain.
+    seeds = [f"{cluster.name}-{i}.{cluster.management}" for i in range(min(cluster.size, _SEEDS))]
+    routes = [f'    "nats://{seed}:{CLUSTER_PORT}"' for seed in seeds]
     return [
         "cluster {",
         f'  name: "{cluster.name}"',
         f"  port: {CLUSTER_PORT}",
         # Clients come through the Service, and pod addresses would be stale after a restart.
         "  no_advertise: true",
-        # A server starts before the DNS names of the others exist.
+        # One connection for each pair of servers. A pool (3, and 1 for the system account) spreads accounts, and there is only one here.
+        "  pool_size: -1",
+        # Between servers that are no seeds; a seed is tried until it answers.
         "  connect_retries: 120",
         "  routes: [",
         *routes,
@@ -273,7 +304,7 @@ def ingress(cluster: NatsCluster) -> Manifest:
 
 def _server_pod(cluster: NatsCluster) -> PodSettings:
     """The user's pod settings with probes, ports and the configuration file."""
-    health = {"httpGet": {"path": "/healthz", "port": MONITOR_PORT}}
+    health = {"httpGet": {"path": "/healthz", "port": MONITOR_PORT}, "timeoutSeconds": 5}
     config = {"name": "config", "configMap": {"name": f"{cluster.name}-config"}}
     return dataclasses.replace(
         cluster.pod,
@@ -288,9 +319,11 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
             *cluster.pod.volume_mounts,
             {"name": "config", "mountPath": "/etc/nats-config", "readOnly": True},
         ),
-        startup_probe={**health, "periodSeconds": 2, "failureThreshold": 60},
+        # Patient, because a restart makes the other servers connect again: many servers on a busy node answer late, not never. A server
+        # that does not answer loses its clients by the readiness probe first.
+        startup_probe={**health, "periodSeconds": 2, "failureThreshold": 150},
         readiness_probe={**health, "periodSeconds": 5, "failureThreshold": 3},
-        liveness_probe={**health, "periodSeconds": 30, "failureThreshold": 3, "timeoutSeconds": 5},
+        liveness_probe={**health, "periodSeconds": 30, "failureThreshold": 10},
         security_context=_secured(
             cluster.pod.security_context, {**RESTRICTED_CONTAINER, "readOnlyRootFilesystem": True}
         ),
@@ -354,18 +387,16 @@ def disruption_budget(cluster: NatsCluster) -> Manifest:
 
 @dataclasses.dataclass(frozen=True)
 class ServerView:
-    """The reports of one server; None for those it did not answer."""
+    """The report of one server (/varz), or why there is none."""
 
     pod: str
     varz: Mapping[str, t.Any] | None
-    routez: Mapping[str, t.Any] | None
     error: str | None = None
 
-
-def peers(view: ServerView) -> set[str]:
-    """The servers this one has a route to; current versions keep several connections to each."""
-    routes = (view.routez or {}).get("routes") or []
-    return {str(route.get("remote_id")) for route in routes if route.get("remote_id")}
+    @property
+    def peers(self) -> int | None:
+        """Number of the other servers it has a route to, however many connections to each; None if it does not answer."""
+        return None if self.varz is None else int(self.varz.get("remotes") or 0)
 
 
 def is_stale(cluster: NatsCluster, pod: Mapping[str, t.Any], payload: int | None) -> bool:
@@ -393,12 +424,21 @@ def problems(cluster: NatsCluster, views: list[ServerView], *, payload: bool = T
     if len(views) != cluster.size:
         found.append(f"{len(views)} of {cluster.size} servers have a pod")
     for view in views:
-        if view.varz is None or view.routez is None:
+        if view.varz is None:
             found.append(f"{view.pod}: {view.error or 'does not answer'}")
             continue
-        others = len(peers(view) - {str(view.varz.get("server_id"))})
-        if others != cluster.size - 1:
-            found.append(f"{view.pod}: routes to {others} of {cluster.size - 1} other servers")
+        if view.peers != cluster.size - 1:
+            found.append(f"{view.pod}: routes to {view.peers} of {cluster.size - 1} other servers")
         if payload and view.varz.get("max_payload") != cluster.max_payload:
             found.append(f"{view.pod}: max_payload is {view.varz.get('max_payload')}, not {cluster.max_payload}")
     return found
+
+
+def missing(cluster: NatsCluster, views: list[ServerView], *, payload: bool = True) -> Missing | None:
+    """The problems as one text that begins with the number of connected servers; None if there are none."""
+    found = listed(problems(cluster, views, payload=payload))
+    if found is None or cluster.size == 1:
+        return found
+    others = cluster.size - 1
+    count = f"{sum(view.peers == others for view in views)} of {cluster.size} servers have all {others} routes"
+    return Missing(f"{count}; {found}", f"{count}; {found.brief}")

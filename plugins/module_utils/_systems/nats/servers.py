@@ -12,14 +12,13 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ..._core.brief import listed
 from ..._core.clock import Deadline
-from ..._core.errors import MusterError
+from ..._core.errors import MusterError, Unreachable
 from ..._core.pool import PARALLEL, run_all_or_raise
 from ..._kube import watching
 from ..._kube.objects import Manifest, Ref
 from ..._training.status import rank_of
-from .manifests import MONITOR_PORT, NatsCluster, ServerView, is_stale, problems
+from .manifests import MONITOR_PORT, NatsCluster, ServerView, advice, is_stale, missing
 
 if t.TYPE_CHECKING:
     from ..._edge.run import Context
@@ -54,20 +53,20 @@ def _view(cluster: Cluster, pod: Manifest) -> ServerView:
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     pending_reason = _pending_reason(pod)
     if pending_reason:
-        return ServerView(name, None, None, pending_reason)
-    answers: list[dict[str, t.Any]] = []
-    for path in ("/varz", "/routez"):
-        try:
-            status, body = cluster.proxy_get(namespace, name, MONITOR_PORT, path, timeout=_TIMEOUT)
-        except MusterError as exc:
-            return ServerView(name, None, None, exc.message)
-        if status != 200:
-            return ServerView(name, None, None, f"{path} answers {status}: {body.strip()[:200]}")
-        try:
-            answers.append(json.loads(body))
-        except ValueError:
-            return ServerView(name, None, None, f"{path} answers no JSON: {body.strip()[:80]}")
-    return ServerView(name, answers[0], answers[1])
+        return ServerView(name, None, pending_reason)
+    try:
+        status, body = cluster.proxy_get(namespace, name, MONITOR_PORT, "/varz", timeout=_TIMEOUT)
+    except Unreachable:
+        # The API server listed the pods a moment ago, so it is the server that says nothing.
+        return ServerView(name, None, "does not answer /varz")
+    except MusterError as exc:
+        return ServerView(name, None, exc.message)
+    if status != 200:
+        return ServerView(name, None, f"/varz answers {status}: {body.strip()[:200]}")
+    try:
+        return ServerView(name, json.loads(body))
+    except ValueError:
+        return ServerView(name, None, f"/varz answers no JSON: {body.strip()[:80]}")
 
 
 def _pending_reason(pod: Manifest) -> str | None:
@@ -95,7 +94,7 @@ def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]
 
     def observe_once(cluster: Cluster) -> tuple[list[ServerView], str | None]:
         found = views(cluster, pods(cluster, nats))
-        return found, listed(problems(nats, found))
+        return found, missing(nats, found)
 
     return _watch(ctx, nats, observe_once, goal="is not as desired", timeout=timeout)
 
@@ -109,7 +108,7 @@ def _watch(ctx: Context, nats: NatsCluster, observe: Observe[T], *, goal: str, t
         goal=f"NATS cluster {nats.namespace}/{nats.name} {goal}",
         timeout=timeout,
         progress=ctx.progress,
-        hint=OPERATOR_HINT if nats.backend == "operator" else None,
+        hint=" ".join(filter(None, [OPERATOR_HINT, advice(nats)])) if nats.backend == "operator" else None,
     )
 
 
@@ -127,11 +126,12 @@ def replace_outdated(ctx: Context, nats: NatsCluster, *, timeout: float) -> list
     while outdated:
         name, uid = outdated["name"], outdated["uid"]
         ctx.progress(f"replaces server {name}, which runs with an older configuration")
-        ctx.cluster.delete(Ref("v1", "Pod", name, nats.namespace), dry_run=False, uid=uid, grace_period_seconds=0)
+        bounded = ctx.cluster.within(deadline.answer_timeout)
+        bounded.delete(Ref("v1", "Pod", name, nats.namespace), dry_run=False, uid=uid, grace_period_seconds=0)
         replaced.add(uid)
         _wait_for_successor(ctx, nats, replaced, timeout=deadline.answer_timeout)
         outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)
-    return wait(ctx, nats, timeout=deadline.answer_timeout) if problems(nats, said) else said
+    return wait(ctx, nats, timeout=deadline.answer_timeout) if missing(nats, said) else said
 
 
 def _outdated(
@@ -152,6 +152,6 @@ def _wait_for_successor(ctx: Context, nats: NatsCluster, replaced: set[str], *, 
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
         found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]
-        return None, listed(problems(nats, views(cluster, found), payload=False))
+        return None, missing(nats, views(cluster, found), payload=False)
 
     _watch(ctx, nats, observe_once, goal="did not get its server back", timeout=timeout)

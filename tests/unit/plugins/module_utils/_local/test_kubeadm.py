@@ -94,6 +94,8 @@ def test_images_made_here_are_never_collected() -> None:
 def test_each_node_hands_out_its_own_addresses() -> None:
     config = json.loads(node_files.cni_config(SPEC.node(2)))
     assert config["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.2.1.0/24"}]]
+    # On a bridge, pods would be neighbours of each other, and the kernel's table of 1,024 for the whole machine soon be full.
+    assert config["plugins"][0]["type"] == "ptp"
 
 
 @pytest.mark.parametrize("index", [1, 2])

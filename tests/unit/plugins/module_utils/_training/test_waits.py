@@ -116,10 +116,11 @@ def test_sixty_servers_that_do_not_answer_end_with_the_wait(
     with silent(at_once=at_once) as cluster:
         began = time.monotonic()
         with pytest.raises(
-            WaitTimeout, match=r"NATS cluster default/n is not as desired after .* s\. Last seen: n-0: "
+            WaitTimeout,
+            match=r"default/n is not as desired after .* s\. Last seen: 0 of 60 servers have all 59 routes; n-0: ",
         ):
             ask(context(cluster), SERVERS, timeout=0.4)
-        assert time.monotonic() - began < 0.4 + 10  # one after the other they take minutes, on a busy machine or not
+        assert time.monotonic() - began < 0.4 + 4  # one after the other they take 6 s at least
 
 
 class Slow(FakeCluster):

@@ -10,14 +10,18 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.brief import in_brief
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats.manifests import (
     MAX_PENDING,
     NatsCluster,
     ServerView,
+    advice,
     manifests,
+    missing,
     problems,
+    server_config,
     split_image,
 )
 
@@ -73,6 +77,7 @@ def test_a_changed_payload_rolls_the_servers() -> None:
         ({"image": "nats@sha256:0"}, {"backend": "operator"}, "pinned by digest"),
         ({"image": "nats:2.14.2-alpine"}, {"backend": "operator"}, "has no /nats-server"),
         ({"image": "nats"}, {"backend": "operator"}, "has no tag"),
+        ({"image": "h:5000/nats:2.9.25"}, {}, "older than 2.10"),
         ({"resources": {"limits": {"memory": "8 GB"}}}, {"backend": "operator"}, "8G"),
     ],
 )
@@ -97,25 +102,24 @@ def test_a_registry_port_is_no_tag() -> None:
         split_image("h:5000/nats")
 
 
-def view(index: int, routes: list[int], payload: int = PAYLOAD) -> ServerView:
-    """A server as nats-server 2.15 answers: several connections to each peer."""
-    connections = [{"rid": rid, "remote_id": f"ID{peer}"} for peer in routes for rid in range(3)]
-    return ServerView(f"n-{index}", {"server_id": f"ID{index}", "max_payload": payload}, {"routes": connections})
+def view(index: int, peers: int, payload: int = PAYLOAD) -> ServerView:
+    """A server as nats-server 2.15 answers: `routes` counts connections, of which there may be several to each peer."""
+    return ServerView(f"n-{index}", {"remotes": peers, "routes": 4 * peers, "max_payload": payload})
 
 
 def test_all_servers_agree() -> None:
-    assert problems(nats(), [view(0, [1, 2]), view(1, [0, 2]), view(2, [0, 1])]) == []
+    assert problems(nats(), [view(0, 2), view(1, 2), view(2, 2)]) == []
 
 
 @pytest.mark.parametrize(
     ("views", "said"),
     [
-        ([view(0, [1]), view(1, [0])], "2 of 3 servers have a pod"),
-        ([view(0, [1]), view(1, [0, 2]), view(2, [1, 0])], "n-0: routes to 1 of 2 other servers"),
-        ([view(0, [1, 2], 1048576), view(1, [0, 2]), view(2, [0, 1])], "n-0: max_payload is 1048576, not 52428800"),
-        ([ServerView("n-0", None, None, "503"), view(1, [0, 2]), view(2, [0, 1])], "n-0: 503"),
+        ([view(0, 1), view(1, 1)], "2 of 3 servers have a pod"),
+        ([view(0, 1), view(1, 2), view(2, 2)], "n-0: routes to 1 of 2 other servers"),
+        ([view(0, 2, 1048576), view(1, 2), view(2, 2)], "n-0: max_payload is 1048576, not 52428800"),
+        ([ServerView("n-0", None, "503"), view(1, 2), view(2, 2)], "n-0: 503"),
         # The smaller cluster is only there once the servers that went are forgotten.
-        ([view(0, [1, 2, 3]), view(1, [0, 2]), view(2, [0, 1])], "n-0: routes to 3 of 2 other servers"),
+        ([view(0, 3), view(1, 2), view(2, 2)], "n-0: routes to 3 of 2 other servers"),
     ],
 )
 def test_what_is_wrong_is_said_by_server(views: list[ServerView], said: str) -> None:
@@ -123,6 +127,26 @@ def test_what_is_wrong_is_said_by_server(views: list[ServerView], said: str) -> 
 
 
 def test_a_single_server_has_no_routes() -> None:
-    assert (
-        problems(nats(size=1), [ServerView("n-0", {"server_id": "A", "max_payload": PAYLOAD}, {"routes": None})]) == []
+    assert missing(nats(size=1), [view(0, 0)]) is None
+    assert missing(nats(size=1), [ServerView("n-0", None, "Pending")]) == "n-0: Pending"
+
+
+def test_the_progress_of_many_servers_is_one_line() -> None:
+    views = [view(index, 59 if index < 41 else 57) for index in range(60)]
+    assert in_brief(missing(nats(size=60), views) or "") == (
+        "41 of 60 servers have all 59 routes; n-41 and 18 more: routes to 57 of 59 other servers"
     )
+
+
+def test_many_servers_of_the_operator_are_advised_against() -> None:
+    assert "each of their 1770 pairs" in (advice(nats(backend="operator", size=60)) or "")
+    assert advice(nats(backend="operator", size=3)) is None
+    assert advice(nats(size=60)) is None
+
+
+def test_many_servers_have_few_connections_and_look_up_few_names() -> None:
+    lines = [line.strip() for line in server_config(nats(size=60)).splitlines()]
+    assert "pool_size: -1" in lines
+    assert [line for line in lines if line.startswith('"nats://')] == [
+        f'"nats://persia-nats-service-{index}.persia-nats-service-mgmt:6222"' for index in range(3)
+    ]
