@@ -183,9 +183,18 @@ def claims() -> str:
     parts = ["# Claims\n\nTo know what `make prove SYSTEMS=...` proves, system by system, in this order."]
     for system, found in collection.claims().items():
         rows = [
-            (f"`{c['name']}`", c["claim"], *("yes" if c.get(key) else "" for key in ("fault", "local"))) for c in found
+            (
+                f"`{c['name']}`",
+                c["claim"],
+                f"{c['limit']} s" if "limit" in c else "",
+                *("yes" if c.get(key) else "" for key in ("fault", "local")),
+            )
+            for c in found
         ]
-        parts += [f"## {system}", table(("claim", "says", "breaks things", "only on the local cluster"), rows)]
+        parts += [
+            f"## {system}",
+            table(("claim", "says", "limit of the event", "breaks things", "only on the local cluster"), rows),
+        ]
     return "\n\n".join(parts)
 
 
