@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from settings import SettingsError
+
 POLL_SECONDS = 0.05
 
 
@@ -39,6 +41,17 @@ class Request:
 
 def new_attempt() -> str:
     return uuid.uuid4().hex[:12]
+
+
+def ranges(numbers: list[int]) -> str:
+    """0, 1, 2, 7 as 0-2,7: a number that was there twice is there twice."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(f"{first}-{last}" if first < last else str(first) for first, last in parts)
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
@@ -120,6 +133,19 @@ class Exchange:
     # the state is the last checkpoint, so it changes in one step with it
     def state(self) -> dict[str, Any]:
         return read_json(self.state_file) or {}
+
+    def checkpoint(self, state: dict[str, Any], fingerprint: str) -> Path:
+        """The folder of the valid checkpoint, which must fit the settings."""
+        if not state:
+            raise SettingsError(
+                f"there is no checkpoint in {self.run_dir}; name the run by MUSTER_RUN_DIR, or train first"
+            )
+        if state.get("fingerprint") != fingerprint:
+            raise SettingsError(
+                f"the checkpoint in {self.run_dir} was made with other columns, label, split or model; "
+                "give this run another MUSTER_RUN_DIR, or the old settings"
+            )
+        return self.checkpoint_dir / str(state["checkpoint"])
 
     def finished(self, epochs: int) -> bool:
         return int(self.state().get("epoch", 0)) >= epochs

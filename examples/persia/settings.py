@@ -77,6 +77,7 @@ class Settings:
     timeout: float = 60.0
     checkpoint_epochs: int = 1
     keep_checkpoints: int = 2
+    reproducible: int = 0
     success_file: str = ""
 
     def fingerprint(self) -> str:
@@ -119,6 +120,7 @@ _NUMBERS = {
     "MUSTER_TIMEOUT": ("timeout", float, 1, 86_400),
     "MUSTER_CHECKPOINT_EPOCHS": ("checkpoint_epochs", int, 1, 1_000_000),
     "MUSTER_KEEP_CHECKPOINTS": ("keep_checkpoints", int, 1, 1000),
+    "MUSTER_REPRODUCIBLE": ("reproducible", int, 0, 1),
 }
 _TEXTS = {
     "MUSTER_DATA": "data",

@@ -22,7 +22,7 @@ import torch
 import yaml
 from data_loader import make_batch
 from device import Device, choose
-from exchange import POLL_SECONDS, Exchange, Request, new_attempt, write_json
+from exchange import POLL_SECONDS, Exchange, Request, new_attempt, ranges, write_json
 from metrics import auc, log_loss
 from model import Tower
 from persia.ctx import PreprocessMode, TrainCtx
@@ -48,7 +48,8 @@ class Trainer:
         self.exchange = Exchange(settings.run_dir)
         self.rank, self.world_size = persia.env.get_rank(), persia.env.get_world_size()
         self.stop = False
-        self.step = 0
+        self.step = self.first_step = 0
+        self.history: list[dict[str, Any]] = []
         torch.manual_seed(settings.seed)
         self.model = Tower(len(settings.dense_columns), list(dims.values()), settings.hidden).to(device.name)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.dense_lr)
@@ -95,7 +96,7 @@ class Trainer:
         return request
 
     def batches(self, stream: DataLoader, request: Request) -> Any:
-        """This rank's batches of a request, each once, in the order in which they come."""
+        """This rank's batches of a request with their numbers, each once, in the order in which they come."""
         desired = request.count // request.world_size
         seen: set[str] = set()
         prefix = f"{request.attempt}/{request.number}/"
@@ -118,17 +119,17 @@ class Trainer:
             if tag.startswith(prefix) and tag not in seen:
                 seen.add(tag)
                 last, repeats = time.monotonic(), 0
-                yield batch
+                yield int(tag[len(prefix) :]), batch
 
     def alive(self) -> None:
         """Ends the process when nothing moves any more, even if PERSIA's native code never comes back to Python."""
         faulthandler.dump_traceback_later(3 * self.settings.timeout, exit=True)
 
     # ---- training -----------------------------------------------------------------------------
-    def train(self, ctx: TrainCtx, stream: DataLoader, request: Request) -> float:
+    def train(self, ctx: TrainCtx, stream: DataLoader, request: Request, trained: list[int]) -> float:
         ctx.model.train()
         total = 0.0
-        for batch in self.batches(stream, request):
+        for number, batch in self.batches(stream, request):
             self.alive()
             output, labels = ctx.forward(batch)
             loss = self.loss(output, labels[0])
@@ -136,8 +137,23 @@ class Trainer:
                 raise TrainingError(f"the loss is {loss.item()} at step {self.step}; lower the learning rates")
             ctx.backward(loss)
             total += loss.item()
+            trained.append(number)
+            if self.step == self.first_step:
+                print(f"MUSTER attempt={self.attempt} step={self.step} time={time.time():.2f}", flush=True)
             self.step += 1
         return total
+
+    def note(self, epoch: int, trained: list[int]) -> None:
+        """What this rank trained of an epoch. The checkpoint has it, too, so that the last log tells of every attempt that counts."""
+        self.history.append(
+            {"attempt": self.attempt, "epoch": epoch + 1, "batches": ranges(trained), "time": round(time.time(), 2)}
+        )
+        self.tell(self.history[-1:])
+
+    @staticmethod
+    def tell(history: list[dict[str, Any]]) -> None:
+        for part in history:
+            print("MUSTER trained " + " ".join(f"{name}={value}" for name, value in part.items()), flush=True)
 
     def evaluate(self, ctx: TrainCtx) -> dict[str, float]:
         """Loss and AUC on the held-out rows; PERSIA makes no new embeddings for them."""
@@ -165,7 +181,14 @@ class Trainer:
         ctx.dump_torch_state_dict(self.model, str(folder), "dense.pt")
         ctx.dump_torch_state_dict(self.optimizer, str(folder), "opt.pt")
         self.dump_embeddings(ctx, folder / "embedding")
-        state = {"checkpoint": name, "epoch": epoch, "done": done, "step": self.step, **figures}
+        state = {
+            "checkpoint": name,
+            "epoch": epoch,
+            "done": done,
+            "step": self.step,
+            "history": self.history,
+            **figures,
+        }
         write_json(self.exchange.state_file, {**state, "fingerprint": self.settings.fingerprint()})
         old = sorted(path for path in self.exchange.checkpoint_dir.iterdir() if path.name != name)
         for path in old[: max(0, len(old) - self.settings.keep_checkpoints + 1)]:
@@ -196,17 +219,14 @@ class Trainer:
         self.check_embeddings(ctx)
 
     def load(self, ctx: TrainCtx, state: dict[str, Any]) -> None:
-        if state.get("fingerprint") != self.settings.fingerprint():
-            raise SettingsError(
-                f"the checkpoint in {self.settings.run_dir} was made with other columns, label, split or model; "
-                "give this run another MUSTER_RUN_DIR, or the old settings"
-            )
-        folder = self.exchange.checkpoint_dir / state["checkpoint"]
+        folder = self.exchange.checkpoint(state, self.settings.fingerprint())
         ctx.load_torch_state_dict(self.model, str(folder / "dense.pt"), map_location=self.device.name)
         ctx.load_torch_state_dict(self.optimizer, str(folder / "opt.pt"), map_location=self.device.name)
         if self.rank == 0:
             ctx.load_embedding(str(folder / "embedding"))
-        self.step = int(state["step"])
+            self.history = state.get("history", [])
+            self.tell(self.history)
+        self.step = self.first_step = int(state["step"])
 
     # ---- the whole run ------------------------------------------------------------------------
     def run(self, ctx: TrainCtx, stream: DataLoader) -> int:
@@ -220,15 +240,17 @@ class Trainer:
         loaders = self.agree(self.wait_for_loaders() if self.rank == 0 else None)
         plan = dataset.plan(len(self.data.train), settings, self.world_size, loaders)
         for epoch in range(int(state.get("epoch", 0)), settings.epochs):
-            started, total, first_step = time.monotonic(), 0.0, self.step
+            started, total, first_step, trained = time.monotonic(), 0.0, self.step, list[int]()
             for first, count in plan.requests():
                 if first < int(state.get("done", 0)):
                     continue
-                total += self.train(ctx, stream, self.ask(plan, epoch, first, count))
+                total += self.train(ctx, stream, self.ask(plan, epoch, first, count), trained)
                 if self.rank == 0:
                     self.check_embeddings(ctx)
                 if self.any_stop():
+                    self.note(epoch, trained)
                     return self.preempted(ctx, epoch, first + count)
+            self.note(epoch, trained)
             state = {}
             figures = self.evaluate(ctx) if self.rank == 0 else {}
             figures["train_loss"] = round(total / max(1, self.step - first_step), 6)
@@ -276,7 +298,7 @@ class Trainer:
             )
         if self.settings.success_file:
             with open(self.settings.success_file, "a", encoding="utf-8") as handle:
-                handle.write(json.dumps(figures) + "\n")
+                handle.write(json.dumps({**figures, "trained": self.step > 0}) + "\n")
         return 0
 
 
@@ -309,8 +331,15 @@ def train_all(settings: Settings) -> int:
         mixed_precision=device.mixed_precision,
         distributed_option=DDPOption(backend=device.backend) if trainer.world_size > 1 else None,
     ) as ctx:
-        stream = DataLoader(StreamingDataset(buffer_size=16), timeout_ms=500, num_workers=2)
-        return trainer.run(ctx, stream)
+        return trainer.run(ctx, stream(settings))
+
+
+def stream(settings: Settings) -> DataLoader:
+    """The batches of this rank. Reproducible: in their order, one at a time, the next when the last one's embeddings are updated."""
+    batches = StreamingDataset(buffer_size=16)
+    if settings.reproducible:
+        return DataLoader(batches, timeout_ms=500, num_workers=1, reproducible=True, embedding_staleness=1)
+    return DataLoader(batches, timeout_ms=500, num_workers=2)
 
 
 def main() -> int:

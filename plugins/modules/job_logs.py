@@ -38,6 +38,16 @@ options:
       - Regular expression with named groups, such as V(loss=(?P<loss>[0-9.]+\) auc=(?P<auc>[0-9.]+\)). Each match is returned in RV(found).
       - The whole log is searched, whatever O(tail_lines) is.
     type: str
+  matches:
+    description: Number of matches of O(search) to wait for. The training and its pods need not exist yet. V(0) does not wait.
+    type: int
+    default: 0
+    version_added: 0.2.0
+  wait_timeout:
+    description: Seconds after which waiting for O(matches) fails.
+    type: int
+    default: 120
+    version_added: 0.2.0
 """
 
 EXAMPLES = r"""
@@ -55,6 +65,14 @@ EXAMPLES = r"""
     groups: [trainer]
     search: 'epoch=(?P<epoch>\d+) loss=(?P<loss>[\d.]+) auc=(?P<auc>[\d.]+)'
   register: logs
+
+- name: Wait until the training has made three epochs
+  muster.ml.job_logs:
+    name: adult
+    namespace: ml
+    groups: [trainer]
+    search: 'epoch=(?P<epoch>\d+)'
+    matches: 3
 """
 
 RETURN = r"""
@@ -97,7 +115,10 @@ found:
 import re
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress
+from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, wait_for
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
@@ -112,15 +133,45 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "tail_lines": {"type": "int", "default": 100},
     "previous": {"type": "bool", "default": False},
     "search": {"type": "str"},
+    "matches": {"type": "int", "default": 0},
+    "wait_timeout": {"type": "int", "default": 120},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
 
+_LOOK_AGAIN = 0.5
+
 
 def execute(ctx: Context) -> dict[str, t.Any]:
-    """Read the logs."""
+    """Read the logs, again and again until they have enough matches."""
     params = ctx.params
-    pattern = _pattern(params["search"])
+    pattern, desired = _pattern(params["search"]), params["matches"]
+    if not desired:
+        return _read(ctx, pattern)
+    if pattern is None:
+        raise InvalidInput(
+            f"matches: {desired} has nothing to count.", hint="Set search to the regular expression to wait for."
+        )
+
+    def observe() -> tuple[dict[str, t.Any], str | None]:
+        try:
+            result = _read(ctx, pattern)
+        except NotFound as exc:
+            return {}, exc.message
+        count = len(result["found"])
+        return result, None if count >= desired else f"{count} of {desired} matches of {params['search']}"
+
+    return wait_for(
+        observe,
+        goal=f"The logs of training {params['name']} do not have {desired} matches of {params['search']}",
+        deadline=Deadline(params["wait_timeout"]),
+        pause=fixed_interval(_LOOK_AGAIN, SYSTEM_CLOCK),
+        progress=Progress(ctx.progress, SYSTEM_CLOCK),
+    )
+
+
+def _read(ctx: Context, pattern: re.Pattern[str] | None) -> dict[str, t.Any]:
+    params = ctx.params
     namespace, tail = groups.namespace_of(ctx), params["tail_lines"]
     status = read(ctx.cluster, KINDS[params["kind"]], namespace, params["name"]).status
     if not status.exists:

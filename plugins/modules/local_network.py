@@ -49,6 +49,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostCo
 from ansible_collections.muster.ml.plugins.module_utils._local import network, record, removal
 from ansible_collections.muster.ml.plugins.module_utils._local.cluster import CLUSTER_OPTION, LocalCluster
 from ansible_collections.muster.ml.plugins.module_utils._local.host import run
+from ansible_collections.muster.ml.plugins.module_utils._local.once import machine
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cluster": CLUSTER_OPTION,
@@ -57,15 +58,16 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 CONSTRAINTS: dict[str, t.Any] = {}
 
 
+def steps(cluster: LocalCluster, desired: bool) -> list[network.Step]:
+    if desired:
+        return network.missing_steps(cluster.spec, egress=cluster.options["egress"])
+    return network.removal_steps(cluster.spec)
+
+
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     cluster = LocalCluster.of(ctx.params["cluster"])
     desired = ctx.params["state"] == "present"
-    steps = (
-        network.missing_steps(cluster.spec, egress=cluster.options["egress"])
-        if desired
-        else network.removal_steps(cluster.spec)
-    )
-    reasons = [step.why for step in steps]
+    reasons = [step.why for step in steps(cluster, desired)]
     if desired and record.is_stale(cluster):
         reasons.insert(0, "record of the cluster's options")
     if not desired:
@@ -73,8 +75,9 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     if not ctx.check:
         if desired:
             record.write(cluster)
-        for step in steps:
-            run(step.argv)
+        with machine():
+            for step in steps(cluster, desired):
+                run(step.argv)
     return {"changed": bool(reasons), "steps": reasons}
 
 

@@ -254,7 +254,9 @@ options:
         description: C(requests) and C(limits) of the push gateway.
         type: dict
       address:
-        description: Address (C(HOST:PORT)) of a push gateway that exists already. None is created.
+        description:
+          - Address (C(HOST:PORT)) of a push gateway that exists already. None is created, and nothing of it is changed or deleted.
+          - If it is a Service of this cluster, that must have a pod that is ready. Whether another address answers only the pods can tell.
         type: str
   completion:
     description:
@@ -387,6 +389,14 @@ found:
   type: list
   elements: dict
   sample: [{"epoch": "1", "loss": "0.5510", "auc": "0.7282"}]
+metrics:
+  description:
+    - What the push gateway had of this training when it ended, asked by the first trainer. The number of C(processes) that pushed since the
+      training began, and the mean of each of their metrics; or the C(error).
+    - With O(backend=native) and O(results_pattern), unless metrics are off or the configuration is O(global_config_path).
+  returned: when the training has succeeded and its trainer asked
+  type: dict
+  sample: {processes: 3, staleness: 0.0, index_miss_ratio: 0.0, lookup_rpc_time_cost_sec: 0.000512}
 summary:
   description:
     - Key figures of the training. After success also the last match of O(results_pattern).

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from acceptance.filter_plugins import elastic_log as log
 from acceptance.filter_plugins import objects as listed
-from acceptance.filter_plugins.persia_log import persia_endings, persia_ranks
+from acceptance.filter_plugins.persia_log import persia_endings, persia_event, persia_lost, persia_ranks
 from acceptance.filter_plugins.reports import claim_problems, claims_to_check, failure_text
 from support.reading import load
 
@@ -254,3 +254,38 @@ ACCOUNT_PLAN = [
 )
 def test_the_plan_for_an_account_is_compared_with_the_requests_that_it_got(names: list[str], unlike: list[str]) -> None:
     assert listed.cloud_differences(ACCOUNT_PLAN, sent(*names)) == unlike
+
+
+PERSIA = """\
+MUSTER trained attempt=ab epoch=1 batches=0-2 time=10.5
+MUSTER trained attempt=ab epoch=2 batches=0-2 time=12
+MUSTER resume epoch=2 step=6 checkpoint=x
+MUSTER attempt=cd step=6 time=30.25
+MUSTER trained attempt=cd epoch=3 batches={} time=31
+"""
+
+
+@pytest.mark.parametrize(
+    ("batches", "wrong"),
+    [
+        ("0-2", []),
+        ("0,2", ["epoch 3: batch 1 was lost"]),
+        ("0-1,1-2", ["epoch 3: batch 1 was trained 2 times"]),
+        ("0-3", ["epoch 3: batch 3 was trained 1 times"]),
+    ],
+)
+def test_the_steps_of_a_persia_training(batches: str, wrong: list[str]) -> None:
+    assert persia_lost([PERSIA.format(batches)], "3", 3) == wrong
+
+
+def test_an_epoch_of_a_persia_training_that_nobody_trained_is_lost() -> None:
+    assert len(persia_lost([PERSIA.format("0-2")], 4, 3)) == 3
+    assert len(persia_lost([], 1)) == 79
+
+
+def test_what_an_event_did_to_a_persia_training() -> None:
+    log_text = [PERSIA.format("0-2")]
+    assert persia_event(log_text, "11.0") == {"seconds": 18.2, "attempts": 1, "epochs": 2}
+    assert persia_event(log_text, 30.5) == {"seconds": 0.5, "attempts": 0, "epochs": 1}
+    assert persia_event(log_text, 0)["attempts"] == 2
+    assert persia_event([], 5) == {"seconds": 0, "attempts": 0, "epochs": 0}

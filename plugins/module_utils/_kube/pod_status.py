@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 
 from .._core.conditions import condition, is_true, reason_of
@@ -26,6 +27,9 @@ STUCK = {
     "RunContainerError",
 }
 """Reasons why a container waits that do not pass by themselves."""
+_PULLING = ("ErrImagePull", "ImagePullBackOff")
+_REFUSED = re.compile(r"not found|notfound|unauthorized|forbidden|denied|authorization failed", re.IGNORECASE)
+"""Answers of a registry, and not that it cannot be reached."""
 _STARTING = ("ContainerCreating", "PodInitializing")
 _KILLED = (137, 143)
 """Exit status of a process that somebody else ended, by SIGKILL or SIGTERM."""
@@ -78,6 +82,16 @@ def why_not_running(pod: Manifest) -> tuple[str, bool]:
         if reason:
             return (f"container {container.get('name')}: {reason}" if len(containers) > 1 else reason), stuck
     return "", False
+
+
+def refused_image(pod: Manifest) -> str:
+    """Why a pod will not have its image, in the words of the registry; empty where it has it or may still get it."""
+    for container in _containers(pod.get("status") or {}):
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        refused = waiting.get("reason") in _PULLING and _REFUSED.search(waiting.get("message") or "")
+        if refused or waiting.get("reason") == "InvalidImageName":
+            return reason_of(waiting)
+    return ""
 
 
 def _containers(status: Manifest) -> list[Manifest]:

@@ -21,6 +21,7 @@ from .._core.errors import Failed
 from .host import Process, cgroup_folders, kill, pids_in_cgroup, processes_in, processes_in_cgroup, run, wait_until
 from .network import NETNS_DIR
 from .node_files import OWN_FOLDERS, HostTraits
+from .once import machine
 from .spec import STATE_ROOT, NodeSpec, record_file
 
 # Empty folders that were created on the host as mount points, recorded so that removal can delete them.
@@ -71,6 +72,11 @@ def write_files(node: NodeSpec, files: dict[str, tuple[int, str]]) -> None:
 
 def make_mount_points(folders: tuple[str, ...] = OWN_FOLDERS) -> None:
     """Create the host's folders that a node mounts its own over, and record those that did not exist."""
+    with machine():
+        _make_mount_points(folders)
+
+
+def _make_mount_points(folders: tuple[str, ...]) -> None:
     made = json.loads(MOUNT_POINTS.read_text(encoding="utf-8")) if MOUNT_POINTS.exists() else []
     for folder in folders:
         missing = [one for one in (Path(folder), *Path(folder).parents) if not one.exists()]

@@ -13,6 +13,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import re
 import shutil
 import typing as t
@@ -24,6 +25,7 @@ from . import host, kubeconfigs, network, node, preflight, record
 from .cluster import LocalCluster, known_clusters
 from .leftovers import leftovers, mounts
 from .node import draft_of
+from .once import machine
 from .spec import DEFAULT_LOG_FOLDER, MAX_NODES, RUN_ROOT, STATE_ROOT, ClusterSpec, NodeSpec, record_file
 
 DATA_OPTION = "local_cluster_remove_data: true (delete_data)"
@@ -217,13 +219,15 @@ def remove(planned: Plan, progress: Progress) -> tuple[list[str], list[str]]:
         for number in node_numbers(cluster):
             progress(f"ending node {spec.name}-{number}")
             remove_node(spec.node(number))
-        for step in network.removal_steps(spec):
-            host.run(step.argv)
         node.end_processes(spec.name, f"muster-{spec.name}")
         node.remove_cgroups(f"muster-{spec.name}")
-        kept = _remove_folders(spec)
-    # The power failed while it was being written.
-    draft_of(record_file(spec.name)).unlink(missing_ok=True)
+    with machine():
+        if planned.recorded:
+            for step in network.removal_steps(spec):
+                host.run(step.argv)
+            kept = _remove_folders(spec)
+        # The power failed while it was being written.
+        draft_of(record_file(spec.name)).unlink(missing_ok=True)
     for folder in (Path(spec.state_dir), Path(spec.run_dir), Path(STATE_ROOT), Path(RUN_ROOT)):
         _remove_empty(folder)
     stays = {*network.OF_THE_HOST, *([f"folder {spec.state_dir}"] if foreign_files(spec) else [])}
@@ -244,9 +248,8 @@ def _remove_folders(spec: ClusterSpec) -> list[str]:
 
 
 def is_last(spec: ClusterSpec) -> bool:
-    """Whether no other cluster is on this host; names of our drafts and trials begin with a dot."""
-    others = (one for one in Path(STATE_ROOT).iterdir() if one.is_dir() and one.name != spec.name)
-    return all(one.name.startswith(".") for one in others)
+    """Whether no other cluster is on this host. A cluster has its record before anything else of it is made."""
+    return all(path == record_file(spec.name) for path in Path(STATE_ROOT).glob(f"*/{record_file('').name}"))
 
 
 def _has_files(folder: Path) -> bool:
@@ -254,5 +257,9 @@ def _has_files(folder: Path) -> bool:
 
 
 def _remove_empty(folder: Path) -> None:
-    if folder.is_dir() and not folder.is_symlink() and not _has_files(folder):
+    """Remove a folder if nothing is in it; another cluster may remove or fill it at the same time."""
+    try:
         folder.rmdir()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
+            raise

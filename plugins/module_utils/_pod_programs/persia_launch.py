@@ -31,6 +31,10 @@ import typing as t
 EXIT_PEER_REPLACED = 75
 EXIT_MISCONFIGURED = 78
 EXIT_STOPPED = 143
+# In the success file of a training that had ended before: no process of PERSIA has done anything that could be measured.
+NOTHING_LEFT = b'"trained": false'
+# Beside this program in a pod.
+METRICS = "metrics.py"
 # Seconds that a process has between SIGTERM and SIGKILL.
 END_SECONDS = 10
 TERMINATION_LOG = "/dev/termination-log"
@@ -154,6 +158,7 @@ class Launch:
         self.peer_timeout = float(setting("MUSTER_PEER_TIMEOUT", "600"))
         self.interval = float(setting("MUSTER_WATCH_INTERVAL", "5"))
         self.success_file = os.environ.get("MUSTER_SUCCESS_FILE", "")
+        self.began = time.monotonic()
         self.child: subprocess.Popen[bytes] | None = None
         self.starting = False
         self.ending = 0
@@ -245,6 +250,8 @@ class Launch:
             if code:
                 say(f"status {code} after the training saved its results: done")
             code = 0
+        if code == 0 and NOTHING_LEFT not in results:
+            self.ask_gateway()
         if code == 0 and done:
             write_termination_log(results[:3000].decode(errors="replace"))
         elif code and self.replaced:
@@ -254,6 +261,13 @@ class Launch:
             leave(EXIT_PEER_REPLACED, "another part of the training was replaced: begin again from the last checkpoint")
         # A failure gets no message from here: the last lines of the log say more.
         raise SystemExit(code)
+
+    def ask_gateway(self) -> None:
+        """Let the first trainer say what the push gateway has of this training; PERSIA's servers still run. Its end changes nothing."""
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), METRICS)
+        if os.path.exists(program) and os.environ["REPLICA_INDEX"] == "0":
+            with contextlib.suppress(Stopped):
+                subprocess.run([sys.executable, program, str(time.monotonic() - self.began)], check=False)
 
     def trainers_are_gone(self, known: Peers) -> bool:
         """Wait for the trainers to end. Should they start again instead, they need all data again."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a rank ends again and again with the same error, so that waiting longer is of no use.
+"""Whether waiting longer is of no use: a rank ends again and again with the same error, or the registry refuses its image.
 
 Kubernetes starts such a rank again for as long as it may: a container for ever, a Job's pod as often as its backoffLimit says, each time
 after twice as long a pause. Much of what fails at its start also heals: a server that is not there yet, a part of the training that was
@@ -13,6 +13,9 @@ killed and takes others with it. The bound is therefore several runs in a row, a
 * What ended before the wait began counts, but does not suffice: whoever corrected the cause and waits again sees one more attempt.
 * Not counted is what the Job itself does not count (podFailurePolicy), a disruption, and who was killed from outside.
 
+An image is refused if the registry answers that it does not exist, or not for this pod. An image that is being pushed may come yet, so the
+kubelet's first attempts (after 10 and 20 seconds) are waited for. A registry that cannot be reached is no answer.
+
 Private to the collection.
 """
 
@@ -21,6 +24,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
+from .._core.clock import SYSTEM_CLOCK, Clock
 from .._kube.pod_status import EndedRun
 from .status import JobStatus, Rank
 
@@ -28,6 +32,8 @@ RUNS = 4
 """So many failed runs in a row end a wait."""
 SHORT = 60.0
 """Seconds below which a run did no work."""
+REFUSED = 60.0
+"""Seconds for which an image must have been refused."""
 
 
 class RepeatedFailures:
@@ -51,6 +57,21 @@ class RepeatedFailures:
             if found is None and is_down and len(last) >= RUNS and last[-1] not in self._before:
                 found = rank, last
         return found
+
+
+class RefusedImages:
+    """Since when the registry refuses the image of each rank, as far as one wait has seen."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._since: dict[str, float] = {}
+
+    def find(self, status: JobStatus) -> Rank | None:
+        """Take note of STATUS; return the first rank that will not get its image."""
+        now = self._clock.monotonic()
+        refused = [rank for group in status.groups for rank in group.ranks if rank.refused_image]
+        self._since = {rank.pod: self._since.get(rank.pod, now) for rank in refused}
+        return next((rank for rank in refused if now - self._since[rank.pod] >= REFUSED), None)
 
 
 def failed_in_a_row(runs: Sequence[EndedRun], expected: frozenset[int]) -> list[EndedRun]:

@@ -86,6 +86,8 @@ class Desired:
     """Name of the ConfigMap whose annotation records the options that the training was created with."""
     parts: Mapping[str, str]
     """A hash for each option that cannot change while the training runs."""
+    precondition: Callable[[Cluster], None] | None = None
+    """Raises if something that the training uses and does not create is missing."""
     unwanted: Sequence[Ref] = ()
     """Objects that other options would have created; they are deleted."""
     size: int | None = None
@@ -190,6 +192,8 @@ class Kind:
     """What is still missing for the goal, if the state of the pods does not show it: as it was before this run, and as it is now."""
     scaling_pending_reason: Callable[[Desired, Observed, Observed], str | None] | None = None
     """What is still missing after the number of pods has changed: as it was before, and as it is now."""
+    logged: Callable[[Sequence[str]], dict[str, t.Any]] | None = None
+    """More keys of the modules, from the logs of the trainers."""
     results: Callable[[Observed], dict[str, t.Any]] | None = None
     """The keys ``summary``, ``table`` and ``world`` of the modules."""
     before_removal: Callable[[Request, str, str], Report] | None = None

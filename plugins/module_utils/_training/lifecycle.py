@@ -22,9 +22,9 @@ from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
 from .continued import with_live_programs
-from .failing import RepeatedFailures
+from .failing import RefusedImages, RepeatedFailures
 from .kind import Backend, Desired, Goal, Kind, Observed, Request
-from .logs import failure_of, repeated_failure_of
+from .logs import failure_of, refused_image_of, repeated_failure_of
 from .read import observe
 
 _NOT_YET: dict[Goal, str] = {
@@ -50,6 +50,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         desired = _continued(desired, before, config)
     if before.has_ended and not again:
         return _leave(request, desired, before)
+    if desired.precondition:
+        desired.precondition(request.cluster)
     stopped = Report()
     if again:
         stopped = _stop(request, desired, before)
@@ -234,7 +236,7 @@ def _follow(
     hint: str | None = None,
 ) -> Observed:
     """Observe the training whenever one of its pods changes, until nothing is missing, it has ended or it keeps failing."""
-    failures = RepeatedFailures()
+    failures, images = RepeatedFailures(), RefusedImages()
 
     def observe_once(cluster: Cluster) -> tuple[Observed, str | None]:
         observed = observe(cluster, desired.kind, desired.namespace, desired.name)
@@ -243,6 +245,9 @@ def _follow(
         again = failures.find(observed.status)
         if again and not observed.has_ended:
             raise repeated_failure_of(cluster, observed.status, *again)
+        refused = images.find(observed.status)
+        if refused:
+            raise refused_image_of(observed.status, refused)
         return observed, None if observed.has_ended else pending_reason(observed)
 
     pods = watching.Changes.of_pods(desired.namespace, desired.backend.selector(desired.name))

@@ -44,9 +44,17 @@ def results(
         return reported
     trainers = [rank for group in status.groups if group.role == kind.trainer_role for rank in group.ranks]
     # Later attempts log after earlier ones, so the last line of an epoch counts.
-    found = [m.groupdict() for text in read_logs(cluster, status.namespace, trainers) for m in pattern.finditer(text)]
+    texts = read_logs(cluster, status.namespace, trainers)
+    found = [m.groupdict() for text in texts for m in pattern.finditer(text)]
     summary = {**reported["summary"], **_values(pattern, found), "ok": bool(found)}
-    return {**reported, "found": found, "summary": summary, "table": _lines(f"{kind.title} {status}", pattern, found)}
+    more = kind.logged(texts) if kind.logged else {}
+    return {
+        **reported,
+        **more,
+        "found": found,
+        "summary": summary,
+        "table": _lines(f"{kind.title} {status}", pattern, found),
+    }
 
 
 def _values(pattern: re.Pattern[str], found: Sequence[Found]) -> dict[str, t.Any]:

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .._core.brief import Missing, grouped
 from .._core.conditions import condition, is_true
-from .._kube.pod_status import EndedRun, ended_runs, why_not_running
+from .._kube.pod_status import EndedRun, ended_runs, refused_image, why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_ROLE, Manifest
 
 State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unknown"]
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _MESSAGE_LINES = 6
-_PRIVATE = ("created", "stuck", "ended_runs")
+_PRIVATE = ("created", "stuck", "refused_image", "ended_runs")
 # The taint with which an administrator declares that the node is off, and its pods with it.
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
@@ -77,6 +77,8 @@ class Rank:
     finished: str | None = None
     # Waiting longer does not help, because somebody has to act.
     stuck: bool = False
+    # What the registry said.
+    refused_image: str = ""
     # Of all pods of its index that are known, oldest first.
     ended_runs: Sequence[EndedRun] = ()
 
@@ -201,6 +203,7 @@ def rank_of(pod: Manifest) -> Rank:
         started=((main.get("state") or {}).get("running") or ended).get("startedAt") or status.get("startTime"),
         finished=ended.get("finishedAt"),
         stuck=stuck,
+        refused_image=refused_image(pod),
         ended_runs=sorted(ended_runs(pod)),
     )
 

@@ -244,3 +244,10 @@ class TestExchange:
     def test_another_model_has_another_fingerprint(self) -> None:
         assert settings.Settings().fingerprint() == settings.Settings(epochs=99, dense_lr=0.1).fingerprint()
         assert settings.Settings().fingerprint() != settings.Settings(hidden=64).fingerprint()
+
+
+@given(st.lists(st.integers(0, 30), max_size=20))
+def test_ranges_keep_what_is_there_twice(numbers: list[int]) -> None:
+    ends = [part.split("-") for part in exchange.ranges(numbers).split(",") if part]
+    assert sorted(number for each in ends for number in range(int(each[0]), int(each[-1]) + 1)) == sorted(numbers)
+    assert exchange.ranges([2, 0, 1, 7]) == "0-2,7"

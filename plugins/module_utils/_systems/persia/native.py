@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import typing as t
 from collections.abc import Sequence
 
@@ -21,8 +22,9 @@ from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, 
 from ..._manifests.programs import program
 from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
 from ..._manifests.training_statefulset import manifests as statefulset_manifests
-from ..._pod_programs import persia_launch
-from ..._pod_programs.persia_launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED
+from ..._pod_programs import persia_launch, persia_metrics
+from ..._pod_programs.persia_launch import EXIT_MISCONFIGURED, EXIT_PEER_REPLACED, METRICS
+from ..._pod_programs.persia_metrics import SETTINGS
 from . import gpus
 from .spec import (
     CONFIG_PATH,
@@ -33,6 +35,7 @@ from .spec import (
     PersiaJob,
     Role,
     config_paths,
+    metrics_config,
     shared_objects,
     shared_volumes,
 )
@@ -41,6 +44,8 @@ SUCCESS_DIR = "/run/muster"
 SUCCESS_FILE = f"{SUCCESS_DIR}/success"
 GATEWAY_GROUP = "metrics-gateway"
 JOB_INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+# PERSIA's own default for push_interval_seconds.
+_PUSH_SECONDS = 10
 # Default ports of the processes; persia-launcher cannot change all of them.
 _PORTS: dict[Role, int] = {"embedding_worker": 8887, "embedding_parameter_server": 8888}
 # The groups that each group meets at its start, and must restart with.
@@ -59,7 +64,7 @@ def runs_to_completion(job: PersiaJob, role: Role) -> bool:
 
 def manifests(job: PersiaJob) -> list[Manifest]:
     """All objects of JOB."""
-    objects = shared_objects(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch)})
+    objects = shared_objects(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch), **_metrics_program(job)})
     config_hash = spec_hash([item["data"] for item in objects if item["kind"] == "ConfigMap"])
     if job.metrics.makes_gateway:
         objects += metrics_gateway(job)
@@ -68,6 +73,18 @@ def manifests(job: PersiaJob) -> list[Manifest]:
         if group is not None and group.replicas:
             objects += _group_objects(job, group, config_hash)
     return objects
+
+
+def _metrics_program(job: PersiaJob) -> dict[str, str]:
+    """What asks the gateway after the training; nothing where only a file in the pods says how PERSIA pushes."""
+    config = metrics_config(job)
+    if job.gateway_address is None or job.global_config is None or not config["enable_metrics"]:
+        return {}
+    # Trainers and data loaders push nothing.
+    processes = sum(job.groups[role].replicas for role in _PORTS)
+    seconds = config.get("push_interval_seconds", _PUSH_SECONDS)
+    settings = {"job": config["job_name"], "processes": processes, "seconds": seconds}
+    return {METRICS: program(persia_metrics), SETTINGS: json.dumps(settings)}
 
 
 def scaled_to_zero(objects: Sequence[Manifest]) -> list[Manifest]:

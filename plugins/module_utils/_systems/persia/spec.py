@@ -140,6 +140,12 @@ class PersiaJob:
         check_files(self.files)
         if self.log_level not in LOG_LEVELS:
             raise InvalidInput(f"log_level: '{self.log_level}' is unknown.", f"One of {', '.join(LOG_LEVELS)}.")
+        own = f"{self.gateway}-service"
+        if (self.metrics.address or "").split(":")[0] in (own, f"{own}.{self.namespace}"):
+            raise InvalidInput(
+                f"metrics.address: '{self.metrics.address}' is the gateway that the training makes itself.",
+                "Leave it out.",
+            )
         if not self.nats_url.startswith("nats://"):
             raise InvalidInput(
                 f"nats_url: '{self.nats_url}' does not begin with nats://.", "Example: nats://persia-nats-service:4222"
@@ -293,13 +299,16 @@ def config_paths(job: PersiaJob) -> tuple[str, str]:
     )
 
 
+def metrics_config(job: PersiaJob) -> Manifest:
+    """The user's settings for metrics; what they leave out follows the job."""
+    given = ((job.global_config or {}).get("common_config") or {}).get("metrics_config") or {}
+    return {"enable_metrics": job.metrics.enabled, "job_name": job.name, **given}
+
+
 def _global_config(job: PersiaJob) -> Manifest:
-    """The user's global configuration; unless it has settings for metrics, they follow the job's."""
+    """The user's global configuration, with the settings for metrics."""
     config = dict(job.global_config or {})
-    common = dict(config.get("common_config") or {})
-    metrics = {"enable_metrics": job.metrics.enabled, "job_name": job.name}
-    common["metrics_config"] = {**metrics, **(common.get("metrics_config") or {})}
-    return {**config, "common_config": common}
+    return {**config, "common_config": {**(config.get("common_config") or {}), "metrics_config": metrics_config(job)}}
 
 
 def shared_objects(job: PersiaJob, selector: Mapping[str, str], programs: Mapping[str, str]) -> list[Manifest]:

@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import functools
 import typing as t
 from collections.abc import Mapping
 
@@ -26,7 +27,7 @@ from ..._manifests.meta import LABEL_JOB, LABEL_ROLE
 from ..._training.kind import Backend, Desired, Kind, Observed, Request
 from ..._training.results import pattern_of
 from ..._training.status import JOB, STATEFUL_SET, Workload, job_status
-from . import native, operator
+from . import gateway, native, operator
 from .operator import API_VERSION, FINALIZER, JOB_LABEL
 from .spec import LAUNCHER_WORDS, PersiaJob, from_params
 
@@ -46,6 +47,9 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
         objects=(native if job.backend == "native" else operator).manifests(job),
         config=job.config_name,
         parts=job.parts,
+        precondition=functools.partial(gateway.require, job.metrics.address, job.namespace)
+        if job.metrics.enabled
+        else None,
         unwanted=_unwanted(job),
         keep_pods=params.get("clean_pod_policy") == "None",
         results_pattern=pattern_of(params.get("results_pattern")),
@@ -197,5 +201,6 @@ KIND = Kind(
             finish=_delete_pods,
         ),
     ),
+    logged=gateway.logged,
     before_removal=_before_removal,
 )

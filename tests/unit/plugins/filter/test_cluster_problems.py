@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import typing as t
+from pathlib import Path
 
 import pytest
+import yaml
 from ansible.errors import AnsibleUndefinedVariable
 
 from ansible_collections.muster.ml.plugins.filter.cluster_problems import FilterModule
 
+ROOT = Path(__file__).parents[4]
 cluster_problems = FilterModule().filters()["cluster_problems"]
 
 
@@ -84,6 +87,7 @@ def test_two_clusters_are_not_made_with_one_kubeconfig(platforms: tuple[str, str
 
 def test_local_clusters_do_not_share_their_audit_log() -> None:
     local = {"muster_platform": "local"}
-    assert "/var/log/muster/audit.log" in cluster_problems([host("a", **local), host("b", **local)])["b"]
+    defaults = yaml.safe_load((ROOT / "roles/local_cluster/defaults/main.yml").read_text(encoding="utf-8"))
+    assert f" {defaults['local_cluster_audit_log']}." in cluster_problems([host("a", **local), host("b", **local)])["b"]
     own = {"local_cluster_audit_log": "/var/log/muster/b/audit.log"}
     assert cluster_problems([host("a", **local), host("b", **local, **own)]) == {}

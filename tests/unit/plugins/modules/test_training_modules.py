@@ -573,10 +573,26 @@ def test_logs_have_the_rank_in_front_and_are_searched(cluster: FakeCluster) -> N
     assert len(everything["lines"]) == 3
 
 
+def test_logs_are_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the training nor its pods need exist yet."""
+    steps = [
+        lambda: run(persia_job, cluster, JOB),
+        lambda: finish(cluster),
+        lambda: cluster.log_lines.update({("default", "adult-trainer-0-abcde"): "epoch=1\nepoch=2\n"}),
+    ]
+    monkeypatch.setattr(job_logs.SYSTEM_CLOCK, "sleep", lambda _seconds: steps.pop(0)())
+    options = {"name": "adult", "namespace": "default", "groups": ["trainer"], "search": r"epoch=(?P<epoch>\d+)"}
+    assert len(run(job_logs, cluster, {**options, "matches": 2})["found"]) == 2
+    assert steps == []
+    with pytest.raises(WaitTimeout, match=r"do not have 3 matches .* after 0 s\. Last seen: 2 of 3 matches"):
+        run(job_logs, cluster, {**options, "matches": 3, "wait_timeout": 0})
+
+
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
         ({"search": "("}, InvalidInput, "not a regular expression"),
+        ({"matches": 1}, InvalidInput, "has nothing to count"),
         ({"groups": ["trainers"]}, InvalidInput, "Did you mean 'trainer'"),
         ({"name": "other"}, NotFound, "There is no training default/other"),
     ],

@@ -1,17 +1,18 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two clusters need the same program at the same time."""
+"""Two clusters need the same program, or change what all clusters share, at the same time."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._local.once import making
+from ansible_collections.muster.ml.plugins.module_utils._local.once import locked, making
 
 
 def test_the_second_waits_and_finds_it_made(tmp_path: Path) -> None:
@@ -46,4 +47,23 @@ def test_after_a_failure_the_next_one_makes_it(tmp_path: Path) -> None:
         raise OSError("no space")
     with making(target) as missing:
         assert missing
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_holds_a_lock_that_was_removed(tmp_path: Path) -> None:
+    lock, inside, most = tmp_path / "state" / ".lock", 0, 0
+
+    def hold(_number: int) -> None:
+        nonlocal inside, most
+        with locked(lock):
+            inside += 1
+            most = max(most, inside)
+            threading.Event().wait(0.002)
+            inside -= 1
+        with contextlib.suppress(OSError):
+            lock.parent.rmdir()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(hold, range(40)))
+    assert most == 1
     assert list(tmp_path.iterdir()) == []

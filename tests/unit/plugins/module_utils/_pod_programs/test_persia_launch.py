@@ -289,6 +289,30 @@ def test_a_stop_while_the_process_starts(pod: Pod) -> None:
     assert (pod.here / "ended").exists()
 
 
+@pytest.mark.parametrize(
+    ("plan", "index", "asked"),
+    [
+        ("echo '{}' >>$MUSTER_SUCCESS_FILE", "0", True),
+        ("true", "0", True),
+        ("echo '{}' >>$MUSTER_SUCCESS_FILE; exit 134", "0", True),
+        ("exit 1", "0", False),
+        ("true", "1", False),
+        ("""echo '{"trained": false}' >>$MUSTER_SUCCESS_FILE""", "0", False),
+    ],
+)
+def test_the_first_trainer_of_a_training_that_ended_well_asks_the_gateway(
+    pod: Pod, plan: str, index: str, asked: bool
+) -> None:
+    (pod.here / "metrics.py").write_text(
+        f"import sys; open({str(pod.here / 'asked')!r}, 'w').write(sys.argv[1]); sys.exit(3)"
+    )
+    code, _err = pod.run("nn-worker", plan, REPLICA_INDEX=index)
+    assert (code == 0) == (plan != "exit 1")
+    assert (pod.here / "asked").exists() == asked
+    if asked:
+        assert 0 <= float((pod.here / "asked").read_text()) < 60
+
+
 def with_gpus(pod: Pod, *, cuda: str | None = "11.3", built: bool = True, seen: int = 2, fails: str = "") -> None:
     """Give the image a torch and a PERSIA of our own."""
     computing = f"raise RuntimeError({fails!r})" if fails else "return self"

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import typing as t
 
 import pytest
@@ -17,7 +18,8 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.pod_status import EndedRun, ended_runs
-from ansible_collections.muster.ml.plugins.module_utils._training.failing import failed_in_a_row
+from ansible_collections.muster.ml.plugins.module_utils._training import lifecycle
+from ansible_collections.muster.ml.plugins.module_utils._training.failing import RefusedImages, failed_in_a_row
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
 from ansible_collections.muster.ml.plugins.modules import persia_job
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster, Manifest
@@ -68,6 +70,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster) -> None:
     """Let waits use the cluster's clock."""
     real = watching.watch_until
     monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
+    monkeypatch.setattr(lifecycle, "RefusedImages", functools.partial(RefusedImages, cluster.clock))
 
 
 def train(cluster: FakeCluster, **more: t.Any) -> None:
@@ -125,6 +128,38 @@ def test_who_waits_again_sees_one_more_attempt(cluster: FakeCluster, clock: Even
         train(cluster, wait_timeout=100)
     clock.events = [(clock.now - FIRST + 20, lambda: trainer(cluster, 120, 5))]
     with pytest.raises(KeepsFailing, match="has failed 6 times in a row"):
+        train(cluster)
+
+
+NO_SUCH_IMAGE = 'failed to pull and unpack image "registry.example/persia:2": registry.example/persia:2: not found'
+DENIED = (
+    "pull access denied, repository does not exist or may require authorization: server message: insufficient_scope"
+)
+UNREACHABLE = 'failed to do request: Head "https://registry.example/v2/persia": dial tcp 192.0.2.1:443: i/o timeout'
+
+
+def pulls(cluster: FakeCluster, reason: str, message: str) -> None:
+    state = {"waiting": {"reason": reason, "message": message}}
+    cluster.add(pod("adult-trainer-0-at0", labels=labels("trainer"), created=moment(0), state=state))
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"), [("ErrImagePull", NO_SUCH_IMAGE), ("ImagePullBackOff", DENIED), ("InvalidImageName", "")]
+)
+def test_an_image_that_is_refused_for_a_minute_ends_the_wait(
+    cluster: FakeCluster, clock: Eventful, reason: str, message: str
+) -> None:
+    clock.events = [(10, lambda: pulls(cluster, reason, message))]
+    with pytest.raises(KeepsFailing, match="cannot start: pod adult-trainer-0-at0: ") as error:
+        train(cluster)
+    assert reason in str(error.value)
+    assert "image_pull_secrets" in str(error.value)
+    assert 70 <= clock.now - FIRST < 100
+
+
+def test_an_image_may_still_come(cluster: FakeCluster, clock: Eventful) -> None:
+    clock.events = [(10, lambda: pulls(cluster, "ImagePullBackOff", UNREACHABLE))]
+    with pytest.raises(WaitTimeout):
         train(cluster)
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import typing as t
 
 import pytest
@@ -107,6 +108,27 @@ def test_gpus_for_an_image_that_may_use_them(image: str) -> None:
     assert {"name": "MUSTER_GPUS", "value": "1"} in container["env"]
     (resource,) = (item for item in operator.manifests(job(**gpus(1, image=image))) if item["kind"] == "PersiaJob")
     assert resource["spec"]["nnWorker"]["env"][0] == {"name": "MUSTER_GPUS", "value": "1"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [
+        ({}, {"job": "adult", "processes": 3, "seconds": 10}),
+        ({"metrics": {"address": "push.monitoring:9091"}}, {"job": "adult", "processes": 3, "seconds": 10}),
+        (
+            {"global_config": {"common_config": {"metrics_config": {"job_name": "a", "push_interval_seconds": 3}}}},
+            {"job": "a", "processes": 3, "seconds": 3},
+        ),
+        ({"global_config": {"common_config": {"metrics_config": {"enable_metrics": False}}}}, None),
+        ({"metrics": {"enabled": False}}, None),
+        ({"global_config": None, "global_config_path": "/data/g.yml"}, None),
+    ],
+)
+def test_the_gateway_is_asked_for_what_persia_pushes(fields: dict[str, t.Any], asked: dict[str, t.Any] | None) -> None:
+    params = {**copy.deepcopy(PARAMS), **fields}
+    data = by_name(native.manifests(from_params(params)))["ConfigMap", "adult-config"]["data"]
+    assert (json.loads(data["metrics.json"]) if "metrics.json" in data else None) == asked
+    assert ("metrics.py" in data) == (asked is not None)
 
 
 def test_a_gateway_that_exists_is_used() -> None:
