@@ -81,7 +81,8 @@ def reader(kubeconfig: str, context: str | None) -> Get:
 
 
 if __name__ == "__main__":
+    kubeconfig, context = [*sys.argv[1:], ""][:2]
     try:
-        print(json.dumps(objects(reader(sys.argv[1], (sys.argv[2:] or [None])[0] or None))))
+        print(json.dumps(objects(reader(kubeconfig, context or None))))
     except client.ApiException as error:
         sys.exit(f"Not every object can be listed, so nothing is judged: {error.status} {error.body!r}")
