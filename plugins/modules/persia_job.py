@@ -391,8 +391,8 @@ found:
   sample: [{"epoch": "1", "loss": "0.5510", "auc": "0.7282"}]
 metrics:
   description:
-    - What the push gateway had of this training when it ended, asked by the first trainer. The number of C(processes) that pushed since the
-      training began, and the mean of each of their metrics; or the C(error).
+    - Metrics that the push gateway had of this training when it ended, asked by the first trainer. The number of C(processes) that
+      pushed since the training began, and the mean of each of their metrics; or the C(error).
     - With O(backend=native) and O(results_pattern), unless metrics are off or the configuration is O(global_config_path).
   returned: when the training has succeeded and its trainer asked
   type: dict

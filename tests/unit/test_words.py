@@ -26,7 +26,7 @@ NO_TASKS = {"defaults", "files", "meta", "templates", "vars"}
 VERBS = {
     "Add", "Apply", "Assert", "Build", "Change", "Check", "Configure", "Create", "Delete", "Detect", "Download", "End", "Fail",
     "Fetch", "Find", "Grant", "Import", "Include", "Install", "Kill", "List", "Mark", "Measure", "Prepare", "Read", "Record",
-    "Refuse", "Reload", "Remove", "Replace", "Report", "Reset", "Restart", "Run", "Scale", "Show", "Start", "Stop", "Take",
+    "Refuse", "Reload", "Remove", "Replace", "Report", "Reset", "Restart", "Run", "Scale", "Score", "Show", "Start", "Stop", "Take",
     "Tear", "Train", "Upgrade", "Upload", "Validate", "Verify", "Wait", "Write",
 }  # fmt: skip
 # What only a plugin's or a role's one line may begin with: modules of clouds "manage" as those of amazon.aws do.

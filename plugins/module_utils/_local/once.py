@@ -30,8 +30,9 @@ def locked(lock: Path) -> t.Iterator[None]:
 
 def _lock(lock: Path) -> t.IO[str]:
     while True:
-        lock.parent.mkdir(parents=True, exist_ok=True)
         # The last holder removes the file, and the last cluster its folder: then this one locks nobody out.
+        with contextlib.suppress(FileExistsError):
+            lock.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as opened:
             held = opened.enter_context(lock.open("w", encoding="utf-8"))
             fcntl.flock(held, fcntl.LOCK_EX)
