@@ -193,7 +193,8 @@ class Training:
             self.epoch, self.done, self.step = state["epoch"], state["done"], state["step"]
             self.history, self.saved = state["history"], state["step"]
         if self.rank == 0:
-            say("start", world_size=self.world_size, epoch=self.epoch, done=self.done, step=self.step)
+            place = {"epoch": self.epoch, "done": self.done, "step": self.step}
+            say("start", torch=torch.__version__, world_size=self.world_size, **place)
 
     def stop(self) -> None:
         """Save the last whole step."""
@@ -254,10 +255,12 @@ class Training:
 
     def accuracy(self) -> float:
         right, total = 0, 0
+        self.model.eval()
         with torch.no_grad():
             for inputs, labels in self.loader(self.test_set, 256):
                 found = self.model(inputs.to(self.device)).argmax(1).cpu()
                 right, total = right + int((found == labels).sum()), total + len(labels)
+        self.model.train()
         return round(right / max(1, total), 4)
 
 

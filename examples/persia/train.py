@@ -47,6 +47,7 @@ class Trainer:
         self.data = dataset.load(settings)
         self.exchange = Exchange(settings.run_dir)
         self.rank, self.world_size = persia.env.get_rank(), persia.env.get_world_size()
+        self.in_order = bool(settings.reproducible) and self.world_size == 1
         self.stop = False
         self.step = self.first_step = 0
         self.history: list[dict[str, Any]] = []
@@ -100,9 +101,11 @@ class Trainer:
         desired = request.count // request.world_size
         seen: set[str] = set()
         prefix = f"{request.attempt}/{request.number}/"
-        last, repeats = time.monotonic(), 0
+        last, repeats, missing = time.monotonic(), 0, -1
         while len(seen) < desired:
             # A short wait each time (see train_all), because signals are handled only between two waits.
+            # The batch before this one, if it was dropped, holds the only permit to look embeddings up until it is gone.
+            batch = None
             batch = next(iter(stream), None)
             if batch is None:
                 waited = time.monotonic() - last
@@ -116,10 +119,18 @@ class Trainer:
                     )
                 continue
             tag = bytes(batch.consume_all_meta_data() or b"").decode()
-            if tag.startswith(prefix) and tag not in seen:
-                seen.add(tag)
-                last, repeats = time.monotonic(), 0
-                yield int(tag[len(prefix) :]), batch
+            if not tag.startswith(prefix) or tag in seen:
+                continue
+            number = int(tag[len(prefix) :])
+            if self.in_order and number != request.first + len(seen):
+                # One before it was lost, or is late: both are asked for again.
+                if missing != len(seen):
+                    self.exchange.ask_again(request)
+                    missing = len(seen)
+                continue
+            seen.add(tag)
+            last, repeats = time.monotonic(), 0
+            yield number, batch
 
     def alive(self) -> None:
         """Ends the process when nothing moves any more, even if PERSIA's native code never comes back to Python."""
@@ -232,6 +243,9 @@ class Trainer:
     def run(self, ctx: TrainCtx, stream: DataLoader) -> int:
         settings, state = self.settings, self.agree(self.exchange.state())
         self.attempt = self.agree(self.attempt)
+        if self.rank == 0:
+            # The servers may still have what a lost attempt trained after its last checkpoint.
+            ctx.clear_embeddings()
         if state:
             self.load(ctx, state)
             print(f"MUSTER resume epoch={state['epoch']} step={self.step} checkpoint={state['checkpoint']}", flush=True)

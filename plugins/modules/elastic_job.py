@@ -65,9 +65,16 @@ options:
     description:
       - Python file to run, as a name among O(files), an absolute path in the pods, or a URL C(s3://...) or C(gs://...). Required with
         O(state=present).
-      - A URL is fetched by an init container with the credentials of O(service_account_name) (IRSA, Pod Identity, Workload Identity),
-        or of E(AWS_ACCESS_KEY_ID) and E(AWS_SECRET_ACCESS_KEY) in O(env); without them it must be public. E(AWS_ENDPOINT_URL_S3) names
-        another store that speaks S3. The image needs no client for it, but Python 3.9.
+      - A URL is fetched by an init container with the credentials of O(service_account_name) (IRSA, Pod Identity, Workload Identity)
+        or of O(script_credentials_secret); without them it must be public. The image needs no client for it, but Python 3.9.
+    type: str
+  script_endpoint_url:
+    description: Endpoint of the store of O(script) if it is not the cloud's own, such as V(https://minio.example:9000).
+    type: str
+  script_credentials_secret:
+    description:
+      - Secret in the namespace of the job whose keys become environment variables of the init container, and of no other, such as
+        C(AWS_ACCESS_KEY_ID) and C(AWS_SECRET_ACCESS_KEY).
     type: str
   args:
     description: Arguments of the script.
@@ -346,6 +353,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
         ElasticJob, nproc_per_node="str", files_path="str", backoff_limit="int", unreachable_toleration_seconds="int"
     ),
     "script": {"type": "str"},
+    "script_endpoint_url": {"type": "str"},
+    "script_credentials_secret": {"type": "str", "no_log": False},
     "args": {"type": "list", "elements": "str"},
     "files": {"type": "dict", "default": {}},
     **_RENDEZVOUS,

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A web server in a pod of the scenario: the digits as image files in one archive, laid out as ImageNet and as tiny-imagenet are."""
+"""A web server in a pod of the scenario: the digits as image files in one archive, laid out as ImageNet and as tiny-imagenet."""
 
 from __future__ import annotations
 
@@ -9,40 +9,37 @@ import hashlib
 import http.server
 import io
 import sys
-import tarfile
+import zipfile
 from pathlib import Path
 
 from PIL import Image
 
 
-def add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    """The same bytes wherever and whenever it is made."""
-    member = tarfile.TarInfo(name)
-    member.size = len(content)
-    archive.addfile(member, io.BytesIO(content))
-
-
-def drawn(pixels: list[float], form: str) -> bytes:
+def drawn(pixels: list[float]) -> bytes:
     """A digit of 8x8 pixels, as large as an icon."""
     small, found = Image.frombytes("L", (8, 8), bytes(int(value * 15) for value in pixels)), io.BytesIO()
-    small.resize((32, 32), Image.BICUBIC).save(found, form)
+    small.resize((32, 32), Image.BICUBIC).save(found, "JPEG")
     return found.getvalue()
 
 
 def make() -> bytes:
     with Path("/srv/digits.csv").open(encoding="ascii") as lines:
         rows = [[float(value) for value in line.split(",")] for line in lines]
-    made, told = io.BytesIO(), []
-    with tarfile.open(fileobj=made, mode="w") as archive:
+    made, told, tiny = io.BytesIO(), [], "tiny-imagenet-200"
+    with zipfile.ZipFile(made, "w") as archive:
         for number, (*pixels, label) in enumerate(rows):
-            digit, png = f"digit-{label:.0f}", drawn(pixels, "PNG")
-            add(archive, f"imagenet/{'train' if number % 5 else 'val'}/{digit}/{number}.JPEG", drawn(pixels, "JPEG"))
+            digit, jpeg, file = f"n{label:08.0f}", drawn(pixels), f"{number}.JPEG"
+            archive.writestr(f"imagenet/{'train' if number % 5 else 'val'}/{digit}/{file}", jpeg)
             if number % 5:
-                add(archive, f"tiny/train/{digit}/images/{number}.png", png)
+                archive.writestr(f"{tiny}/train/{digit}/images/{digit}_{file}", jpeg)
             else:
-                told.append(f"{number}.png\t{digit}\t0\t0\t7\t7\n")
-                add(archive, f"tiny/val/images/{number}.png", png)
-        add(archive, "tiny/val/val_annotations.txt", "".join(told).encode())
+                told.append(f"val_{file}\t{digit}\t0\t0\t31\t31\n")
+                archive.writestr(f"{tiny}/val/images/val_{file}", jpeg)
+        for digit in range(10):
+            archive.writestr(f"{tiny}/train/n{digit:08}/n{digit:08}_boxes.txt", "")
+        archive.writestr(f"{tiny}/val/val_annotations.txt", "".join(told))
+        archive.writestr(f"{tiny}/test/images/test_0.JPEG", jpeg)
+        archive.writestr(f"{tiny}/wnids.txt", "".join(f"n{digit:08}\n" for digit in range(10)))
     return made.getvalue()
 
 

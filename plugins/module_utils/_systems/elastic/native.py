@@ -145,13 +145,16 @@ def _lost_node(tolerations: Sequence[Mapping[str, t.Any]], seconds: int) -> list
 def _fetch(job: ElasticJob, mounts: Sequence[Manifest]) -> Manifest:
     """The init container that fetches the script from its bucket, with the pod's own credentials. Any image with Python will do."""
     security = RESTRICTED_CONTAINER if job.pod.security_context is None else dict(job.pod.security_context)
+    store = [{"name": "DATASET_ENDPOINT_URL", "value": job.script_endpoint_url}] if job.script_endpoint_url else []
+    keys = [{"secretRef": {"name": job.script_credentials_secret}}] if job.script_credentials_secret else []
     return compact(
         {
             "name": FETCH,
             "image": job.pod.image,
             "imagePullPolicy": job.pod.image_pull_policy,
             "command": ["python3", f"{CONFIG_PATH}/fetch.py", job.script, job.script_path],
-            "env": merge_env(job.pod.env),
+            "env": merge_env(job.pod.env, store),
+            "envFrom": keys,
             "volumeMounts": list(mounts),
             "securityContext": security,
             "terminationMessagePolicy": "FallbackToLogsOnError",

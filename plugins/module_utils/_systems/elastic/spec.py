@@ -42,6 +42,8 @@ class ElasticJob:
     namespace: str
     pod: PodSettings
     script: str
+    script_endpoint_url: str | None = None
+    script_credentials_secret: str | None = None
     replicas: int
     min_replicas: int
     max_replicas: int
@@ -88,6 +90,11 @@ class ElasticJob:
         _check_nproc(self.nproc_per_node)
         _check_endpoint(self.rdzv_backend, self.rdzv_endpoint or "")
         _check_script(self.script, self.files)
+        for name in ("script_endpoint_url", "script_credentials_secret"):
+            if getattr(self, name) and not self.is_remote:
+                raise InvalidInput(
+                    f"{name}: '{self.script}' is in no bucket.", "Leave it out, or give s3://... or gs://..."
+                )
         check_files(self.files)
         if self.backend == "pytorchjob":
             _check_pytorchjob(self.name, self.max_replicas, self.backoff_limit)

@@ -91,10 +91,29 @@ def test_pods_leave_a_lost_node_when_the_user_says() -> None:
     assert _tolerated(tolerations=[{"operator": "Exists"}]) == [("", None)]
 
 
+def test_checkpoints_are_on_a_class_or_a_claim_of_the_user() -> None:
+    storage = {"claim_name": "lustre", "mount_path": "/shared", "access_modes": ["ReadWriteMany"]}
+    spec = of_kind("PersistentVolumeClaim", storage={**storage, "storage_class_name": "fsx-sc", "size": "1200Gi"})[
+        "spec"
+    ]
+    assert (spec["storageClassName"], spec["resources"]["requests"]["storage"]) == ("fsx-sc", "1200Gi")
+    there = manifests(job(storage=storage))
+    assert "PersistentVolumeClaim" not in [item["kind"] for item in there]
+    assert "'claimName': 'lustre'" in str(there)
+
+
 def test_a_script_in_a_bucket_is_fetched_first() -> None:
     spec = of_kind("Job", script="s3://bucket/folder/main.py")["spec"]["template"]["spec"]
     assert spec["initContainers"][0]["command"][-2:] == ["s3://bucket/folder/main.py", "/run/muster/script/main.py"]
     assert spec["containers"][0]["command"][-1] == "/run/muster/script/main.py"
+
+
+def test_only_the_container_that_fetches_the_script_has_the_keys() -> None:
+    of_store = {"script_endpoint_url": "http://store:7070", "script_credentials_secret": "reader"}
+    spec = of_kind("Job", script="s3://bucket/main.py", **of_store)["spec"]["template"]["spec"]
+    assert {"name": "DATASET_ENDPOINT_URL", "value": "http://store:7070"} in spec["initContainers"][0]["env"]
+    assert spec["initContainers"][0]["envFrom"] == [{"secretRef": {"name": "reader"}}]
+    assert "reader" not in str(spec["containers"])
 
 
 def test_a_script_that_cannot_be_fetched_fails_the_job() -> None:
@@ -115,6 +134,7 @@ def test_a_script_that_cannot_be_fetched_fails_the_job() -> None:
         ({"min_replicas": 0}, "min_replicas"),
         ({"script": "other.py"}, "script: 'other.py'"),
         ({"script": "s3://bucket"}, "names no object"),
+        ({"script_credentials_secret": "reader"}, "script_credentials_secret: 'train.py' is in no bucket"),
         ({"rdzv_backend": "etcd-v2"}, "rdzv_endpoint"),
         ({"rdzv_endpoint": "etcd:2379"}, "pod 0"),
         ({"nproc_per_node": "many"}, "nproc_per_node"),
