@@ -17,11 +17,12 @@ description:
     and the time each role took.
   - Where the inventory has a group C(muster_clusters), each of its hosts gets a file of its own, with the name of the host in its
     name, C(summary-HOST.json).
-  - Lists the objects of a cluster that modules of this collection created, updated or deleted, or would in check mode.
+  - Lists the objects of a cluster that modules of this collection created, updated or deleted, or would in check mode; and the changes
+    of an AWS account by their modules.
   - Systems report results through M(ansible.builtin.set_stats) with C(per_host), as C(muster_systems), a dictionary by name of the system.
     A run that installs systems reports it, be it empty.
   - Write requests are counted in the audit log of the local cluster, those of Muster only (by user agent). Dry runs are
-    counted separately. Both are V(null) if there is no readable audit log.
+    counted separately. Both are V(null) if there is no readable audit log, which the line at the end says, too.
   - In check mode the figures are printed, and a file is written only if O(path) is set.
 requirements:
   - enabled in C(ansible.cfg), with C(callbacks_enabled = muster.ml.summary)
@@ -49,8 +50,8 @@ options:
   audit_log:
     description:
       - Path of the API server's audit log, in JSON lines.
-      - Defaults to the path that the playbook reports through M(ansible.builtin.set_stats) as C(muster_audit_log), else
-        C(/var/log/muster/audit.log).
+      - Defaults to the path that the playbook reports through M(ansible.builtin.set_stats) as C(muster_audit_log), empty for a cluster
+        that has none, else C(/var/log/muster/audit.log).
       - Of the hosts of C(muster_clusters) each has a log of its own, so only the reported path is read.
     type: str
     env:
@@ -144,6 +145,7 @@ class Cluster:
     name: str = ""
     roles: dict[str, float] = dataclasses.field(default_factory=dict)
     objects: dict[tuple[str | None, ...], None] = dataclasses.field(default_factory=dict)  # ordered, and each one once
+    cloud: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
     ended: float = 0.0
     _current: tuple[str, float] | None = None
 
@@ -158,12 +160,14 @@ class Cluster:
             self.roles[role] = self.roles.get(role, 0.0) + time.monotonic() - since
             self._current = None
 
-    def note(self, result: dict[str, t.Any]) -> None:
-        """Record the changes of objects that a module of this collection returned."""
+    def note(self, module: str, result: dict[str, t.Any]) -> None:
+        """Record the changes that a module of this collection, or one of AWS's, returned."""
         for part in result.get("results") or [result]:
-            for entry in part.get("objects") or []:
+            for entry in part.get("objects") or [] if module.startswith("muster.ml.") else []:
                 if entry.get("action") != "unchanged":
                     self.objects[tuple(entry.get(key) for key in _TOLD)] = None
+            if part.get("changed") and (module.startswith("amazon.aws.") or "actions" in part):
+                self.cloud.append({"module": module, "item": part.get("item"), "actions": part.get("actions", [])})
 
     def sum_of(self, *counts: dict[str, int]) -> int:
         return sum(n for count in counts for host, n in count.items() if self.name in ("", host))
@@ -228,8 +232,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         cluster.ended = time.monotonic()
         # A task with check_mode in a real run changes nothing.
         rehearsal = task.check_mode and not context.CLIARGS.get("check")
-        if not rehearsal and str(task.action).startswith("muster.ml."):
-            cluster.note(result._result)
+        if not rehearsal:
+            cluster.note(str(task.action), result._result)
 
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
         named = [cluster for name, cluster in sorted(self._clusters.items()) if name]
@@ -243,7 +247,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             return
         summary = self._summary(cluster, stats, told)
         writes = summary["write_requests"]
-        counted = "" if writes is None else f", {writes} write requests"
+        counted = ", write requests not counted (no audit log)" if writes is None else f", {writes} write requests"
         asked = self.get_option("path")
         path = cluster.path(asked or DEFAULT_PATH)
         where = f"; {self._write(summary, path)}" if asked or not summary["check"] else ""
@@ -253,8 +257,11 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         )
 
     def _writes(self, cluster: Cluster, told: str | None) -> tuple[int, int] | None:
+        """None without a log. Where the playbook reports that there is none, the default log is that of another cluster."""
         if cluster.name:
             return AuditLog(pathlib.Path(told), started=self._started).whole().writes() if told else None
+        if told == "" and not self.get_option("audit_log"):
+            return None
         return self._audit_log(told).writes()
 
     def _audit_log(self, told: str | None) -> AuditLog:
@@ -278,6 +285,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             "roles": {role: round(seconds, 1) for role, seconds in cluster.roles.items()},
             "check": bool(context.CLIARGS.get("check")),
             "objects": [dict(zip(_TOLD, done, strict=True)) for done in cluster.objects],
+            "cloud": cluster.cloud,
             "playbook": self._playbook,
             "started": dt.datetime.fromtimestamp(self._started, dt.UTC).isoformat(timespec="seconds"),
         }

@@ -115,6 +115,11 @@ trainings:
       description: Module that manages the training.
       type: str
       returned: always
+written:
+  description: Time at which Muster last wrote each object, by C(Kind namespace/name), from the field managers of the object.
+  returned: always
+  type: dict
+  sample: {"ConfigMap ml/fair": "2026-11-23T03:00:00Z"}
 others:
   description:
     - Objects in O(namespace) that Muster does not manage, as C(Kind namespace/name), including ReplicaSets and Leases without an owner.
@@ -156,6 +161,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         "managed": [item.result() for item in found],
         "names": [str(item.ref) for item in found],
         "owners": list(_owners(found)),
+        "written": {str(item.ref): item.written for item in found},
         "trainings": [
             {"name": name, "namespace": space, "kind": kind} for space, name, kind in managed.trainings_of(found)
         ],

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from acceptance.filter_plugins import elastic_log as log
+from acceptance.filter_plugins import objects as listed
 from acceptance.filter_plugins.persia_log import persia_endings, persia_event, persia_lost, persia_ranks
-from acceptance.filter_plugins.reports import failure_text
+from acceptance.filter_plugins.reports import claim_problems, claims_to_check, failure_text
 from support.reading import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,6 +61,46 @@ def test_every_claim_has_its_tasks_and_every_variable_that_a_system_needs(path: 
 
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: path.parent.name)
+def test_every_event_has_its_limit(path: Path) -> None:
+    """Claims `ends` are about what the events before have left."""
+    faults = [claim for claim in load(path)["claims"] if claim.get("fault") and claim.get("tasks") != "ends"]
+    assert [claim["name"] for claim in faults if not isinstance(claim.get("limit"), int)] == []
+
+
+PAGES = {
+    "one": {"claims": [{"name": "plan"}, {"name": "killed", "fault": True}]},
+    "two": {"claims": [{"name": "node", "local": True}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("names", "faults", "local", "says"),
+    [
+        ([], False, True, []),
+        (["plan", "node"], False, True, []),
+        (["plan"], True, True, ["No claim of two can be checked."]),
+        (["plam", "node", "plan"], True, True, ["Claim plam does not exist; there is plan, killed, node."]),
+        (
+            ["plan", "killed", "node"],
+            False,
+            True,
+            ["Claim killed breaks things, which only acceptance_faults=true allows."],
+        ),
+        (["plan", "node"], True, False, ["Claim node needs the local cluster.", "No claim of two can be checked."]),
+        ([], True, False, ["No claim of two can be checked."]),
+    ],
+)
+def test_what_cannot_be_judged_is_an_error(names: list[str], faults: bool, local: bool, says: list[str]) -> None:
+    assert claim_problems(PAGES, names, faults=faults, local=local) == says
+
+
+def test_claims_are_checked_in_their_order() -> None:
+    claims = PAGES["one"]["claims"]
+    assert claims_to_check(claims, ["killed", "plan"], faults=True, local=False) == claims
+    assert claims_to_check(claims, [], faults=False, local=False) == claims[:1]
+
+
+@pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: path.parent.name)
 def test_no_file_of_a_system_is_forgotten(path: Path) -> None:
     """Each is a claim's or is included by one."""
     claims = {Path(c.get("tasks", c["name"])).name for c in load(path)["claims"]}
@@ -84,7 +125,7 @@ def test_nobody_trains_before_the_first_word() -> None:
 
 def test_the_reaction_is_measured_to_the_first_progress_of_the_new_world() -> None:
     assert log.reaction(DISTURBED, "20.0") == {
-        "seconds_to_next_step": 10.0,
+        "seconds": 10.0,
         "seconds_to_rendezvous": 5.5,
         "step": 3,
         "world_size": 2,
@@ -99,7 +140,7 @@ def test_there_is_no_reaction_before_the_next_step(until: int) -> None:
 
 def test_the_longest_silence_is_that_after_the_event() -> None:
     assert log.longest_silence(DISTURBED, 10) == 18.0
-    assert log.longest_silence(DISTURBED, 27) == 1.5
+    assert log.longest_silence(DISTURBED, 27) == 3.0, "a pause that begins with the event"
 
 
 @pytest.mark.parametrize(
@@ -150,6 +191,69 @@ def test_what_each_rank_of_a_persia_training_ended_with() -> None:
     line = "MUSTER rank={} world_size=2 device=cpu backend=gloo\nMUSTER rank={} world_size=2 loss=0.540000 auc=0.740000 weights=ab{}\n"
     found = persia_endings([line.format(1, 1, 2), line.format(0, 0, 1)])
     assert [(each["rank"], each["loss"], each["weights"]) for each in found] == [(0, 0.54, "ab1"), (1, 0.54, "ab2")]
+
+
+BEFORE = {"Node a": {"uid": "1", "writes": []}, "Job.batch ml/fair": {"uid": "2", "writes": ["muster Apply  10:00"]}}
+
+
+@pytest.mark.parametrize(
+    ("after", "written", "differing"),
+    [
+        (BEFORE, [], []),
+        ({**BEFORE, "PV p": {"uid": "3", "writes": []}}, [], ["left: PV p"]),
+        ({**BEFORE, "Secret ml/s": {"uid": "3", "writes": ["muster"]}}, ["created Secret ml/s"], ["left: Secret ml/s"]),
+        ({**BEFORE, "Node a": {"uid": "1", "writes": ["muster"]}}, ["updated Node a"], ["not as before: Node a"]),
+        ({**BEFORE, "Node a": {"uid": "9", "writes": ["muster"]}}, ["created Node a"], ["not as before: Node a"]),
+        ({"Node a": BEFORE["Node a"]}, ["deleted Job.batch ml/fair"], ["gone: Job.batch ml/fair"]),
+    ],
+)
+def test_what_a_run_wrote_is_read_from_two_listings(
+    after: dict[str, Any], written: list[str], differing: list[str]
+) -> None:
+    assert listed.written_objects(BEFORE, after) == written
+    assert listed.differing_objects(BEFORE, after) == differing
+
+
+def test_plan_and_run_are_compared_object_by_object() -> None:
+    plan = [
+        {"action": "created", "kind": "Job", "namespace": "ml", "name": "fair"},
+        {"action": "deleted", "kind": "Node", "namespace": None, "name": "a"},
+    ]
+    assert listed.plan_differences(plan, ["deleted Node a", "created Job.batch ml/fair"]) == []
+    assert listed.plan_differences(plan, ["updated Job.batch ml/fair", "deleted Node a"]) == [
+        "only done: updated Job ml/fair",
+        "only planned: created Job ml/fair",
+    ]
+    assert listed.differences(["CreateSubnet"] * 2, ["CreateSubnet"]) == ["only planned: CreateSubnet"]
+
+
+def change(module: str, *actions: str) -> dict[str, Any]:
+    return {"module": module, "item": None, "actions": list(actions)}
+
+
+def sent(*names: str) -> list[dict[str, str]]:
+    return [dict(zip(("service", "operation"), name.split(":"), strict=True)) for name in names]
+
+
+ACCOUNT_PLAN = [
+    change("amazon.aws.ec2_vpc_subnet"),
+    change("amazon.aws.ec2_vpc_net"),
+    change("muster.ml.iam_oidc_provider", "iam:create_open_id_connect_provider (create)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "unlike"),
+    [
+        (["iam:CreateOpenIDConnectProvider", "ec2:CreateVpc", "ec2:ModifyVpcAttribute", "ec2:CreateSubnet"], []),
+        (
+            ["iam:CreateOpenIDConnectProvider", "ec2:CreateSubnet", "ec2:CreateSubnet", "iam:CreateRole"],
+            ["only done: ec2:CreateSubnet", "only done: iam:CreateRole", "only planned: ec2:CreateVpc"],
+        ),
+    ],
+)
+def test_the_plan_for_an_account_is_compared_with_the_requests_that_it_got(names: list[str], unlike: list[str]) -> None:
+    assert listed.cloud_differences(ACCOUNT_PLAN, sent(*names)) == unlike
 
 
 PERSIA = """\

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import audit, canary
+from support import audit, canary, objects
 from support.lanes import Check, CheckFailed, Shell, run_lanes
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -143,3 +143,39 @@ def test_a_program_past_its_limit_is_ended(tmp_path: Path) -> None:
     shell = Shell(tmp_path / "log", timeout_s=-1)
     with pytest.raises(CheckFailed, match="time limit"):
         shell.run(sys.executable, "-c", "import signal; signal.pause()")
+
+
+def metadata(name: str, uid: str, *managers: str, owner: str = "", **more: Any) -> dict[str, Any]:
+    fields = [{"manager": manager, "operation": "Apply", "time": "10:00"} for manager in managers]
+    owners = [{"uid": owner}] if owner else []
+    return {"metadata": {"name": name, "uid": uid, "managedFields": fields, "ownerReferences": owners}, **more}
+
+
+API = {
+    "/api/v1": {"resources": [
+        {"name": "pods", "kind": "Pod", "verbs": ["list"]}, {"name": "pods/log", "kind": "Pod", "verbs": ["get"]},
+        {"name": "secrets", "kind": "Secret", "verbs": ["list"]}, {"name": "bindings", "kind": "Binding", "verbs": ["create"]},
+        {"name": "events", "kind": "Event", "verbs": ["list"]},
+    ]},
+    "/apis": {"groups": [{"name": "x.io", "preferredVersion": {"groupVersion": "x.io/v1"},
+                          "versions": [{"groupVersion": "x.io/v2beta1"}, {"groupVersion": "x.io/v1"}]}]},
+    "/apis/x.io/v1": {"resources": [{"name": "jobs", "kind": "Job", "verbs": ["list"]}]},
+    "/apis/x.io/v2beta1": {"resources": [
+        {"name": "jobs", "kind": "Job", "verbs": ["list"]}, {"name": "news", "kind": "New", "verbs": ["list"]},
+    ]},
+    "/api/v1/pods?limit=500": {"metadata": {"continue": "2"}, "items": [metadata("of-job", "1", owner="5")]},
+    "/api/v1/pods?limit=500&continue=2": {"metadata": {}, "items": [metadata("orphan", "2", owner="gone")]},
+    "/api/v1/secrets?limit=500": {"metadata": {}, "items": [
+        metadata("token", "3", type="bootstrap.kubernetes.io/token"), metadata("s", "4", "muster-run-1", "kubelet", owner="5"),
+    ]},
+    "/apis/x.io/v1/jobs?limit=500": {"metadata": {}, "items": [metadata("fair", "5", "kubectl")]},
+    "/apis/x.io/v2beta1/news?limit=500": {"metadata": {}, "items": [{"metadata": {"name": "in-answers-only"}}]},
+}  # fmt: skip
+
+
+def test_every_object_is_listed_once_but_not_what_kubernetes_makes_for_another_or_lets_expire() -> None:
+    assert objects.objects(API.__getitem__) == {
+        "Pod orphan": {"uid": "2", "writes": []},
+        "Secret s": {"uid": "4", "writes": ["muster-run-1 Apply  10:00"]},
+        "Job.x.io fair": {"uid": "5", "writes": []},
+    }

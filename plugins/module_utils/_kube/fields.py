@@ -81,6 +81,12 @@ def other_manager(live: Manifest, path: str, manager: str) -> str | None:
     return None
 
 
+def last_write(live: Manifest) -> str:
+    """When one of our field managers wrote the object last; empty if none did."""
+    entries = live.get("metadata", {}).get("managedFields") or []
+    return max((entry.get("time", "") for entry in entries if entry["manager"].startswith(FIELD_MANAGER)), default="")
+
+
 def owned_keys(live: Manifest, manager: str, *path: str) -> set[str]:
     """The keys that a manager owns below a path of maps, such as ``metadata`` and ``labels``."""
     node = owned_fields(live, manager)

@@ -15,6 +15,7 @@ from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
 from .._core.errors import MusterError, NotFound
 from .._core.pool import PARALLEL, run_all_or_raise
 from .._core.waiting import fixed_interval, last_answer
+from .fields import last_write
 from .kinds import BYPRODUCTS, NEVER_OURS, Kinds
 from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
 from .ready import PREDICATES, READY, State, state_of
@@ -39,6 +40,7 @@ class Managed:
     ref: Ref
     state: State
     going: bool
+    written: str = ""
     training: str = ""
     training_kind: str = ""
 
@@ -98,7 +100,8 @@ def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
         state = READY
     labels = labels_of(item)
     of = next(((labels[label], kind) for label, kind in trainings.items() if labels.get(label)), ("", ""))
-    return Managed(labels.get(LABEL_OWNER, ""), ref, state, bool(item["metadata"].get("deletionTimestamp")), *of)
+    going = bool(item["metadata"].get("deletionTimestamp"))
+    return Managed(labels.get(LABEL_OWNER, ""), ref, state, going, last_write(item), *of)
 
 
 def trainings_of(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:

@@ -59,7 +59,7 @@ def reaction(events: list[Event], since: float | str) -> dict[str, Any] | None:
     if not steps or not met:
         return None
     return {
-        "seconds_to_next_step": round(steps[0]["time"] - float(since), 1),
+        "seconds": round(steps[0]["time"] - float(since), 1),
         "seconds_to_rendezvous": round(met[0] - float(since), 1),
         "step": steps[0]["step"],
         "world_size": starts[0]["world_size"],
@@ -67,8 +67,8 @@ def reaction(events: list[Event], since: float | str) -> dict[str, Any] | None:
 
 
 def longest_silence(events: list[Event], since: float | str) -> float:
-    """The longest time between two signs of progress after a time."""
-    times = [event["time"] for event in events_after(events, since, *PROGRESS)]
+    """The longest time without a sign of progress after a time."""
+    times = [float(since), *(event["time"] for event in events_after(events, since, *PROGRESS))]
     return round(max(float(later - earlier) for earlier, later in pairwise(times)), 1)
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the report of a claim says of a failure."""
+"""Which claims are checked, and what the report of a claim says of a failure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,34 @@ def failure_text(result: Mapping[str, Any], task: str) -> str:
     return " ".join([f"{task}: {result.get('msg') or dict(result)}", *errors])
 
 
+Claim = dict[str, Any]
+
+
+def why_unchecked(claim: Claim, *, faults: bool, local: bool) -> str:
+    """Why a claim cannot be checked here; empty if it can."""
+    if claim.get("fault") and not faults:
+        return "breaks things, which only acceptance_faults=true allows"
+    return "needs the local cluster" if claim.get("local") and not local else ""
+
+
+def claims_to_check(claims: list[Claim], names: list[str], **allowed: bool) -> list[Claim]:
+    """The claims of these names, all if none is named, that can be checked here."""
+    return [c for c in claims if (not names or c["name"] in names) and not why_unchecked(c, **allowed)]
+
+
+def claim_problems(pages: Mapping[str, Any], names: list[str], **allowed: bool) -> list[str]:
+    """What would not be judged although it was asked for: a name, or a whole system."""
+    known = {claim["name"]: claim for page in pages.values() for claim in page["claims"]}
+    wrong = [f"Claim {name} does not exist; there is {', '.join(known)}." for name in names if name not in known]
+    whys = {name: why_unchecked(known[name], **allowed) for name in names if name in known}
+    wrong += [f"Claim {name} {why}." for name, why in whys.items() if why]
+    none = [system for system, page in pages.items() if not claims_to_check(page["claims"], names, **allowed)]
+    return wrong + [f"No claim of {system} can be checked." for system in none]
+
+
 class FilterModule:
     """Filters of the report."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Every filter by its name."""
-        return {"failure_text": failure_text}
+        return {"claim_problems": claim_problems, "claims_to_check": claims_to_check, "failure_text": failure_text}

@@ -73,6 +73,22 @@ def test_a_log_that_only_the_playbook_knows_is_read_by_time(tmp_path: pathlib.Pa
     assert module._audit_log(str(log)).writes() == (2, 0)
 
 
+def test_a_cluster_without_a_log_is_not_judged_by_that_of_another(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary, "DEFAULT_AUDIT_LOG", str(tmp_path / "of-another.log"))
+    (tmp_path / "of-another.log").write_text("")
+    module, shown = callback(
+        {"path": str(tmp_path / "s.json"), "playbooks": ["site.yml"], "audit_log": None}, "site.yml"
+    )
+    assert module._writes(summary.Cluster(), None) == (0, 0)
+    assert module._writes(summary.Cluster(), "") is None
+    stats = Stats()
+    stats.custom = {"_run": {"muster_audit_log": ""}}
+    module.v2_playbook_on_stats(stats)
+    assert "write requests not counted (no audit log)" in shown[0]
+
+
 def test_no_log_is_not_zero(tmp_path: pathlib.Path) -> None:
     assert summary.AuditLog(tmp_path / "audit.log", started=time.time()).writes() is None
 
@@ -117,7 +133,13 @@ def test_the_file(tmp_path: pathlib.Path) -> None:
         {"kind": "Pod", "namespace": "ml", "name": "a", "action": "created", "reason": "x"},
         {"action": "unchanged"},
     ]
-    for action, result in (("muster.ml.apply", {"results": [{"objects": done}]}), ("other.apply", {"objects": done})):
+    made = {"results": [{"changed": True, "item": "a"}, {"changed": False, "item": "b"}]}
+    for action, result in (
+        ("muster.ml.apply", {"results": [{"objects": done}]}),
+        ("other.apply", {"objects": done}),
+        ("muster.ml.s3_bucket", {"changed": True, "actions": ["s3:create_bucket (create)"]}),
+        ("amazon.aws.ec2_vpc_subnet", made),
+    ):
         task = types.SimpleNamespace(action=action, check_mode=False)
         module.v2_runner_on_ok(types.SimpleNamespace(_host=host("localhost"), _task=task, _result=result))
     module.v2_playbook_on_stats(Stats())
@@ -126,6 +148,10 @@ def test_the_file(tmp_path: pathlib.Path) -> None:
     assert (written["changed"], written["failed"], written["write_requests"]) == (2, 1, None)
     assert list(written["roles"]) == ["persia"]
     assert written["objects"] == [{"kind": "Pod", "namespace": "ml", "name": "a", "action": "created"}]
+    assert written["cloud"] == [
+        {"module": "muster.ml.s3_bucket", "item": None, "actions": ["s3:create_bucket (create)"]},
+        {"module": "amazon.aws.ec2_vpc_subnet", "item": "a", "actions": []},
+    ]
     assert shown[0].endswith(f"; {path}")
 
 

@@ -178,3 +178,10 @@ def test_what_was_not_applied_is_not_owned(first: t.Any, second: t.Any) -> None:
     for key in second:
         if key not in first:
             assert f"spec.{key}" in fields.unowned_paths(config(second), stored, FIELD_MANAGER)
+
+
+def test_the_last_write_is_that_of_any_of_our_managers() -> None:
+    entries = [("muster:a", "10:00"), ("muster", "11:00"), ("kubelet", "12:00")]
+    live = {"metadata": {"managedFields": [{"manager": manager, "time": time} for manager, time in entries]}}
+    assert fields.last_write(live) == "11:00"
+    assert fields.last_write({"metadata": {}}) == ""

@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is different between two listings of a cluster by support.objects, or between a plan and what the cluster or AWS then got."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+Objects = Mapping[str, Mapping[str, Any]]
+
+
+def written_objects(before: Objects, after: Objects) -> list[str]:
+    """What Muster did between two listings, such as 'created Job ml/fair'. An object that is gone counts, whoever made it."""
+    found = [f"deleted {name}" for name in before.keys() - after.keys()]
+    for name in after:
+        old, new = before.get(name), after[name]
+        if new["writes"] and (old is None or old["uid"] != new["uid"]):
+            found.append(f"created {name}")
+        elif old is not None and set(new["writes"]) - set(old["writes"]):
+            found.append(f"updated {name}")
+    return sorted(found)
+
+
+def differing_objects(before: Objects, after: Objects) -> list[str]:
+    """Every object that one listing has and the other has not, that is another by the same name, or that Muster has written since."""
+    words = {(True, False): "gone", (False, True): "left", (True, True): "not as before"}
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return sorted(f"{words[name in before, name in after]}: {name}" for name in names)
+
+
+def plan_differences(planned: Iterable[Mapping[str, str]], written: Iterable[str]) -> list[str]:
+    """What was planned and not done, and what was done and not planned; nothing where the plan was the truth."""
+    words = (f"{o['action']} {o['kind']} {o.get('namespace') or ''}/{o['name']}".replace(" /", " ") for o in planned)
+    return differences(
+        words, (f"{action} {kind.split('.')[0]} {name}" for action, kind, name in map(str.split, written))
+    )
+
+
+def differences(planned: Iterable[str], done: Iterable[str]) -> list[str]:
+    """Two lists as they differ, in which one word may stand several times."""
+    plan, fact = Counter(planned), Counter(done)
+    return sorted([f"only planned: {word}" for word in plan - fact] + [f"only done: {word}" for word in fact - plan])
+
+
+# What modules of amazon.aws send for each object that they plan: once, and besides as often as the object needs.
+OF_AMAZON: dict[str, tuple[str, tuple[str, ...]]] = {
+    "ec2_vpc_net": ("ec2:CreateVpc", ("ec2:ModifyVpcAttribute",)),
+    "ec2_vpc_igw": ("ec2:CreateInternetGateway", ("ec2:AttachInternetGateway",)),
+    "ec2_vpc_subnet": ("ec2:CreateSubnet", ()),
+    "ec2_vpc_nat_gateway": ("ec2:CreateNatGateway", ("ec2:AllocateAddress",)),
+    "ec2_vpc_route_table": ("ec2:CreateRouteTable", ("ec2:CreateRoute", "ec2:AssociateRouteTable")),
+    # A new group may send anything, and that of a new VPC, too.
+    "ec2_security_group": (
+        "ec2:RevokeSecurityGroupEgress",
+        ("ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:CreateTags"),
+    ),
+    "iam_role": ("iam:CreateRole", ("iam:AttachRolePolicy", "iam:PutRolePolicy")),
+}
+
+
+def cloud_differences(planned: Iterable[Mapping[str, Any]], sent: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Requests that the plan has and the account did not get, and those that it got unplanned."""
+    desired: list[str] = []
+    besides: set[str] = set()
+    for change in planned:
+        if change["module"].startswith("amazon.aws."):
+            once, often = OF_AMAZON[change["module"].rpartition(".")[2]]
+            desired.append(once)
+            besides.update(often)
+        desired += [operation(action) for action in change["actions"]]
+    return differences(
+        desired, (name for row in sent if (name := f"{row['service']}:{row['operation']}") not in besides)
+    )
+
+
+def operation(action: str) -> str:
+    """AWS's name of a request that a module announces, such as 'eks:create_addon (install)'."""
+    service, _, name = action.split(" ")[0].partition(":")
+    return f"{service}:{''.join(word.title() for word in name.split('_')).replace('OpenId', 'OpenID')}"
+
+
+class FilterModule:
+    """Filters of what is on a cluster or in an account."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Every filter by its name."""
+        return {
+            "cloud_differences": cloud_differences,
+            "differing_objects": differing_objects,
+            "plan_differences": plan_differences,
+            "written_objects": written_objects,
+        }
