@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import ipaddress
 import json
@@ -44,6 +45,8 @@ CONTROLLERS_V1 = CONTROLLERS | {"cpuacct", "devices", "blkio"}
 NEED_MEMORY = 2 * GIB
 NEED_DISK = 5 * GIB
 NEED_DISK_TO_BUILD = 10 * GIB
+# inotify instances of a node with its control plane (23 were counted); without one a program of Kubernetes does not start.
+NEED_INOTIFY = 30
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,6 +78,8 @@ class HostFacts:
     packages_missing: tuple[str, ...]
     # Empty if everything could be tried and works.
     kernel_missing: tuple[str, ...] = ()
+    # As far as more than NEED_INOTIFY of them do not matter.
+    inotify_instances: int = NEED_INOTIFY
 
 
 def require_root(cluster: LocalCluster) -> None:
@@ -90,6 +95,7 @@ def find_problems(
     return [
         *_machine_problems(facts),
         *_kernel_problems(facts),
+        *_inotify_problems(facts),
         *_route_problems(cluster, facts),
         *_neighbour_problems(cluster, others),
     ]
@@ -124,6 +130,14 @@ def _kernel_problems(facts: HostFacts) -> t.Iterator[Problem]:
             what=f"The kernel cannot do this: {feature}",
             fix="Load the module (modprobe overlay bridge veth nf_tables nft_masq) or use a kernel that has it; "
             "in a container, run it privileged.",
+        )
+
+
+def _inotify_problems(facts: HostFacts) -> t.Iterator[Problem]:
+    if facts.inotify_instances < NEED_INOTIFY:
+        yield Problem(
+            what=f"Only {facts.inotify_instances} inotify instances are free for root; a node needs {NEED_INOTIFY}.",
+            fix="Allow more (sysctl -w fs.inotify.max_user_instances=1024, and in /etc/sysctl.d for the next start).",
         )
 
 
@@ -241,6 +255,7 @@ def gather_facts(cluster: LocalCluster, cache_dir: Path, architecture: str, *, t
         interfaces=frozenset(read_links()) if has_ip else frozenset(),
         packages_missing=packages,
         kernel_missing=tuple(kernel_gaps(cluster.options["snapshotter"])) if ready else (),
+        inotify_instances=inotify_instances(NEED_INOTIFY) if ready else NEED_INOTIFY,
     )
 
 
@@ -260,6 +275,17 @@ def kernel_gaps(snapshotter: str) -> t.Iterator[str]:
             yield f"{what} ({exc.message[-160:]})."
     if snapshotter == "overlayfs":
         yield from _overlay_gap()
+
+
+def inotify_instances(most: int) -> int:
+    """How many inotify instances this user may still open, counted up to MOST."""
+    libc = ctypes.CDLL(None)
+    opened: list[int] = []
+    while len(opened) < most and (one := libc.inotify_init1(os.O_CLOEXEC)) >= 0:
+        opened.append(one)
+    for one in opened:
+        os.close(one)
+    return len(opened)
 
 
 def _overlay_gap() -> t.Iterator[str]:

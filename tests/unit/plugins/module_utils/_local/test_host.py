@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import io
 import tarfile
 import typing as t
@@ -83,7 +84,7 @@ def test_a_good_host_has_no_problem() -> None:
 def test_everything_is_said_at_once() -> None:
     bad = dataclasses.replace(
         FACTS, root=False, architecture="s390x", memory=GIB, free_state=GIB, controllers=frozenset({"cpu"}),
-        kernel_missing=("a bridge.",), routes={"10.2.5.0/24": "docker0"},
+        kernel_missing=("a bridge.",), routes={"10.2.5.0/24": "docker0"}, inotify_instances=3,
     )  # fmt: skip
     said = whats(bad)
     for part in (
@@ -93,10 +94,20 @@ def test_everything_is_said_at_once() -> None:
         "1.0 GiB are free",
         "blkio, cpuacct",
         "a bridge.",
+        "Only 3 inotify instances are free",
         "10.2.5.0/24 (docker0)",
     ):
         assert part in said
     assert all(problem.fix for problem in preflight.find_problems(CLUSTER, bad, {}))
+
+
+def test_inotify_instances_are_counted_and_given_back() -> None:
+    def opened() -> int:
+        return sum(os.readlink(fd) == "anon_inode:inotify" for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink())
+
+    before = opened()
+    assert preflight.inotify_instances(3) == 3
+    assert opened() == before
 
 
 def test_only_root_looks_into_a_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
