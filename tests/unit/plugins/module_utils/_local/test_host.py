@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import io
 import tarfile
 import typing as t
@@ -103,7 +102,7 @@ def test_everything_is_said_at_once() -> None:
 
 def test_inotify_instances_are_counted_and_given_back() -> None:
     def opened() -> int:
-        return sum(os.readlink(fd) == "anon_inode:inotify" for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink())
+        return sum("inotify" in str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink())
 
     before = opened()
     assert preflight.inotify_instances(3) == 3
