@@ -8,13 +8,14 @@ It shares with the trainer how rows are read and what the model looks like, but 
 
 from __future__ import annotations
 
+import bisect
 import faulthandler
 import json
+import math
 import os
 import sys
 
 import dataset
-import numpy as np
 import persia.env
 import torch
 import yaml
@@ -38,25 +39,27 @@ class ScoreCtx(EmbeddingCtx):
             self.common_context.init_rpc_client_with_addr(address)
 
 
-def score(ctx: EmbeddingCtx, settings: Settings, data: dataset.Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """The model's answer for each held-out row, and the right one."""
-    scores, labels, rows = [], [], data.held_out
+def score(ctx: EmbeddingCtx, settings: Settings, data: dataset.Dataset) -> list[tuple[float, bool]]:
+    """The model's answer for each held-out row, and whether the right one is yes."""
+    rows = data.held_out
+    answers: list[tuple[float, bool]] = []
     with torch.no_grad():
         for start in range(0, len(rows), BATCH):
             part = data.rows(rows[start : start + BATCH])
             batch = make_batch(settings, part, tag=None, train=False)
             output, _labels = ctx.forward(ctx.get_embedding_from_data(batch))
-            scores.append(output.numpy().ravel().astype(np.float64))
-            labels.append(np.array([row.label > 0.5 for row in part]))
-    return np.concatenate(scores), np.concatenate(labels)
+            answers += zip(output.double().ravel().tolist(), (row.label > 0.5 for row in part))
+    return answers
 
 
-def measure(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+def measure(answers: list[tuple[float, bool]]) -> dict[str, float]:
     """AUC: the share of pairs of a positive and a negative row that are in the right order; a tie is half a pair."""
-    negative, positive = np.sort(scores[~labels]), scores[labels]
-    right = np.searchsorted(negative, positive, "left") + np.searchsorted(negative, positive, "right")
-    loss = np.logaddexp(0, np.where(labels, -scores, scores)).mean()
-    return {"loss": round(float(loss), 6), "auc": round(float(right.mean() / 2 / len(negative)), 6)}
+    negative = sorted(answer for answer, label in answers if not label)
+    positive = [answer for answer, label in answers if label]
+    right = sum(bisect.bisect_left(negative, one) + bisect.bisect_right(negative, one) for one in positive)
+    wrong_by = [-answer if label else answer for answer, label in answers]
+    loss = sum(max(one, 0) + math.log1p(math.exp(-abs(one))) for one in wrong_by) / len(answers)
+    return {"loss": round(loss, 6), "auc": round(right / 2 / len(positive) / len(negative), 6)}
 
 
 def run(settings: Settings) -> int:
@@ -75,7 +78,7 @@ def run(settings: Settings) -> int:
         ctx.load_torch_state_dict(model, str(folder / "dense.pt"), map_location="cpu")
         ctx.load_embedding(str(folder / "embedding"))
         embeddings = sum(ctx.get_embedding_size())
-        figures = measure(*score(ctx, settings, data))
+        figures = measure(score(ctx, settings, data))
     print(
         f"MUSTER result loss={figures['loss']:.4f} auc={figures['auc']:.4f} rows={len(data.held_out)} "
         f"embeddings={embeddings} before={before} checkpoint={folder}",

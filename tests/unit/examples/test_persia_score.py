@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import types
 import typing as t
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "persia"
-NOTHING = ("persia", "persia.ctx", "persia.embedding", "persia.embedding.data", "persia.env", "torch")
+NOTHING = ("numpy", "persia", "persia.ctx", "persia.embedding", "persia.embedding.data", "persia.env", "torch")
 
 
 class Anything:
@@ -31,7 +31,9 @@ def score(monkeypatch: pytest.MonkeyPatch) -> t.Any:
     monkeypatch.syspath_prepend(str(EXAMPLE))
     for name in ("data_loader", "model", "score"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    yield importlib.import_module("score")
+    found = importlib.import_module("score")
+    monkeypatch.delitem(sys.modules, "numpy")  # pytest.approx would use it
+    yield found
     for name in ("data_loader", "model", "score"):
         sys.modules.pop(name, None)
 
@@ -41,11 +43,12 @@ def test_the_score_is_that_of_the_trainer_by_another_way(score: t.Any) -> None:
     scores = [(-2.0, -0.5, 0.0, 1.5)[(row * row + row // 3) % 4] for row in range(200)]
     labels = [float(row % 3 == 0) for row in range(200)]
     trainers = importlib.import_module("metrics")
-    found = score.measure(np.array(scores), np.array(labels) > 0.5)
+    found = score.measure([(one, label > 0.5) for one, label in zip(scores, labels, strict=True)])
     assert found["auc"] == pytest.approx(trainers.auc(scores, labels), abs=1e-6)
-    assert found["loss"] == pytest.approx(trainers.log_loss([1 / (1 + np.exp(-x)) for x in scores], labels), abs=1e-6)
-    assert score.measure(np.array([2.0, 1.0]), np.array([True, False]))["auc"] == 1
-    assert score.measure(np.array([2.0, 1.0]), np.array([False, True]))["auc"] == 0
+    chances = [1 / (1 + math.exp(-one)) for one in scores]
+    assert found["loss"] == pytest.approx(trainers.log_loss(chances, labels), abs=1e-6)
+    assert score.measure([(2.0, True), (1.0, False)])["auc"] == 1
+    assert score.measure([(2.0, False), (1.0, True)])["auc"] == 0
 
 
 def test_what_is_no_checkpoint_of_these_settings_is_refused(tmp_path: Path) -> None:
