@@ -78,7 +78,7 @@ def cloud_differences(planned: Iterable[Mapping[str, Any]], sent: Iterable[Mappi
 
 def operation(action: str) -> str:
     """AWS's name of a request that a module announces, such as 'eks:create_addon (install)'."""
-    service, _, name = action.split(" ")[0].partition(":")
+    service, _colon, name = action.split(" ")[0].partition(":")
     return f"{service}:{''.join(word.title() for word in name.split('_')).replace('OpenId', 'OpenID')}"
 
 

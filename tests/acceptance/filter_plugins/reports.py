@@ -25,19 +25,22 @@ def why_unchecked(claim: Claim, *, faults: bool, local: bool) -> str:
     return "needs the local cluster" if claim.get("local") and not local else ""
 
 
-def claims_to_check(claims: list[Claim], names: list[str], **allowed: bool) -> list[Claim]:
+def claims_to_check(claims: list[Claim], names: list[str], *, faults: bool, local: bool) -> list[Claim]:
     """The claims of these names, all if none is named, that can be checked here."""
-    return [c for c in claims if (not names or c["name"] in names) and not why_unchecked(c, **allowed)]
+    asked = [claim for claim in claims if not names or claim["name"] in names]
+    return [claim for claim in asked if not why_unchecked(claim, faults=faults, local=local)]
 
 
-def claim_problems(pages: Mapping[str, Any], names: list[str], **allowed: bool) -> list[str]:
+def claim_problems(pages: Mapping[str, Any], names: list[str], *, faults: bool, local: bool) -> list[str]:
     """What would not be judged although it was asked for: a name, or a whole system."""
     known = {claim["name"]: claim for page in pages.values() for claim in page["claims"]}
     wrong = [f"Claim {name} does not exist; there is {', '.join(known)}." for name in names if name not in known]
-    whys = {name: why_unchecked(known[name], **allowed) for name in names if name in known}
+    whys = {name: why_unchecked(known[name], faults=faults, local=local) for name in names if name in known}
     wrong += [f"Claim {name} {why}." for name, why in whys.items() if why]
-    none = [system for system, page in pages.items() if not claims_to_check(page["claims"], names, **allowed)]
-    return wrong + [f"No claim of {system} can be checked." for system in none]
+    found = {
+        system: claims_to_check(page["claims"], names, faults=faults, local=local) for system, page in pages.items()
+    }
+    return wrong + [f"No claim of {system} can be checked." for system, claims in found.items() if not claims]
 
 
 class FilterModule:
