@@ -13,6 +13,7 @@ version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Prints tasks that change something or fail, warnings, and the messages of M(ansible.builtin.debug) as plain lines.
+  - A task with C(until) is reported every 30 seconds while it tries again, instead of each time.
   - Tasks with nothing to change are counted. Skipped tasks and includes are not printed, nor are plays that only check something, such
     as those for another platform.
   - With C(-v) it prints what the callback plugin P(ansible.builtin.default#callback) prints.
@@ -23,12 +24,14 @@ extends_documentation_fragment:
   - result_format_callback
 """
 
+import time
 import typing as t
 
 from ansible import constants
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 
+_PACE = 30.0  # seconds between two lines of a task that tries again
 _NOT_PRINTED = ("display_ok_hosts", "display_skipped_hosts")
 _MESSAGES = ("debug", "ansible.builtin.debug")
 # They look at variables only. A play of nothing else has not begun its work.
@@ -51,6 +54,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._heading = ""  # of the play, until it is printed
         self._unchanged: set[str] = set()  # tasks since the last line
         self._works = False
+        self._tried: dict[tuple[str, str], float] = {}  # task and host: when it was last reported
 
     @property
     def _is_verbose(self) -> bool:
@@ -121,6 +125,19 @@ class CallbackModule(Default):  # type: ignore[misc]
             if found.get("warnings") or found.get("deprecations"):
                 self._print_task_banner(task)
                 self._print_warnings(result)
+
+    def v2_runner_retry(self, result: t.Any) -> None:
+        if self._is_verbose:
+            super().v2_runner_retry(result)
+            return
+        host, found, now = result._host.get_name(), result._result, time.monotonic()
+        last = self._tried.setdefault((result._task._uuid, host), now)
+        if now - last >= _PACE:
+            self._tried[result._task._uuid, host] = now
+            self._print_pending()
+            self._display.display(
+                f"    {host}: {result._task.get_name()}: tried {found['attempts']} of {found['retries']} times"
+            )
 
     def v2_runner_item_on_ok(self, result: t.Any) -> None:
         if result._task.action in _MESSAGES and not self._is_verbose:

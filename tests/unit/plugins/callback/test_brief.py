@@ -11,19 +11,25 @@ import subprocess
 import sys
 import typing as t
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from support.places import ROOT
+
+from ansible_collections.muster.ml.plugins.callback import brief
 
 CHANGE = {"name": "Change something", "ansible.builtin.command": "true"}
 LOOK = {"name": "Look at something", "ansible.builtin.stat": {"path": "/"}}
 SAY = {"name": "Say something", "ansible.builtin.debug": {"msg": ["export A=b", "two\nlines"]}}
 FAIL = {"name": "Fail at something", "ansible.builtin.fail": {"msg": "because of this"}}
+TRY = {**LOOK, "name": "Try something", "until": False, "retries": 2, "delay": 0, "failed_when": False}
 TASKS = {
     "Only checks": [{"name": "Assert something", "ansible.builtin.assert": {"that": True}}],
     "Another platform": [{**CHANGE, "when": False}],
     "Work": [
         LOOK,
         {**LOOK, "loop": [1, 2]},
+        TRY,
         CHANGE,
         {"name": "Include", "ansible.builtin.include_tasks": "more.yml"},
         SAY,
@@ -54,7 +60,7 @@ def test_a_run_prints_what_it_changes_and_says(tmp_path: Path) -> None:
     *lines, recap, counts = printed(tmp_path, TASKS)
     assert lines == [
         "PLAY [Work]",
-        "ok: 2 tasks with nothing to change",
+        "ok: 3 tasks with nothing to change",
         "TASK [Change something]",
         "changed: [localhost]",
         "ok: 1 task with nothing to change",
@@ -81,3 +87,15 @@ def test_verbose_is_the_default_callback(tmp_path: Path) -> None:
         "PLAY [Only checks]",
         "TASK [Assert something]",
     ]
+
+
+def test_a_task_that_tries_again_is_reported_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin, lines, now = brief.CallbackModule(), list[str](), [0.0]
+    monkeypatch.setattr(brief.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(plugin, "_display", SimpleNamespace(verbosity=0, display=lines.append))
+    task = SimpleNamespace(_uuid="1", get_name=lambda: "Wait for something")
+    for attempt in range(1, 71):
+        now[0] += 1
+        found = {"attempts": attempt, "retries": 240}
+        plugin.v2_runner_retry(SimpleNamespace(_host=SimpleNamespace(get_name=lambda: "a"), _task=task, _result=found))
+    assert lines == [f"    a: Wait for something: tried {count} of 240 times" for count in (31, 61)]
