@@ -39,7 +39,7 @@ options:
         needs no operator. Its servers keep one connection for each pair, which needs nats-server 2.10 or later.
       - V(operator) creates a NatsCluster for nats-operator, which has been dormant since 2022. Servers that the operator leaves running
         with an older O(max_payload) or O(resources) are replaced one by one when O(wait=true) and O(wait_for=connected). It starts servers
-        one after the other, with four connections for each pair, and warns before it makes more than 10 of them.
+        one after the other, with four connections for each pair, and warns before it makes more than 30 of them.
     type: str
     choices: [statefulset, operator]
     default: statefulset

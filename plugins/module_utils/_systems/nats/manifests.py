@@ -39,7 +39,7 @@ MONITOR_PORT = 8222
 _SEEDS = 3
 
 # Above this size the mesh of nats-operator's servers is work for more than a few cores (docs/systems/persia.md, "How many NATS servers").
-_MANY = 10
+_MANY = 30
 
 # nats-server refuses to start when max_payload is over max_pending, which is 64 MiB unless it is set.
 MAX_PENDING = 64 * 1024 * 1024

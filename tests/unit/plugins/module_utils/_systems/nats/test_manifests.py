@@ -140,7 +140,7 @@ def test_the_progress_of_many_servers_is_one_line() -> None:
 
 def test_many_servers_of_the_operator_are_advised_against() -> None:
     assert "each of their 1770 pairs" in (advice(nats(backend="operator", size=60)) or "")
-    assert advice(nats(backend="operator", size=3)) is None
+    assert advice(nats(backend="operator", size=30)) is None
     assert advice(nats(size=60)) is None
 
 
