@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run the checks: all of them, or those named on the command line (make test ONLY='ruff unit').
 
-The static checks and the cluster's run side by side. Each has a log under build/test/logs; a table and a line of
+What needs no cluster and what needs it run side by side. Each has a log under build/test/logs; a table and a line of
 counts close.
 """
 
@@ -21,7 +21,7 @@ from support.places import BUILD
 
 
 def main() -> int:
-    lanes = [static.CHECKS, cluster.checks()]
+    lanes = [[*static.CHECKS, *cluster.machine_checks()], cluster.checks()]
     names = [check.name for lane in lanes for check in lane]
     parser = argparse.ArgumentParser(description="Run Muster's checks.")
     parser.add_argument("names", nargs="*", metavar="CHECK", help=f"one of: {', '.join(names)} (default: all)")

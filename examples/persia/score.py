@@ -48,7 +48,7 @@ def score(ctx: EmbeddingCtx, settings: Settings, data: dataset.Dataset) -> list[
             part = data.rows(rows[start : start + BATCH])
             batch = make_batch(settings, part, tag=None, train=False)
             output, _labels = ctx.forward(ctx.get_embedding_from_data(batch))
-            answers += zip(output.double().ravel().tolist(), (row.label > 0.5 for row in part))
+            answers += zip(output.double().reshape(-1).tolist(), (row.label > 0.5 for row in part))
     return answers
 
 

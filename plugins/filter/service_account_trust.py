@@ -14,7 +14,7 @@ short_description: Build the trust policy of an IAM role for pods
 version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - Returns the trust policy of an IAM role that only the pods of one service account of an EKS cluster may assume.
+  - Returns the trust policy of an IAM role that only the pods of the named service accounts of an EKS cluster may assume.
 positional: _input, identity, namespace, service_account
 options:
   _input:
@@ -33,8 +33,8 @@ options:
     type: str
     required: true
   service_account:
-    description: Name of the service account.
-    type: str
+    description: Name of the service account, or a list of several.
+    type: raw
     required: true
 seealso:
   - module: muster.ml.eks_pod_identity_association
@@ -58,9 +58,11 @@ Document = dict[str, t.Any]
 
 
 def service_account_trust(
-    cluster: t.Mapping[str, t.Any], identity: str, namespace: str, service_account: str
+    cluster: t.Mapping[str, t.Any], identity: str, namespace: str, service_account: str | t.Sequence[str]
 ) -> Document:
-    trusted = _pod_identity() if identity == "pod_identity" else _irsa(cluster, f"{namespace}:{service_account}")
+    names = [service_account] if isinstance(service_account, str) else sorted(service_account)
+    accounts = [f"system:serviceaccount:{namespace}:{name}" for name in names]
+    trusted = _pod_identity() if identity == "pod_identity" else _irsa(cluster, accounts)
     return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **trusted}]}
 
 
@@ -68,10 +70,13 @@ def _pod_identity() -> Document:
     return {"Principal": {"Service": "pods.eks.amazonaws.com"}, "Action": ["sts:AssumeRole", "sts:TagSession"]}
 
 
-def _irsa(cluster: t.Mapping[str, t.Any], account: str) -> Document:
+def _irsa(cluster: t.Mapping[str, t.Any], accounts: list[str]) -> Document:
     # A plan for an empty account has no provider yet.
     provider = cluster["oidc_provider"] or "oidc.planned"
-    desired = {f"{provider}:aud": "sts.amazonaws.com", f"{provider}:sub": f"system:serviceaccount:{account}"}
+    desired = {
+        f"{provider}:aud": "sts.amazonaws.com",
+        f"{provider}:sub": accounts if len(accounts) > 1 else accounts[0],
+    }
     return {
         "Principal": {"Federated": f"arn:{cluster['partition']}:iam::{cluster['account']}:oidc-provider/{provider}"},
         "Action": "sts:AssumeRoleWithWebIdentity",

@@ -19,7 +19,8 @@ author: Muster contributors (!UNKNOWN)
 description:
   - Divides an address range among availability zones, with a large private subnet for pods and a small public subnet in each.
   - The subnets of a zone do not depend on the number of zones, up to eight, so that zones can be added later.
-positional: _input, zones
+  - A zone that has subnets already keeps their ranges, and no range of another zone is used, because a subnet cannot move to another zone.
+positional: _input, zones, existing
 options:
   _input:
     description: Address range of the VPC, from C(/16) to C(/20).
@@ -30,6 +31,11 @@ options:
     type: list
     elements: str
     required: true
+  existing:
+    description: Subnets that exist, each with C(availability_zone) and C(cidr_block).
+    type: list
+    elements: dict
+    default: []
 """
 
 EXAMPLES = r"""
@@ -50,7 +56,9 @@ SMALLEST = 20
 MOST_ZONES = 8
 
 
-def vpc_subnets(cidr: str, zones: list[str]) -> list[dict[str, t.Any]]:
+def vpc_subnets(
+    cidr: str, zones: list[str], existing: t.Sequence[t.Mapping[str, t.Any]] = ()
+) -> list[dict[str, t.Any]]:
     try:
         network = ipaddress.IPv4Network(cidr)
     except ValueError as error:
@@ -64,8 +72,22 @@ def vpc_subnets(cidr: str, zones: list[str]) -> list[dict[str, t.Any]]:
     # The range has sixteen parts. The first eight are private subnets, the ninth holds eight public ones, the rest is free.
     parts = list(network.subnets(prefixlen_diff=4))
     public = list(parts[MOST_ZONES].subnets(prefixlen_diff=3))
-    rows = [{"zone": zone, "cidr": str(public[n]), "public": True} for n, zone in enumerate(zones)]
-    return rows + [{"zone": zone, "cidr": str(parts[n]), "public": False} for n, zone in enumerate(zones)]
+    places = _places(zones, [{str(parts[n]), str(public[n])} for n in range(MOST_ZONES)], existing)
+    rows = [{"zone": zone, "cidr": str(public[n]), "public": True} for zone, n in places.items()]
+    return rows + [{"zone": zone, "cidr": str(parts[n]), "public": False} for zone, n in places.items()]
+
+
+def _places(zones: list[str], ranges: list[set[str]], existing: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, int]:
+    """The place of each zone: that of its subnets, or one where no other zone has any."""
+    taken = [{row["availability_zone"] for row in existing if row["cidr_block"] in pair} for pair in ranges]
+    kept = {zone: place for place, owners in enumerate(taken) for zone in owners if owners == {zone}}
+    free = iter([place for place, owners in enumerate(taken) if not owners])
+    try:
+        return {zone: kept[zone] if zone in kept else next(free) for zone in zones}
+    except StopIteration:
+        raise AnsibleFilterError(
+            f"There is no place left for subnets in {', '.join(zones)}: other zones have {sum(map(bool, taken))} of {MOST_ZONES}."
+        ) from None
 
 
 class FilterModule:

@@ -9,7 +9,7 @@ module: ec2_removal
 short_description: Remove parts of an EC2 network that may still be in use
 version_added: 0.2.0
 description:
-  - Deletes a VPC, subnet, internet gateway or security group. An internet gateway is detached first.
+  - Deletes a VPC, subnet, internet gateway, security group or network interface. An internet gateway is detached first.
   - As long as something uses it, EC2 refuses the deletion with C(DependencyViolation), for minutes after the user was deleted itself. The
     module waits for that. The modules of C(amazon.aws) fail.
 author: Muster contributors (!UNKNOWN)
@@ -21,7 +21,7 @@ extends_documentation_fragment:
   - muster.ml.aws.support
 options:
   id:
-    description: Id of the VPC, subnet, internet gateway or security group. One that does not exist is no error.
+    description: Id of the VPC, subnet, internet gateway, security group or network interface. One that does not exist is no error.
     type: str
     required: true
   only_tagged:

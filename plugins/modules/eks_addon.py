@@ -32,7 +32,10 @@ options:
     required: true
     aliases: [addon_name]
   version:
-    description: Version of the add-on. Defaults to the installed version, or to the cluster's default for a new add-on.
+    description:
+      - Version of the add-on. Defaults to the cluster's default for a new add-on.
+      - An installed version stays without it, until EKS does not offer it for the cluster's Kubernetes version any more. C(kube-proxy) gets
+        the minor version of the cluster.
     type: str
     aliases: [addon_version]
   service_account_role_arn:
@@ -99,7 +102,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, check_version
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, check_version, successor
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -135,14 +138,22 @@ def resource(params: dict[str, t.Any]) -> EksAddon:
 
 
 def check(api: Api, params: dict[str, t.Any]) -> None:
-    """Check that EKS supports the version for the cluster. Check mode accepts any version for a cluster that does not exist yet."""
+    """Check that EKS supports the version for the cluster, or find the one that replaces the installed version after an upgrade.
+
+    Check mode accepts any version for a cluster that does not exist yet.
+    """
     desired = resource(params)
     found = api.read(desired.label, "eks", "describe_cluster", name=desired.cluster_name)
-    if found and desired.version:
-        kubernetes = found["cluster"]["version"]
-        request = {"addonName": desired.name, "kubernetesVersion": kubernetes}
+    if not found:
+        return
+    kubernetes = found["cluster"]["version"]
+    request = {"addonName": desired.name, "kubernetesVersion": kubernetes}
+    if desired.version:
         offered = api.pages(desired.label, "eks", "describe_addon_versions", "addons", **request)
         check_version(desired.label, offered, desired.version, kubernetes)
+    elif live := desired.read(api):
+        offered = api.pages(desired.label, "eks", "describe_addon_versions", "addons", **request)
+        params["version"] = successor(desired.name, live["addonVersion"], offered, kubernetes)
 
 
 def main() -> None:

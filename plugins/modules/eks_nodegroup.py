@@ -45,7 +45,10 @@ options:
     description: Kubernetes version of the nodes, at most that of the cluster. Defaults to that of the cluster for a new node group.
     type: str
   release_version:
-    description: Release of the image, such as V(1.35.0-20261101). Defaults to the newest for a new node group.
+    description:
+      - Release of the image, such as V(1.35.0-20261101). Defaults to the newest for a new node group, and is then kept.
+      - V(latest) is the newest one whenever the module runs, which replaces the nodes if it is another one. It is read from AWS's public
+        parameters, which have the images of Amazon Linux 2023 only.
     type: str
   force_update_version:
     description: Upgrade also when a PodDisruptionBudget prevents a node from being drained.

@@ -68,13 +68,16 @@ fingerprints:
   type: dict
 """
 
-import base64
-import hashlib
 import typing as t
 from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.certificates import Leaf, files
+from ansible_collections.muster.ml.plugins.module_utils._kube.certificates import (
+    Leaf,
+    files,
+    fingerprint,
+    read_from_hosts,
+)
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "default": "etcd"},
@@ -94,23 +97,11 @@ def leaves(name: str, members: dict[str, str]) -> list[Leaf]:
     return desired
 
 
-def fingerprint(folder: Path) -> str:
-    """Hash a member's certificates. In check mode on a new machine there are none."""
-    found = sorted((*folder.glob("*.crt"), folder.parent / "ca.crt"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in found if path.is_file())).hexdigest()[:16]
-
-
-def trusted(found: dict[str, t.Any]) -> dict[str, str]:
-    """Return the certificates that were read from hosts. Where there was none to read, the task was skipped."""
-    read = {host: result["content"] for host, result in found.items() if "content" in result}
-    return {host: base64.b64decode(content).decode() for host, content in read.items()}
-
-
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Create missing certificates and renew those that expire soon."""
     params, folder = ctx.params, Path(ctx.params["directory"])
     desired = leaves(params["name"], params["members"])
-    known = trusted(params["trusted"])
+    known = read_from_hosts(params["trusted"])
     fresh = files(folder, "ca", f"{params['name']}-ca", desired, trusted=known, check=ctx.check)
     prints = {member: fingerprint(folder / member) for member in params["members"]}
     return {"changed": bool(fresh), "fresh": fresh, "fingerprints": prints}

@@ -221,9 +221,10 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 
 def _absent(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:
-    claims = members.mark_claims(ctx, cluster, owner)
+    claims = members.claims(cluster)
+    marked = claims.marked(ctx.cluster, owner, check=ctx.check)
     report = groups.delete_group(ctx, cluster.namespace, owner)
-    report.merge(members.delete_claims(ctx, cluster, claims, delete_data=ctx.params["delete_data"]))
+    report.merge(claims.delete(ctx.cluster, marked, check=ctx.check, delete_data=ctx.params["delete_data"]))
     return ctx.result(report)
 
 

@@ -157,6 +157,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         try:
             result = _read(ctx, pattern)
         except NotFound as exc:
+            _look_for_kinds(ctx)
             return {}, exc.message
         count = len(result["found"])
         return result, None if count >= desired else f"{count} of {desired} matches of {params['search']}"
@@ -168,6 +169,14 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         pause=fixed_interval(_LOOK_AGAIN, SYSTEM_CLOCK),
         progress=Progress(ctx.progress, SYSTEM_CLOCK),
     )
+
+
+def _look_for_kinds(ctx: Context) -> None:
+    """Ask for kinds that were not served: the definition of an operator's kind may be installed while the training is waited for."""
+    for backend in KINDS[ctx.params["kind"]].backends:
+        for kind in backend.workloads:
+            if ctx.cluster.resource(kind.api_version, kind.kind) is None:
+                ctx.cluster.resource(kind.api_version, kind.kind, refresh=True)
 
 
 def _read(ctx: Context, pattern: re.Pattern[str] | None) -> dict[str, t.Any]:

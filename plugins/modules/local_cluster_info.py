@@ -104,7 +104,7 @@ to_fetch:
   type: list
   elements: dict
 to_build:
-  description: Programs that are missing and come from Go modules, with the options of M(muster.ml.go_binary).
+  description: Programs that are missing and come from Go modules, as option O(muster.ml.local_build#module:programs).
   returned: success
   type: list
   elements: dict

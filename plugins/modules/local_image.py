@@ -273,47 +273,12 @@ from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import FOLDER, NEEDED, RECIPE, TEXT
 from ansible_collections.muster.ml.plugins.module_utils._local import oci_nodes
-from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture, ensure
+from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import architecture, ensure
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
 from ansible_collections.muster.ml.plugins.module_utils._local.oci_registry import Registry
 
-TEXT: dict[str, t.Any] = {"type": "str", "default": ""}
-NEEDED: dict[str, t.Any] = {"type": "str", "required": True}
-FOLDER: dict[str, t.Any] = {"type": "path", "required": True}
-WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
-MAP: dict[str, t.Any] = {"type": "dict", "default": {}}
-
-
-def rows(**options: dict[str, t.Any]) -> dict[str, t.Any]:
-    return {"type": "list", "elements": "dict", "default": [], "options": options}
-
-
-DEBIAN = {
-    "suite": NEEDED,
-    "packages": {"type": "list", "elements": "str", "required": True},
-    "variant": {"type": "str", "default": "minbase"},
-    "mirror": TEXT,
-    "security_mirror": TEXT,
-}
-CONFIG = {
-    "entrypoint": {"type": "list", "elements": "str", "required": True},
-    "cmd": WORDS,
-    "env": MAP,
-    "user": {"type": "str", "default": "1000:1000"},
-    "working_dir": {"type": "str", "default": "/"},
-    "exposed_ports": {"type": "list", "elements": "int", "default": []},
-    "labels": MAP,
-}
-RECIPE = {
-    "architectures": WORDS,
-    "debian": {"type": "dict", "options": DEBIAN},
-    "wheels": rows(requirements=FOLDER, python_version=NEEDED, dest=TEXT, members=MAP),
-    "programs": rows(name=NEEDED, module_dir=FOLDER, package=NEEDED, ldflags=TEXT, dest=NEEDED),
-    "files": rows(dest=NEEDED, content=TEXT, mode={"type": "str", "default": "0644"}),
-    "links": rows(dest=NEEDED, target=NEEDED),
-    "config": {"type": "dict", "required": True, "options": CONFIG},
-}
 REGISTRY = {
     "address": NEEDED,
     "username": TEXT,
@@ -339,20 +304,6 @@ def desired(params: dict[str, t.Any]) -> OciImage:
     return OciImage(name=params["name"], recipe=params["recipe"], cache_dir=cache, architecture=architecture())
 
 
-def program(folder: str, image: OciImage, name: str, package: str) -> GoBuild:
-    return GoBuild(
-        name=name,
-        module_dir=Path(folder),
-        package=package,
-        cache_dir=image.cache_dir,
-        architecture=image.architecture,
-    )
-
-
-def builder(params: dict[str, t.Any], image: OciImage) -> GoBuild:
-    return program(params["builder"], image, "umoci", "github.com/opencontainers/umoci/cmd/umoci")
-
-
 def desired_registry(params: dict[str, t.Any], image: OciImage) -> Registry | None:
     given = params.get("registry")
     if not given or params["state"] == "absent":
@@ -362,7 +313,7 @@ def desired_registry(params: dict[str, t.Any], image: OciImage) -> Registry | No
         username=given["username"],
         password=given["password"],
         ca_path=given["ca_path"] or "",
-        oras=program(given["client"], image, "oras", "oras.land/oras/cmd/oras"),
+        oras=image.tool("oras", "oras.land/oras/cmd/oras", given["client"]),
     )
 
 
@@ -383,7 +334,7 @@ def present(ctx: HostContext, image: OciImage, nodes: list[oci_nodes.Node]) -> d
     push = registry if not digest else None
     # If every node and the registry have the image, the cache is not needed.
     build = not image.archive.is_file() and bool(without or push or not (nodes or registry))
-    umoci = builder(ctx.params, image)
+    umoci = image.umoci(ctx.params["builder"])
     if build and not ctx.check:
         note = f" ({ctx.params['note']})" if ctx.params["note"] else ""
         ctx.progress(f"building {image.name}{note}")

@@ -198,7 +198,10 @@ options:
     type: str
     default: /workspace/scripts
   nats_url:
-    description: URL of the NATS servers.
+    description:
+      - URL of the NATS servers.
+      - Trainings at the same servers would get each other's batches and embeddings, so the task fails while pods of another one in the
+        namespace use them.
     type: str
     default: nats://persia-nats-service:4222
   log_level:

@@ -34,6 +34,7 @@ class HostAction(ControllerAction):
             context = HostContext(
                 params=params,
                 check=bool(self._task.check_mode),
+                diff=bool(self._task.diff),
                 warn=warnings.append,
                 progress=lambda message: progress.show(self._named(message)),
             )

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The checks on a real cluster, which the collection's own role brings up and removes.
 
-Every molecule scenario goes through its whole life there.
+Every molecule scenario goes through its whole life there, those of roles for hosts apart, which have simulated machines.
 
 The cluster has a name, addresses, a kubeconfig and an audit log of its own: one that a developer runs is left alone.
 """
@@ -28,9 +28,10 @@ from support.places import BIN, BUILD, ROOT
 
 @dataclass(frozen=True)
 class Ground:
-    """A cluster that checks stand on; its files lie in a folder of its own."""
+    """What checks stand on, with its files in a folder of its own: a cluster, or only simulated machines."""
 
     name: str
+    cluster: bool = True
 
     @property
     def kubeconfig(self) -> Path:
@@ -44,10 +45,13 @@ class Ground:
 SHARED = Ground("must-test")
 # The scenario of the role local_cluster makes a cluster and removes it: not the one that the others need.
 OWN = Ground("must-mol")
+MACHINES = Ground("must-machines", cluster=False)
 SCENARIOS = ROOT / "extensions" / "molecule"
 # From the ground up; what is not named comes between the two. The last two take away what the others stand on.
 FIRST = ("namespace", "nats_operator", "gpu_drivers", "persia_operator", "persia")
 LAST = ("local_images", "local_cluster")
+# Roles for hosts: they run beside the cluster, one after the other, because the machines share addresses.
+ON_MACHINES = ("etcd_host", "rabbitmq")
 # existing.yml looks at the nodes before anything is done, and gpu_drivers waits for GPUs after.
 WAITED_FOR = frozenset({"/api/v1/nodes"})
 # Under the names of what is published: what somebody's cluster would pull.
@@ -68,8 +72,12 @@ CANARY = f"canary-{secrets.token_hex(16)}"
 
 def scenarios() -> list[str]:
     found = {path.parent.name for path in SCENARIOS.glob("*/molecule.yml")}
-    between = sorted(found - {*FIRST, *LAST})
+    between = sorted(found - {*FIRST, *LAST, *ON_MACHINES})
     return [name for name in (*FIRST, *between, *LAST) if name in found]
+
+
+def ground_of(scenario: str) -> Ground:
+    return OWN if scenario == "local_cluster" else MACHINES if scenario in ON_MACHINES else SHARED
 
 
 def environment(ground: Ground) -> dict[str, str]:
@@ -179,6 +187,8 @@ def nothing_to_do(shell: Shell, ground: Ground, what: str, work: Callable[[], No
     """Do work again that was done: it must not write, and must not ask twice for one list."""
     began = datetime.now(UTC)
     no_writes(shell, ground, what, work)
+    if not ground.cluster:
+        return
     lists = audit.listed(ground.audit_log, began)
     twice = [f"{uri} ({times} times)" for uri, times in lists.items() if times > 1 and uri not in WAITED_FOR]
     for uri in twice:
@@ -204,7 +214,7 @@ def steps(shell: Shell, ground: Ground, scenario: str) -> None:
 
 def life(scenario: str, shell: Shell) -> None:
     """A scenario's whole life, and a look for secrets all along. What it made goes, also when it failed."""
-    ground = OWN if scenario == "local_cluster" else SHARED
+    ground = ground_of(scenario)
     ground.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
     # What an earlier run prepared is gone with its cluster.
     shutil.rmtree(molecule_state(scenario), ignore_errors=True)
@@ -212,7 +222,8 @@ def life(scenario: str, shell: Shell) -> None:
     with canary.ProcessWatch(hidden) as watch:
         try:
             steps(shell, ground, scenario)
-            hidden["the kubeconfig's key"] = kubeconfig_key(ground)
+            if ground.cluster:
+                hidden["the kubeconfig's key"] = kubeconfig_key(ground)
         finally:
             molecule(shell, ground, scenario, "cleanup")
     leaks = watch.found | {f"{name} in the output" for name in canary.in_text(hidden, shell.log.read_bytes())}
@@ -312,8 +323,13 @@ def last_recap(log: Path) -> str:
     return lines[-1] if lines else "no play recap"
 
 
+def machine_checks() -> list[Check]:
+    """The scenarios of roles for hosts, in order."""
+    return [Check(f"molecule-{name}", partial(life, name), timeout_s=1500) for name in ON_MACHINES]
+
+
 def checks() -> list[Check]:
-    """The lane, in order. A scenario that fails does not stop the next; the cluster goes in any case."""
+    """The lane of the cluster, in order. A scenario that fails does not stop the next; the cluster goes in any case."""
     return [
         Check("cluster-up", up, timeout_s=3000),
         *(

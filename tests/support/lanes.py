@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from pathlib import Path
 
 TAIL_LINES = 60
 HEARTBEAT_S = 60
+# How Ansible, pytest and the linters begin the line that says what is wrong.
+ERROR = re.compile(r"\[ERROR\]: |fatal: \[|E   \w|left over: |unexpected write: |asked more than once: ")
 
 
 class CheckFailed(Exception):
@@ -123,6 +126,12 @@ def last_line(log: Path) -> str:
     return lines[-1].strip()[:100] if lines else ""
 
 
+def last_error(log: Path) -> str:
+    """The newest line that says what is wrong: a log can end with pages about something else."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line.strip()[:300] for line in reversed(lines) if ERROR.match(line)), "")
+
+
 def heartbeat(board: Board, check: Check, log: Path, over: threading.Event) -> None:
     """Say now and then what a long check is at."""
     began = time.monotonic()
@@ -150,6 +159,8 @@ def run_check(board: Board, check: Check) -> Result:
         reason = f"{type(error).__name__}: {error}"
     finally:
         over.set()
+    if reason and log.exists() and (said := last_error(log)):
+        reason += f"; {said}"
     result = Result(check.name, not reason, time.monotonic() - began, reason)
     board.say(
         f"  {'ok  ' if result.ok else 'FAIL'} {check.name} ({result.seconds:.0f} s){': ' + reason if reason else ''}"

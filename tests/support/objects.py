@@ -22,6 +22,8 @@ Body = dict[str, Any]
 Get = Callable[[str], Body]
 MANAGER = "muster"
 EXPIRING = ("Event", "CertificateSigningRequest", "bootstrap.kubernetes.io/token")
+API_SERVER = "apiserver.kubernetes.io/identity"
+"""Label of the Lease by which an API server tells that it runs: one that was away for long has another afterwards."""
 
 
 def resources(get: Get) -> dict[str, str]:
@@ -44,10 +46,15 @@ def items(get: Get, path: str) -> Iterator[Body]:
     more = ""
     while True:
         page = get(f"{path}?limit=500{more}")
-        yield from (item for item in page["items"] if item.get("type") not in EXPIRING)
+        yield from (item for item in page["items"] if not expires(item))
         if not (token := page["metadata"].get("continue")):
             return
         more = f"&continue={token}"
+
+
+def expires(item: Body) -> bool:
+    """Whether Kubernetes lets this one expire, of a kind whose others stay."""
+    return item.get("type") in EXPIRING or API_SERVER in item["metadata"].get("labels", {})
 
 
 def objects(get: Get) -> dict[str, Body]:

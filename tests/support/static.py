@@ -70,6 +70,16 @@ def inventories(shell: Shell) -> None:
     shell.run(BIN / "pytest", "-n", "2", "tests/inventories", cwd=ROOT)
 
 
+def rabbitmq(shell: Shell) -> None:
+    """The modules for RabbitMQ at brokers that the tests start themselves, from Debian's packages."""
+    shell.run(BIN / "pytest", "tests/rabbitmq", "--durations=5", cwd=ROOT)
+
+
+def studioml(shell: Shell) -> None:
+    """The stand-in for StudioML's runner as a process of its image, at a real broker and a real object store."""
+    shell.run(BIN / "pytest", "tests/studioml", "--durations=5", cwd=ROOT)
+
+
 def changelog(shell: Shell) -> None:
     shell.run(BIN / "antsibull-changelog", "lint", cwd=tree(), env=tool_env())
 
@@ -168,6 +178,8 @@ CHECKS = [
     Check("unit", unit),
     Check("histories", histories),
     Check("inventories", inventories),
+    Check("rabbitmq", rabbitmq),
+    Check("studioml", studioml, timeout_s=1800),
     Check("yaml", yaml),
     Check("shell", shell_scripts),
     Check("licences", licences),
@@ -176,5 +188,5 @@ CHECKS = [
     Check("ansible-lint", ansible_lint),
     Check("package", package),
     Check("sanity", sanity, timeout_s=1800),
-    *(Check(f"simulator-{name}", partial(simulator, name), timeout_s=2400) for name in simulators()),
+    *(Check(f"simulator-{name}", partial(simulator, name), timeout_s=3600) for name in simulators()),
 ]

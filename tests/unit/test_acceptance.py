@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from acceptance.filter_plugins import elastic_log as log
 from acceptance.filter_plugins import objects as listed
 from acceptance.filter_plugins.persia_log import persia_endings, persia_event, persia_lost, persia_ranks
 from acceptance.filter_plugins.reports import claim_problems, claims_to_check, failure_text
+from support.objects import objects
 from support.reading import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +50,29 @@ DISTURBED = [
 
 def test_there_are_systems() -> None:
     assert len(SYSTEMS) >= 3, "the checks below would hold for nothing"
+
+
+def test_no_variable_of_a_task_has_the_name_of_a_fact_or_a_result() -> None:
+    """Ansible takes the fact, wherever it was set: an assertion would judge something else, and what depends on the order of systems."""
+    facts: set[str] = set()
+    variables: dict[str, str] = {}
+    for path in sorted((ROOT / "tests" / "acceptance").rglob("*.yml")):
+        for task in tasks_in(load(path)):
+            facts |= {task["register"]} if "register" in task else set()
+            facts |= task.get("ansible.builtin.set_fact", {}).keys()
+            # Those of an include come before facts.
+            if not task.keys() & {"ansible.builtin.include_tasks", "ansible.builtin.include_role"}:
+                variables |= dict.fromkeys(task.get("vars", {}), str(path.relative_to(ROOT)))
+    assert facts
+    assert variables
+    assert {name: path for name, path in variables.items() if name in facts} == {}
+
+
+def tasks_in(page: Any) -> Iterator[dict[str, Any]]:
+    for task in page if isinstance(page, list) else ():
+        yield task
+        for part in ("block", "rescue", "always", "tasks", "pre_tasks", "post_tasks"):
+            yield from tasks_in(task.get(part))
 
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: path.parent.name)
@@ -214,6 +239,16 @@ def test_what_a_run_wrote_is_read_from_two_listings(
     assert listed.differing_objects(BEFORE, after) == differing
 
 
+def test_the_note_of_what_stays_may_be_renewed() -> None:
+    note = "ConfigMap kube-system/muster-settled-local-cluster-prove-1"
+    first, renewed = ({note: {"uid": uid, "writes": ["muster"]}} for uid in "12")
+    assert listed.differing_objects({**BEFORE, **first}, {**BEFORE, **renewed}) == []
+    assert listed.differing_objects(BEFORE, {**BEFORE, **first}) == [f"left: {note}"]
+    assert listed.differing_objects({**BEFORE, **first}, BEFORE) == [f"gone: {note}"]
+    secrets = [{name.replace("ConfigMap", "Secret"): row for name, row in note.items()} for note in (first, renewed)]
+    assert listed.differing_objects(*secrets) == [f"not as before: {note.replace('ConfigMap', 'Secret')}"]
+
+
 def test_plan_and_run_are_compared_object_by_object() -> None:
     plan = [
         {"action": "created", "kind": "Job", "namespace": "ml", "name": "fair"},
@@ -223,6 +258,11 @@ def test_plan_and_run_are_compared_object_by_object() -> None:
     assert listed.plan_differences(plan, ["updated Job.batch ml/fair", "deleted Node a"]) == [
         "only done: updated Job ml/fair",
         "only planned: created Job ml/fair",
+    ]
+    noted = ["deleted Node a", "created Job.batch ml/fair", "created ConfigMap ml/muster-settled-persia-ml-1"]
+    assert listed.plan_differences(plan, noted) == []
+    assert listed.plan_differences(plan, [*noted, "created Secret ml/muster-settled-x"]) == [
+        "only done: created Secret ml/muster-settled-x"
     ]
     assert listed.differences(["CreateSubnet"] * 2, ["CreateSubnet"]) == ["only planned: CreateSubnet"]
 
@@ -289,3 +329,44 @@ def test_what_an_event_did_to_a_persia_training() -> None:
     assert persia_event(log_text, 30.5) == {"seconds": 0.5, "attempts": 0, "epochs": 1}
     assert persia_event(log_text, 0)["attempts"] == 2
     assert persia_event([], 5) == {"seconds": 0, "attempts": 0, "epochs": 0}
+
+
+def test_a_listing_leaves_out_what_expires_and_what_is_made_for_another_object() -> None:
+    def meta(name: str, **more: Any) -> dict[str, Any]:
+        return {"metadata": {"name": name, "namespace": "ml", "uid": name, **more}}
+
+    verbs = {"verbs": ["list"]}
+    answers: dict[str, dict[str, Any]] = {
+        "/apis": {
+            "groups": [{"versions": [{"groupVersion": "coordination.k8s.io/v1"}], "preferredVersion": {}}],
+        },
+        "/api/v1": {
+            "resources": [
+                {"name": "secrets", "kind": "Secret", **verbs},
+                {"name": "events", "kind": "Event", **verbs},
+                {"name": "pods/log", "kind": "Pod", **verbs},
+            ]
+        },
+        "/apis/coordination.k8s.io/v1": {"resources": [{"name": "leases", "kind": "Lease", **verbs}]},
+        "/api/v1/secrets?limit=500": {
+            "items": [
+                {**meta("token"), "type": "bootstrap.kubernetes.io/token"},
+                {**meta("ours"), "type": "Opaque"},
+                meta("made", ownerReferences=[{"uid": "ours"}]),
+            ],
+            "metadata": {"continue": "page-2"},
+        },
+        "/api/v1/secrets?limit=500&continue=page-2": {
+            "items": [meta("orphan", ownerReferences=[{"uid": "gone"}])],
+            "metadata": {},
+        },
+        "/apis/coordination.k8s.io/v1/leases?limit=500": {
+            "items": [
+                meta("apiserver-x", labels={"apiserver.kubernetes.io/identity": "kube-apiserver"}),
+                meta("leader"),
+            ],
+            "metadata": {},
+        },
+    }
+    found = objects(answers.__getitem__)
+    assert sorted(found) == ["Lease.coordination.k8s.io ml/leader", "Secret ml/orphan", "Secret ml/ours"]

@@ -124,8 +124,11 @@ def test_one_file_talks_to_kubernetes() -> None:
         "plugins/module_utils/_local/programs.py",
         "plugins/module_utils/_pod_programs/dataset_fetch.py",
         "plugins/module_utils/_pod_programs/persia_metrics.py",
+        "plugins/module_utils/_pod_programs/studioml_runner_standin.py",
     }
-    assert talking - fetching == {"plugins/module_utils/_kube/client.py"}
+    # Another API, with logins and errors of its own.
+    rabbitmq = {"plugins/module_utils/_systems/rabbitmq/api.py"}
+    assert talking - fetching - rabbitmq == {"plugins/module_utils/_kube/client.py"}
 
 
 def test_only_the_edge_ends_a_module() -> None:
@@ -150,6 +153,7 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("storage.claim", "_edge.groups", ["CLAIM"]),
         ("training", "_edge.systems", ["WHICH"]),
         ("etcd", "_systems.etcd.hosts", ["CONNECTION"]),
+        ("rabbitmq", "_systems.rabbitmq.api", ["CONNECTION"]),
     ],
 )
 def test_fragments_and_options_are_twins(fragment: str, where: str, parts: list[str]) -> None:
@@ -174,6 +178,11 @@ def test_the_action_group_holds_every_kubernetes_module() -> None:
     group = [name for name in runtime["action_groups"]["all"] if isinstance(name, str)]
     talking = {p.stem for p in MODULES if "_edge.run" in p.read_text(encoding="utf-8")}
     assert {name.rsplit(".", 1)[-1] for name in group} == talking
+
+
+def test_the_group_rabbitmq_holds_every_module_that_logs_in_there() -> None:
+    group = load(ROOT / "meta" / "runtime.yml")["action_groups"]["rabbitmq"]
+    assert set(group) == {p.stem for p in MODULES if "**api.CONNECTION" in p.read_text(encoding="utf-8")}
 
 
 def test_every_action_plugin_has_its_module() -> None:

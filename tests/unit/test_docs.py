@@ -182,6 +182,11 @@ def like(name: str) -> re.Pattern[str]:
         ("elastic_workers: 2", "nothing reads the variable elastic_workers"),
         ("all:\n  hosts:\n    a: {etcd_sise: 3}", "nothing reads the variable etcd_sise"),
         ("module_defaults:\n  group/muster.ml.all: {kubconfig: a}", "no module has the option kubconfig"),
+        (
+            "- hosts: a\n  module_defaults: {group/muster.ml.rabbitmq: {login_user: a}}\n"
+            "  tasks:\n    - muster.ml.rabbitmq_queue: {vhost: /}",
+            "needs the option name",
+        ),
         ("a: [", "does not parse"),
     ],
 )

@@ -139,6 +139,17 @@ def test_a_program_that_fails_is_a_failed_check(tmp_path: Path) -> None:
         shell.run(sys.executable, "-c", "raise SystemExit(3)")
 
 
+def test_the_reason_contains_the_newest_error_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(shell: Shell) -> None:
+        shell.say(
+            "[ERROR]: Task failed: older\n[ERROR]: Task failed: the disk is full\nPLAY RECAP [ERROR]: in the middle"
+        )
+        failing(shell)
+
+    assert lanes_status(tmp_path, Check("bad", fails)) == 1
+    assert "on purpose; [ERROR]: Task failed: the disk is full\n" in capsys.readouterr().out
+
+
 def test_a_program_past_its_limit_is_ended(tmp_path: Path) -> None:
     shell = Shell(tmp_path / "log", timeout_s=-1)
     with pytest.raises(CheckFailed, match="time limit"):

@@ -12,6 +12,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from .._core.clock import SYSTEM_CLOCK, Clock
@@ -33,28 +34,34 @@ MISSING = {
     "404",
     "InvalidGroup.NotFound",
     "InvalidInternetGatewayID.NotFound",
+    "InvalidLaunchTemplateId.NotFound",
+    "InvalidLaunchTemplateName.NotFoundException",
+    "InvalidNetworkInterfaceID.NotFound",
     "InvalidSubnetID.NotFound",
     "InvalidVpcID.NotFound",
     "AccessPointNotFound",
     "FileSystemNotFound",
+    "IncorrectMountTargetState",
+    "MountTargetNotFound",
     "NoSuchBucket",
     "NoSuchBucketPolicy",
     "NoSuchEntity",
     "NoSuchPublicAccessBlockConfiguration",
     "NoSuchTagSet",
+    "ParameterNotFound",
     "PolicyNotFound",
     "ResourceNotFoundException",
     "ServerSideEncryptionConfigurationNotFoundError",
 }
-# IAM is eventually consistent: the service that is to use a new role may not see it yet.
-ROLE_NOT_SEEN = (
-    "could not be assumed",
-    "does not exist",
-    "EKS Managed Policies",
-    "Error in role params",
-    "service principals",
-    "trusted entity",
+# IAM is eventually consistent: the service that is to use a new role may not see it yet, or its trust policy, or its permissions. EKS has
+# many ways to say so (the texts that terraform-provider-aws waits for in internal/service/eks).
+ROLE_NOT_SEEN = re.compile(
+    "could not be assumed|role.*does not exist|EKS Managed Policies|Error in role params|policy must include|service principals|"
+    "trusted entity|CREATE_FAILED",
+    re.IGNORECASE | re.DOTALL,
 )
+# S3 answers this while another change of the bucket is not everywhere yet (ansible/ansible#66778).
+BUCKET_BUSY = "OperationAborted"
 # EC2 answers this for minutes, because network interfaces outlive what they belonged to.
 IN_USE = "DependencyViolation"
 BUSY = ("currently in status", "not in Active State")
@@ -63,6 +70,7 @@ HINTS = {
     "AccessDeniedException": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
     "UnauthorizedOperation": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
     "ResourceLimitExceededException": "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
+    BUCKET_BUSY: "S3 frees the name of a deleted bucket only after a while, up to an hour: run again later",
     "ExpiredToken": "Renew the credentials and run again; finished steps are not repeated",
     "ExpiredTokenException": "Renew the credentials and run again; finished steps are not repeated",
     "ParamValidationError": "Check the options; an older boto3 than that of requirements-aws.txt may not know a parameter",
@@ -156,8 +164,11 @@ def too_early(step: Step, refused: MusterError) -> bool:
         return True
     if step.says in ("read", "list"):
         return False
-    words = BUSY + (ROLE_NOT_SEEN if refused.code == "InvalidParameterException" else ())
-    return any(word in str(refused) for word in words)
+    if refused.code == BUCKET_BUSY or (refused.code == "NoSuchBucket" and step.operation.startswith("put_")):
+        return True  # a bucket is not everywhere as soon as it is created
+    if refused.code == "InvalidParameterException" and ROLE_NOT_SEEN.search(str(refused)):
+        return True
+    return any(word in str(refused) for word in BUSY)
 
 
 def _refusal(label: str, step: Step, error: Exception) -> CallRefused:

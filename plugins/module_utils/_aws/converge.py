@@ -77,7 +77,7 @@ def _present(
         made = _until_seen(resource, api, options)
         rest = resource.plan(made) if plan.later else dataclasses.replace(plan, steps=plan.steps[1:])
     _run(resource, api, rest, wait_options, deadline, live)
-    return Outcome(plan, resource.read(api))
+    return Outcome(plan, resource.read(api) if live else _until_seen(resource, api, options))
 
 
 def _absent(
@@ -226,19 +226,26 @@ def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: Dead
     if step.wait == "update":
         _until_updated(resource, api, step, answer["update"]["id"], deadline)
     if step.wait in ("stable", "update"):
-        state = resource.state(_until_stable(resource, api, deadline))
+        state = resource.state(_until_stable(resource, api, deadline, exists=True))
         if state.failure:
             raise Failed(f"{resource.label}: {step.says} failed: {state.failure}", details={"seen": state.seen})
     if step.wait == "gone":
         _until_stable(resource, api, deadline, leaving=before)
 
 
-def _until_stable(resource: Resource, api: Api, deadline: Deadline, *, leaving: Body | None = None) -> Body | None:
-    """The resource once its state no longer changes by itself. ``leaving``: the one being deleted, as another may get its name."""
+def _until_stable(
+    resource: Resource, api: Api, deadline: Deadline, *, leaving: Body | None = None, exists: bool = False
+) -> Body | None:
+    """The resource once its state no longer changes by itself. ``leaving``: the one being deleted, as another may get its name.
+
+    ``exists``: it was just created or changed, so that an answer without it is an old one.
+    """
 
     def observe() -> tuple[Body | None, str | None]:
         live = resource.read(api)
         state = resource.state(live)
+        if exists and live is None:
+            return None, "it does not appear yet"
         if leaving and (live is None or resource.identity(live) != resource.identity(leaving)):
             return None, None
         if leaving and state.failure:

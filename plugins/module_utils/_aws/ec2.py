@@ -28,6 +28,7 @@ class Kind:
 
 
 KINDS = {
+    "eni": Kind("Network interface", "network_interface", "NetworkInterfaces", "NetworkInterfaceId"),
     "igw": Kind("Internet gateway", "internet_gateway", "InternetGateways", "InternetGatewayId"),
     "sg": Kind("Security group", "security_group", "SecurityGroups", "GroupId"),
     "subnet": Kind("Subnet", "subnet", "Subnets", "SubnetId"),
@@ -58,7 +59,9 @@ class NetworkPart(Immediate):
     def read(self, api: Api) -> Body | None:
         kind = self._kind
         found = api.read(self.label, "ec2", f"describe_{kind.word}s", **{f"{kind.key}s": [self.id]})
-        return next(iter((found or {}).get(kind.listed, [])), None)
+        row = next(iter((found or {}).get(kind.listed, [])), None)
+        # Network interfaces have a name of their own for their tags.
+        return {**row, "Tags": row["TagSet"]} if row and "TagSet" in row else row
 
     def identity(self, live: Body) -> tuple[str, ...]:
         return (live[self._kind.key],)

@@ -101,6 +101,9 @@ class EfsFileSystem(Resource):
         }
 
     def _groups(self, api: Api, target: Body) -> list[str]:
+        """None of one that is being deleted: its network interface, which has them, goes first (hashicorp/terraform#12677)."""
+        if target[STATE] == "deleting":
+            return []
         request = {"MountTargetId": target["MountTargetId"]}
         found = api.read(self.label, "efs", "describe_mount_target_security_groups", **request)
         return sorted((found or {}).get("SecurityGroups", []))

@@ -136,9 +136,13 @@ class EksAddon(Resource):
             request["podIdentityAssociations"] = self._desired_identities
         if not request and live["status"] != "UPDATE_FAILED":
             return []
+        says = ", ".join(sorted(request)) or "again"
+        # An update without the role takes it away (UpdateAddonRequest.serviceAccountRoleArn in botocore).
+        if role := self.service_account_role_arn or live.get("serviceAccountRoleArn"):
+            request["serviceAccountRoleArn"] = role
         if self.resolve_conflicts:
             request["resolveConflicts"] = self.resolve_conflicts
-        return [Step("update_addon", {**self._named, **request}, ", ".join(sorted(request)) or "again", wait="update")]
+        return [Step("update_addon", {**self._named, **request}, says, wait="update")]
 
 
 def as_text(values: Body) -> str:
@@ -170,3 +174,22 @@ def check_version(label: str, offered: list[Body], desired: str | None, kubernet
             f"{label}: version {desired} does not fit Kubernetes {kubernetes}",
             hint=f"There are {', '.join(names)}; leave out version for the usual one",
         )
+
+
+def successor(name: str, installed: str, offered: list[Body], kubernetes: str) -> str | None:
+    """The version that replaces an installed one after an upgrade of the cluster; None if that one may stay.
+
+    kube-proxy goes with the control plane (EKS user guide, "Manage kube-proxy in Amazon EKS clusters"), others stay as long as EKS offers
+    them for its version.
+    """
+    names = [str(row["addonVersion"]) for addon in offered for row in addon["addonVersions"]]
+    behind = name == "kube-proxy" and not installed.startswith(f"v{kubernetes}.")
+    if not names or (installed in names and not behind):
+        return None
+    usual = (
+        str(row["addonVersion"])
+        for addon in offered
+        for row in addon["addonVersions"]
+        if any(one.get("defaultVersion") for one in row.get("compatibilities", []))
+    )
+    return next(usual, names[0])

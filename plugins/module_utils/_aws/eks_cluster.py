@@ -14,6 +14,7 @@ import re
 import typing as t
 
 from .._core.errors import InvalidInput, MusterError
+from . import cidr
 from .api import Api
 from .converge import status_state
 from .errors import CallRefused
@@ -87,9 +88,25 @@ class EksCluster(Resource):
     def label(self) -> str:
         return f"EKS cluster {self.name}"
 
+    @property
+    def _public_cidrs(self) -> list[str] | None:
+        """The ranges as EKS keeps them."""
+        return (
+            None if self.public_access_cidrs is None else cidr.public("public_access_cidrs", self.public_access_cidrs)
+        )
+
     def read(self, api: Api) -> Body | None:
+        """The cluster; where its subnets are to be others, with the zones of both."""
         found = api.read(self.label, "eks", "describe_cluster", name=self.name)
-        return t.cast(Body, found["cluster"]) if found else None
+        if not found:
+            return None
+        live = t.cast(Body, found["cluster"])
+        subnets = live.get("resourcesVpcConfig", {}).get("subnetIds", [])
+        if same_members(subnets, self.subnet_ids) is None:
+            return live
+        request = {"SubnetIds": sorted({*subnets, *(self.subnet_ids or ())})}
+        rows = (api.read(self.label, "ec2", "describe_subnets", **request) or {}).get("Subnets", [])
+        return {**live, "_zones": {row["SubnetId"]: row["AvailabilityZone"] for row in rows}}
 
     def state(self, live: Body | None) -> State:
         return status_state(live, ready=("ACTIVE",), failed=("FAILED",))
@@ -131,6 +148,9 @@ class EksCluster(Resource):
             return CallRefused(
                 str(refused), code=refused.code, hint="Delete its node groups and Fargate profiles first"
             )
+        if refused.code == "InvalidStateException":
+            shown = f"`aws eks list-insights --cluster-name {self.name}` and `describe-insight` show them"
+            return CallRefused(str(refused), code=refused.code, hint=f"{shown}; mend them, and run again")
         return refused
 
     def _validate(self) -> None:
@@ -163,7 +183,7 @@ class EksCluster(Resource):
                     "securityGroupIds": self.security_group_ids,
                     "endpointPublicAccess": self.endpoint_public_access,
                     "endpointPrivateAccess": self.endpoint_private_access,
-                    "publicAccessCidrs": self.public_access_cidrs,
+                    "publicAccessCidrs": self._public_cidrs,
                 }
             ),
             "kubernetesNetworkConfig": self.service_ipv4_cidr and {"serviceIpv4Cidr": self.service_ipv4_cidr},
@@ -202,11 +222,12 @@ class EksCluster(Resource):
             self.endpoint_public_access if self.endpoint_public_access is not None else config["endpointPublicAccess"]
         )
         # Without public access EKS answers with an empty list of address ranges.
-        cidrs = same_members(config.get("publicAccessCidrs"), self.public_access_cidrs) if public else None
+        current = cidr.normalised("publicAccessCidrs", config.get("publicAccessCidrs") or [])
+        cidrs = same_members(current, self._public_cidrs) if public else None
         changed = [
             compare.differs("endpoint_public_access", config["endpointPublicAccess"], self.endpoint_public_access),
             compare.differs("endpoint_private_access", config["endpointPrivateAccess"], self.endpoint_private_access),
-            compare.differs("public_access_cidrs", config.get("publicAccessCidrs"), cidrs),
+            compare.differs("public_access_cidrs", current, cidrs),
         ]
         if not any(changed):
             return []
@@ -214,21 +235,31 @@ class EksCluster(Resource):
             {
                 "endpointPublicAccess": self.endpoint_public_access,
                 "endpointPrivateAccess": self.endpoint_private_access,
-                "publicAccessCidrs": self.public_access_cidrs if public else None,
+                "publicAccessCidrs": self._public_cidrs if public else None,
             }
         )
         return [self._config("endpoint access", resourcesVpcConfig=request)]
 
     def _networks(self, compare: Comparison, live: Body) -> list[Step]:
-        config = live["resourcesVpcConfig"]
+        config, steps = live["resourcesVpcConfig"], []
         subnets = same_members(config["subnetIds"], self.subnet_ids)
+        if compare.differs("subnet_ids", config["subnetIds"], subnets):
+            self._refuse_other_zones(live)
+            steps.append(self._config("subnets", resourcesVpcConfig={"subnetIds": self.subnet_ids}))
         groups = same_members(config.get("securityGroupIds"), self.security_group_ids)
-        changed = [
-            compare.differs("subnet_ids", config["subnetIds"], subnets),
-            compare.differs("security_group_ids", config.get("securityGroupIds"), groups),
-        ]
-        request = without_none({"subnetIds": self.subnet_ids, "securityGroupIds": self.security_group_ids})
-        return [self._config("subnets and security groups", resourcesVpcConfig=request)] if any(changed) else []
+        if compare.differs("security_group_ids", config.get("securityGroupIds"), groups):
+            steps.append(self._config("security groups", resourcesVpcConfig={"securityGroupIds": groups}))
+        return steps
+
+    def _refuse_other_zones(self, live: Body) -> None:
+        """A cluster stays in the zones that it was created in (aws/containers-roadmap#2258)."""
+        known, before = live["_zones"], live["resourcesVpcConfig"]["subnetIds"]
+        here, there = (sorted({known.get(one, "?") for one in some}) for some in (before, self.subnet_ids or ()))
+        if here != there and "?" not in here + there:
+            raise InvalidInput(
+                f"{self.label} is in the zones {', '.join(here)}; EKS cannot change them to {', '.join(there)}",
+                hint=f"Set subnet_ids to subnets in just these zones, such as {', '.join(before)}; node groups may use others",
+            )
 
     def _settings(self, compare: Comparison, live: Body) -> list[Step]:
         steps = [*self._logging(compare, live), *self._authentication(compare, live)]

@@ -31,6 +31,22 @@ from .plan import (
 )
 from .resource import Resource
 
+LATEST = "latest"
+# Folders of AWS's public parameters by AMI type (EKS user guide, "Retrieve recommended Amazon Linux AMI IDs").
+_RELEASES = {
+    "AL2023_x86_64_STANDARD": "amazon-linux-2023/x86_64/standard",
+    "AL2023_x86_64_NVIDIA": "amazon-linux-2023/x86_64/nvidia",
+    "AL2023_x86_64_NEURON": "amazon-linux-2023/x86_64/neuron",
+    "AL2023_ARM_64_STANDARD": "amazon-linux-2023/arm64/standard",
+    "AL2023_ARM_64_NVIDIA": "amazon-linux-2023/arm64/nvidia",
+}
+
+
+def release_parameter(ami_type: str, version: str) -> str:
+    """The public parameter with the newest release of an image; empty for images that have none."""
+    folder = _RELEASES.get(ami_type)
+    return f"/aws/service/eks/optimized-ami/{version}/{folder}/recommended/release_version" if folder else ""
+
 
 @dataclasses.dataclass(frozen=True)
 class EksNodegroup(Resource):
@@ -67,8 +83,26 @@ class EksNodegroup(Resource):
         return {"clusterName": self.cluster_name, "nodegroupName": self.name}
 
     def read(self, api: Api) -> Body | None:
+        """The node group; where its image is to be the newest, with the name of that."""
         found = api.read(self.label, "eks", "describe_nodegroup", **self._named)
-        return t.cast(Body, found["nodegroup"]) if found else None
+        if not found:
+            return None
+        live = t.cast(Body, found["nodegroup"])
+        if self.release_version != LATEST:
+            return live
+        return {**live, "_latest": self._latest(api, live)}
+
+    def _latest(self, api: Api, live: Body) -> str:
+        """The newest release of the group's image, from AWS's public parameters."""
+        kind, version = live["amiType"], self.version or live["version"]
+        path = release_parameter(kind, version)
+        found = api.read(self.label, "ssm", "get_parameter", Name=path) if path else None
+        if not found:
+            raise InvalidInput(
+                f"{self.label}: AWS publishes no newest release of {kind} for Kubernetes {version}",
+                hint="Give release_version the name of a release, or leave it out",
+            )
+        return str(found["Parameter"]["Value"])
 
     def state(self, live: Body | None) -> State:
         return status_state(live, ready=("ACTIVE", "DEGRADED"), failed=("CREATE_FAILED", "DELETE_FAILED"))
@@ -131,7 +165,8 @@ class EksNodegroup(Resource):
             "nodeRole": self.node_role,
             "subnets": self.subnets,
             "version": self.version,
-            "releaseVersion": self.release_version,
+            # A new node group has the newest release without being asked.
+            "releaseVersion": None if self.release_version == LATEST else self.release_version,
             "amiType": self.ami_type,
             "instanceTypes": self.instance_types,
             "capacityType": self.capacity_type,
@@ -167,6 +202,18 @@ class EksNodegroup(Resource):
                     f"{self.label} has {option} {current}; EKS cannot change it to {desired} in a node group that exists",
                     hint="Create a second node group with the new value, drain this one, and delete it",
                 )
+        self._refuse_other_template(live.get("launchTemplate") or {})
+
+    def _refuse_other_template(self, live: Body) -> None:
+        """A node group keeps the template that it was created with, or none (UpdateNodegroupVersionRequest.launchTemplate in botocore)."""
+        desired = self.launch_template or {}
+        if not desired or any(key in live and desired.get(key) == live[key] for key in ("id", "name")):
+            return
+        current = live.get("name") or live.get("id") or "no launch template"
+        raise InvalidInput(
+            f"{self.label} was created with {current}; EKS cannot change it to {desired.get('name') or desired.get('id')}",
+            hint="Leave out launch_template, or create a second node group with it, drain this one, and delete it",
+        )
 
     def _upgrade(self, compare: Comparison, live: Body) -> list[Step]:
         request: Body = {}
@@ -178,12 +225,17 @@ class EksNodegroup(Resource):
         if compare.differs("version", live["version"], self.version):
             self._refuse_downgrade(live)
             request["version"] = self.version
-        if compare.differs("release_version", live.get("releaseVersion"), self.release_version):
-            request["releaseVersion"] = self.release_version
+        release = live.get("_latest") if self.release_version == LATEST else self.release_version
+        if compare.differs("release_version", live.get("releaseVersion"), release):
+            request["releaseVersion"] = release
         if not request:
             return []
         force = {"force": True} if self.force_update_version else {}
         says = f"version {live['version']} to {self.version}" if "version" in request else "image"
+        if "launchTemplate" in request and "version" not in request:
+            says = f"launch template version {request['launchTemplate']['version']}"
+        # Without a version EKS would go to that of the cluster.
+        request.setdefault("version", live["version"])
         return [Step("update_nodegroup_version", {**self._named, **request, **force}, says, wait="update")]
 
     def _refuse_downgrade(self, live: Body) -> None:

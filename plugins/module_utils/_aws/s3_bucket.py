@@ -22,6 +22,10 @@ from .resource import Immediate
 CLOSED = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
 # In this region S3 gives buckets no LocationConstraint.
 FIRST_REGION = "us-east-1"
+# The answer to a HEAD request has no message: so S3 answers for a bucket of another account (S3 API, HeadBucket).
+_NOT_OURS = (
+    "another account owns it (names of buckets are unique in all of AWS), or the caller lacks s3:ListBucket on it"
+)
 BATCH = 1000  # most objects that one request can delete
 
 
@@ -85,7 +89,8 @@ class S3Bucket(Immediate):
             tags = tag_dict((api.read(self.label, "s3", "get_bucket_tagging", **self._named) or {}).get("TagSet"))
         except CallRefused as refused:
             if refused.code in DENIED:
-                return {"Name": self.name, "tags": {}, "_unknown": f"its owner and tags could not be read ({refused})"}
+                why = _NOT_OURS if refused.code == "403" else "its owner and tags could not be read"
+                return {"Name": self.name, "tags": {}, "_unknown": f"{why} ({refused})"}
             raise
 
         def ask(operation: str) -> Body:

@@ -20,7 +20,13 @@ from .._core.sensitive import printable
 
 Result = dict[str, t.Any]
 
-LIBRARIES = {"boto3": "boto3", "botocore": "boto3", "cryptography": "cryptography", "yaml": "PyYAML"}
+LIBRARIES = {
+    "boto3": "boto3",
+    "botocore": "boto3",
+    "cryptography": "cryptography",
+    "nacl": "PyNaCl",
+    "yaml": "PyYAML",
+}
 """What the collection imports that is not part of Python: the top-level name of the import, and the package that brings it."""
 
 EXPECTED = (MusterError, ImportError)

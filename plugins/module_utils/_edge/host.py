@@ -32,6 +32,7 @@ class HostContext:
     check: bool
     warn: t.Callable[[str], None] = _silent
     progress: t.Callable[[str], None] = _silent
+    diff: bool = dataclasses.field(default=False, kw_only=True)
 
 
 Execute = t.Callable[[HostContext], Result]
@@ -41,7 +42,9 @@ def host_main(argument_spec: dict[str, t.Any], execute: Execute, **constraints: 
     """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
     module = AnsibleModule(argument_spec, supports_check_mode=True, **constraints)
     try:
-        result = execute(HostContext(params=module.params, check=module.check_mode, warn=module.warn))
+        result = execute(
+            HostContext(params=module.params, check=module.check_mode, warn=module.warn, diff=module._diff)
+        )
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     module.exit_json(**result)

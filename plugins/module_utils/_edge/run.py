@@ -35,7 +35,6 @@ class Context(HostContext):
     """As HostContext, with the cluster (connected on first use)."""
 
     connect: t.Callable[[], Cluster] = dataclasses.field(kw_only=True)
-    diff: bool = dataclasses.field(default=False, kw_only=True)
 
     @functools.cached_property
     def cluster(self) -> Cluster:

@@ -17,6 +17,7 @@ import datetime as dt
 import email.utils
 import functools
 import http.client
+import io
 import json
 import math
 import queue
@@ -31,7 +32,7 @@ from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import InvalidInput, MissingKind, MusterError, NotFound, Unreachable
 from .._core.pace import Backoff, Limits, TokenBucket
 from .._core.sensitive import Sensitive
-from . import answers, headers, kinds, redact, tls
+from . import answers, headers, kinds, redact, tls, tunnel
 from .credentials import RequestAuth
 from .kubeconfig import Connection, Params, load
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
@@ -47,6 +48,7 @@ _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff
 _RATE, _BURST = 1000.0, 2000
 # The number of connections and the server's 429 limit us; this bucket only stops a loop that went wrong.
 _PIECE = 1 << 20
+_LONGEST_HEAD = 1 << 16
 _GRACE = 2.0
 """Seconds that a watch may be late in ending by itself."""
 _EVENTS = 100
@@ -225,6 +227,42 @@ class Transport:
             self._note_warnings(response)
             while line := response.readline():
                 yield line
+        finally:
+            connection.close()
+
+    def upgrade(self, path: str, query: t.Mapping[str, str], *, timeout: float) -> socket.socket | Answer:
+        """The socket of a new WebSocket, or the answer of a server that gave none."""
+        refreshed = False
+        while True:
+            self._bucket.take()
+            auth = self.connection.credentials.auth()
+            try:
+                found = self._upgraded(self._target(path, query), timeout, auth)
+            except ssl.SSLCertVerificationError as exc:
+                raise self._untrusted(exc) from exc
+            except (OSError, http.client.HTTPException) as exc:
+                raise self._unreachable(exc) from exc
+            expired = isinstance(found, Answer) and found.status == 401
+            if not expired or refreshed or not self.connection.credentials.refresh(auth):
+                return found
+            refreshed = True
+
+    def _upgraded(self, target: str, timeout: float, auth: RequestAuth) -> socket.socket | Answer:
+        connection = self._new(auth)
+        try:
+            connection.timeout = timeout
+            asked = tunnel.request_headers()
+            given: t.Any = self._headers(_ANYTHING, None, auth)
+            given.extend((name, value.encode()) for name, value in asked.items())
+            connection.request("GET", target, headers=given)
+            wire = connection.sock
+            status, found = _head(wire)
+            if status == 101 and tunnel.is_accepted(asked["Sec-WebSocket-Key"], found):
+                connection.sock = None
+                return wire
+            if status < 300:
+                raise http.client.HTTPException("it does not forward ports by WebSocket")
+            return Answer(status, wire.recv(_PIECE) if int(found.get("Content-Length") or 0) else b"")
         finally:
             connection.close()
 
@@ -532,6 +570,14 @@ class HttpCluster:
         answer = self._http.call("GET", target, asked, accept=_ANYTHING, timeout=timeout, within=timeout)
         return answer.status, answer.body.decode(errors="replace")
 
+    def port_forward(self, namespace: str, pod: str, port: int, *, timeout: float) -> tunnel.Tunnel:
+        path = _path("v1", kinds.BUILT_IN["v1", "Pod"], namespace, pod, "portforward")
+        found = self._http.upgrade(path, {"ports": str(port)}, timeout=timeout)
+        if isinstance(found, Answer):
+            ref = Ref("v1", "Pod", pod, namespace)
+            raise answers.to_error(found.status, found.json(), verb="forward a port of", ref=ref, what=str(ref))
+        return tunnel.Tunnel(found)
+
     def version(self) -> str:
         return str(self._json("GET", "/version", {}, verb="ask", what="the version").get("gitVersion", ""))
 
@@ -667,6 +713,21 @@ def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
         now = dt.datetime.now(dt.UTC)
     wait = headers.retry_after(response.getheader("Retry-After"), now)
     return Answer(response.status, body, wait, response.getheader("Location"))
+
+
+def _head(wire: socket.socket) -> tuple[int, http.client.HTTPMessage]:
+    """Status and headers of an answer, and not a byte more: what follows is no HTTP."""
+    found = bytearray()
+    while not found.endswith(b"\r\n\r\n"):
+        piece = wire.recv(1)
+        if not piece or len(found) > _LONGEST_HEAD:
+            raise http.client.HTTPException("its answer is cut off, or not HTTP")
+        found += piece
+    first, _line, rest = bytes(found).partition(b"\r\n")
+    words = first.split()
+    if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
+        raise http.client.HTTPException("its answer is not HTTP")
+    return int(words[1]), http.client.parse_headers(io.BytesIO(rest))
 
 
 def _base(connection: Connection) -> str:

@@ -17,6 +17,9 @@ import typing as t
 from .kinds import Kinds
 from .objects import FIELD_MANAGER, Event, Listing, Manifest, Ref, Resource
 
+if t.TYPE_CHECKING:
+    from .tunnel import Tunnel
+
 
 class Cluster(t.Protocol):
     """Everything that Muster asks of Kubernetes. Secret values of the objects it returns are Sensitive (redact.py)."""
@@ -112,6 +115,9 @@ class Cluster(t.Protocol):
 
     def proxy_get(self, namespace: str, pod: str, port: int, path: str, *, timeout: float) -> tuple[int, str]:
         """HTTP GET through the API server's pod proxy: status and body."""
+
+    def port_forward(self, namespace: str, pod: str, port: int, *, timeout: float) -> Tunnel:
+        """A connection to a port of a pod, for servers with a login of their own. ``timeout`` bounds its making."""
 
     def version(self) -> str:
         """The server's version, as ``v1.36.3``."""

@@ -199,6 +199,15 @@ def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:
     return [f"still there of what came of it: {', '.join([*left[:_SHOWN], *more])}"] if left else []
 
 
+def ready_endpoints(cluster: Cluster, service: Ref) -> int:
+    """How many endpoints of a Service are ready; by the API's definition one that does not say is."""
+    slices = cluster.list(
+        "discovery.k8s.io/v1", "EndpointSlice", service.namespace, f"kubernetes.io/service-name={service.name}"
+    )
+    endpoints = (row for piece in slices for row in piece.get("endpoints") or [])
+    return sum((row.get("conditions") or {}).get("ready") is not False for row in endpoints)
+
+
 # Webhooks
 
 
@@ -245,16 +254,9 @@ def _served(cluster: Cluster, ref: Ref, message: str) -> tuple[str, str]:
     try:
         if cluster.get(ref) is None:
             return "which does not exist", "install what brings the Service"
-        slices = cluster.list(
-            "discovery.k8s.io/v1", "EndpointSlice", ref.namespace, f"kubernetes.io/service-name={ref.name}"
-        )
+        ready = ready_endpoints(cluster, ref)
     except MusterError:
         return "which could not be looked at", "see that its pods are ready"
-    ready = sum(
-        (row.get("conditions") or {}).get("ready") is not False
-        for piece in slices
-        for row in piece.get("endpoints") or []
-    )
     if not ready:
         return "which has no ready endpoints", f"get its pods ready (kubectl -n {ref.namespace} get pods)"
     state = f"which has {ready} ready {'endpoint' if ready == 1 else 'endpoints'}"

@@ -17,6 +17,7 @@ import tempfile
 import typing as t
 
 from .._core.errors import InvalidInput
+from .._core.trust import refusal, trusting
 from .kubeconfig import Connection
 
 if t.TYPE_CHECKING:
@@ -25,20 +26,10 @@ if t.TYPE_CHECKING:
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
-# From OpenSSL's x509_vfy.h; the module ssl has no names for them.
-_OTHER_TIME = (9, 10)
-_OTHER_NAME = (62, 64)
-_OTHER_AUTHORITY = (2, 7, 18, 19, 20, 21)
-
 
 def context_for(connection: Connection, auth: RequestAuth) -> ssl.SSLContext:
     """The TLS context for an API server, with the client certificate of the request or of the kubeconfig."""
     context = _trusting(connection)
-    # Python 3.13 refuses certificates without the extensions that RFC 5280 demands. Many API servers have such certificates (EKS, and
-    # what openssl creates by default). Go, and so kubectl, accepts them: signature, name and time are still checked.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    # Go trusts everything in certificate-authority, even if it is not a root. Python 3.13 does so by default.
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if not connection.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -50,12 +41,12 @@ def context_for(connection: Connection, auth: RequestAuth) -> ssl.SSLContext:
 
 def _trusting(connection: Connection) -> ssl.SSLContext:
     if connection.ca is None:
-        return ssl.create_default_context()
+        return trusting()
     # Only the certificates: bundles have comments in many languages, which Python refuses.
     found = "\n".join(_CERTIFICATE.findall(connection.ca))
     try:
         if found:
-            return ssl.create_default_context(cadata=found)
+            return trusting(found)
     except (ssl.SSLError, ValueError):
         pass  # reported below, like a text without any
     raise InvalidInput(f"The certificate authority in {connection.source} is not a PEM certificate.")
@@ -93,12 +84,12 @@ def _no_password() -> t.NoReturn:
 
 def reason_and_hint(exc: ssl.SSLCertVerificationError, connection: Connection) -> tuple[str, str]:
     """What is wrong with a certificate, and what to do about it."""
-    reason, code = exc.verify_message.rstrip("."), exc.verify_code
-    if code in _OTHER_TIME:
+    reason, kind = exc.verify_message.rstrip("."), refusal(exc)
+    if kind == "time":
         hint = "Renew the certificate (kubeadm: kubeadm certs renew), or set the clock of this machine."
-    elif code in _OTHER_NAME:
+    elif kind == "name":
         hint = "The certificate is for other names: use one of them as the server's, or set tls-server-name in the kubeconfig."
-    elif code not in _OTHER_AUTHORITY:
+    elif kind == "other":
         hint = "The certificate itself, or that of its authority, is not in order."
     elif connection.ca is None:
         hint = f"{connection.source} names no certificate authority, and those of this system did not sign it: set ca_cert."

@@ -73,7 +73,7 @@ def veth_steps(spec: ClusterSpec, node: NodeSpec, found: t.Mapping[str, t.Any], 
     link = found.get(node.interface)
     if link is None or not has_netns:
         if link is not None:
-            steps.append(Step(f"stale {node.interface}", ("ip", "link", "del", node.interface)))
+            steps.append(Step(f"stale {node.interface}", delete_link(node.interface)))
         peer = ("type", "veth", "peer", "name", "eth0", "netns", node.netns)
         steps.append(Step(f"veth {node.interface}", ("ip", "link", "add", node.interface, *peer)))
         link = None
@@ -185,6 +185,11 @@ def missing_steps(spec: ClusterSpec, *, egress: bool) -> list[Step]:
     return steps
 
 
+def delete_link(name: str) -> tuple[str, ...]:
+    """The command that deletes an interface, which may go meanwhile: the kernel deletes veth pairs some time after their namespace."""
+    return "sh", "-c", f"ip link delete {name} || ! [ -e /sys/class/net/{name} ]"
+
+
 def removal_steps(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NETNS_DIR) -> list[Step]:
     """The steps that remove what exists of a cluster's network."""
     found = read_links(runner)
@@ -193,11 +198,8 @@ def removal_steps(spec: ClusterSpec, runner: Runner = run, netns_dir: Path = NET
         if namespace.name.removeprefix(f"muster-{spec.name}-").isdigit():
             steps.append(Step(f"network namespace {namespace.name}", ("ip", "netns", "delete", namespace.name)))
     for name in found:
-        # The kernel deletes veth pairs with their namespace, unless the namespace was lost in another way.
         if name == spec.bridge or name.removeprefix(f"{spec.bridge}-").isdigit():
-            steps.append(
-                Step(f"interface {name}", ("sh", "-c", f"! [ -e /sys/class/net/{name} ] || ip link delete {name}"))
-            )
+            steps.append(Step(f"interface {name}", delete_link(name)))
     if has_egress(spec, runner):
         steps.append(Step("nftables table", ("nft", "delete", "table", "ip", egress_table(spec))))
     others = {name for name in read_tables(runner) if name.startswith("muster_")} - {egress_table(spec)}

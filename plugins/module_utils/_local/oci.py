@@ -20,7 +20,7 @@ from .._core.errors import InvalidInput
 from .gobuild import GoBuild
 
 # Part of every cache key. Raise it when a change of this code makes the same recipe give another image.
-FORMAT = 1
+FORMAT = 2
 NAME = re.compile(r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -62,6 +62,20 @@ class OciImage:
             )
             for row in self.recipe["programs"]
         ]
+
+    def tool(self, name: str, package: str, module_dir: str) -> GoBuild:
+        """A program that makes or moves the image; the folder has the pins of its module."""
+        return GoBuild(
+            name=name,
+            module_dir=Path(module_dir),
+            package=package,
+            cache_dir=self.cache_dir,
+            architecture=self.architecture,
+        )
+
+    def umoci(self, module_dir: str) -> GoBuild:
+        """The program that assembles the image."""
+        return self.tool("umoci", "github.com/opencontainers/umoci/cmd/umoci", module_dir)
 
     def key(self) -> str:
         """The key that decides whether an image is up to date: the recipe, the pins it points to, the processor."""

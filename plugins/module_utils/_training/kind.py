@@ -87,7 +87,7 @@ class Desired:
     parts: Mapping[str, str]
     """A hash for each option that cannot change while the training runs."""
     precondition: Callable[[Cluster], None] | None = None
-    """Raises if something that the training uses and does not create is missing."""
+    """Raises if something that the training uses and does not create is missing, or is not free."""
     unwanted: Sequence[Ref] = ()
     """Objects that other options would have created; they are deleted."""
     size: int | None = None

@@ -11,6 +11,9 @@ from typing import Any
 
 Objects = Mapping[str, Mapping[str, Any]]
 
+# The notes with which a run tells the next one where it need not search; docs/architecture/kubernetes-client.md has when they are written.
+OWN_NOTES = "/muster-settled-"
+
 
 def written_objects(before: Objects, after: Objects) -> list[str]:
     """What Muster did between two listings, such as 'created Job ml/fair'. An object that is gone counts, whoever made it."""
@@ -25,17 +28,29 @@ def written_objects(before: Objects, after: Objects) -> list[str]:
 
 
 def differing_objects(before: Objects, after: Objects) -> list[str]:
-    """Every object that one listing has and the other has not, that is another by the same name, or that Muster has written since."""
+    """Every object that one listing has and the other has not, that is another by the same name, or that Muster has written since.
+
+    A note that was there before is that of something which stays, such as the local cluster itself, and every run may renew it.
+    """
     words = {(True, False): "gone", (False, True): "left", (True, True): "not as before"}
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return sorted(f"{words[name in before, name in after]}: {name}" for name in names)
+    renewed = {name for name in before.keys() & after.keys() if name.startswith("ConfigMap ") and OWN_NOTES in name}
+    return sorted(f"{words[name in before, name in after]}: {name}" for name in names if name not in renewed)
 
 
 def plan_differences(planned: Iterable[Mapping[str, str]], written: Iterable[str]) -> list[str]:
-    """What was planned and not done, and what was done and not planned; nothing where the plan was the truth."""
+    """What was planned and not done, and what was done and not planned; nothing where the plan was the truth.
+
+    Muster's own notes are left out: whether one is written is known only when everything else is.
+    """
     words = (f"{o['action']} {o['kind']} {o.get('namespace') or ''}/{o['name']}".replace(" /", " ") for o in planned)
     return differences(
-        words, (f"{action} {kind.split('.')[0]} {name}" for action, kind, name in map(str.split, written))
+        words,
+        (
+            f"{action} {kind.split('.')[0]} {name}"
+            for action, kind, name in map(str.split, written)
+            if kind != "ConfigMap" or OWN_NOTES not in name
+        ),
     )
 
 

@@ -143,3 +143,27 @@ def _beyond(shape: Shape, value: Any, path: str) -> Iterator[str]:
             yield from _beyond(shape.value, item, f"{path}.{key}")
     elif getattr(shape, "enum", None) and value not in shape.enum:
         yield f"{path} is {value!r}; it is one of {', '.join(shape.enum)}"
+    elif shape.type_name == "string" and isinstance(value, str):
+        yield from _unfit(shape, value, path)
+
+
+def _unfit(shape: Shape, value: str, path: str) -> Iterator[str]:
+    """Length and pattern, which botocore leaves to the service."""
+    longest, pattern = shape.metadata.get("max"), shape.metadata.get("pattern")
+    if longest is not None and len(value) > longest:
+        yield f"{path} is '{value}'; it must have length less than or equal to {longest}"
+    if (
+        pattern and "\\p{" not in pattern and not re.search(f"^(?:{pattern})$", value)
+    ):  # Python knows no classes of Unicode
+        yield f"{path} is '{value}'; it must satisfy regular expression pattern: {pattern}"
+
+
+def check_names(asked: Asked) -> None:
+    """The same for the texts in a request of a service that moto answers for (IAM API, "Common Errors", ValidationError)."""
+    shape = description(asked.service).operation_model(asked.operation).input_shape
+    members = shape.members if isinstance(shape, StructureShape) else {}
+    given = [(name, asked.params[name]) for name in members.keys() & asked.params.keys()]
+    texts = [(name, value) for name, value in given if members[name].type_name == "string" and "Document" not in name]
+    problems = [problem for name, value in texts for problem in _unfit(members[name], value, name)]
+    if problems:
+        raise Refused("ValidationError", f"{len(problems)} validation error detected: {'; '.join(problems)}")

@@ -13,6 +13,7 @@ import ipaddress
 import json
 import ssl
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -62,6 +63,10 @@ def node(name: str) -> Body:
 class ApiServer:
     """Listens on a free port until :meth:`stop`."""
 
+    warm_up = 0.0
+    """Seconds from the first connection on in which each ends without an answer: the name of a new cluster's endpoint is known everywhere
+    only minutes later (github.com/aws/containers-roadmap/issues/654; terraform-aws-modules/terraform-aws-eks, issue 621)."""
+
     def __init__(self, folder: Path, token: str, nodes: int) -> None:
         self.ca, key = certificate(folder)
         answers = {
@@ -89,7 +94,14 @@ class ApiServer:
             def log_message(self, *_: object) -> None:
                 """Nobody reads it."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        api, first = self, [0.0]
+
+        class Server(ThreadingHTTPServer):
+            def verify_request(self, request: object, client_address: object) -> bool:
+                first[0] = first[0] or time.monotonic()
+                return time.monotonic() - first[0] >= api.warm_up
+
+        self._server = Server(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.ca, key)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)

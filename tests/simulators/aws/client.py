@@ -28,9 +28,9 @@ class Account:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def client(self, service: str) -> Any:
+    def client(self, service: str, region: str = REGION) -> Any:
         """boto3, which shares no code with the collection's modules: the second opinion."""
-        session = boto3.session.Session("AKIAIOSFODNN7EXAMPLE", SECRET, region_name=REGION)
+        session = boto3.session.Session("AKIAIOSFODNN7EXAMPLE", SECRET, region_name=region)
         return session.client(service, endpoint_url=self.url)
 
 
@@ -83,6 +83,10 @@ class Simulator(Account):
         reply = json.loads(connection.getresponse().read())
         connection.close()
         return reply
+
+    def caller(self, address: str = "203.0.113.7", private_address: str = "") -> None:
+        """From where the tests reach the internet, and the VPCs."""
+        self.ask("caller", [address, private_address])
 
     def fault(self, kind: str, operation: str, times: int = 1, **detail: Any) -> None:
         self.ask("fault", {"kind": kind, "operation": operation, "times": times, "detail": detail})

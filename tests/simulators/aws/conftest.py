@@ -47,9 +47,11 @@ def ground(aws: Simulator) -> dict[str, Any]:
         ("control", {"Service": "eks.amazonaws.com"}, "AmazonEKSClusterPolicy"),
         ("node", {"Service": "ec2.amazonaws.com"}, "AmazonEKSWorkerNodePolicy"),
         ("pod", {"Service": "pods.eks.amazonaws.com"}, "AmazonS3ReadOnlyAccess"),
+        ("web", {"Federated": "arn:aws:iam::123456789012:oidc-provider/issuer"}, "AmazonS3ReadOnlyAccess"),
         ("other-pod", {"Service": "pods.eks.amazonaws.com"}, "AmazonS3ReadOnlyAccess"),
     ):
-        statement = {"Effect": "Allow", "Principal": principal, "Action": ["sts:AssumeRole", "sts:TagSession"]}
+        asks = "sts:AssumeRoleWithWebIdentity" if "Federated" in principal else "sts:AssumeRole"
+        statement = {"Effect": "Allow", "Principal": principal, "Action": [asks, "sts:TagSession"]}
         document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         made[name] = iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)["Role"]["Arn"]
         iam.attach_role_policy(RoleName=name, PolicyArn=f"arn:aws:iam::aws:policy/{policy}")

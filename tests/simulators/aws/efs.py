@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .api import Asked, Refused, check
+from .journal import JOURNAL
 from .state import ACCOUNT, SETTINGS, Body, Item, Table, now, number, plug, subnets, unplug
 
 __all__ = ["SETTINGS", "answer", "reset"]
@@ -123,6 +124,8 @@ def describe_systems(account: Account, params: Body) -> Body:
             item.look()
         found = list(account.systems.items.values())
     token = params.get("CreationToken")
+    if JOURNAL.fault("stale", "DescribeFileSystems"):
+        return {"FileSystems": []}
     return {"FileSystems": [_show(i) for i in found if token in (None, i.body["CreationToken"])]}
 
 
@@ -212,12 +215,20 @@ def delete_target(account: Account, params: Body) -> Body:
     return {}
 
 
+def _with_interface(account: Account, name: str) -> Item:
+    """The network interface goes before the mount target does (status and message: github.com/hashicorp/terraform/issues/12677)."""
+    item = _target(account, name)
+    if item.status == "deleting":
+        raise Refused("IncorrectMountTargetState", f"Mount target does not have a network interface: {name}", 409)
+    return item
+
+
 def target_groups(account: Account, params: Body) -> Body:
-    return {"SecurityGroups": list(_target(account, params["MountTargetId"]).body["_groups"])}
+    return {"SecurityGroups": list(_with_interface(account, params["MountTargetId"]).body["_groups"])}
 
 
 def change_target_groups(account: Account, params: Body) -> Body:
-    _target(account, params["MountTargetId"]).body["_groups"] = params.get("SecurityGroups", [])
+    _with_interface(account, params["MountTargetId"]).body["_groups"] = params.get("SecurityGroups", [])
     return {}
 
 

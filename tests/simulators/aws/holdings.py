@@ -17,7 +17,7 @@ from .client import Account
 
 Body = dict[str, Any]
 # Counters of AWS's own, and what moto counts on.
-RESTLESS = ("AvailableIpAddressCount", "ResponseMetadata", "RoleLastUsed", "SizeInBytes", "modifiedAt")
+RESTLESS = ("AvailableIpAddressCount", "ResponseMetadata", "RoleLastUsed", "SizeInBytes", "modifiedAt", "storedBytes")
 
 # kind: (operation, key of its list, key of the id)
 EC2 = {
@@ -31,6 +31,7 @@ EC2 = {
     "network interface": ("describe_network_interfaces", "NetworkInterfaces", "NetworkInterfaceId"),
     "launch template": ("describe_launch_templates", "LaunchTemplates", "LaunchTemplateId"),
     "instance": ("describe_instances", "Reservations", "ReservationId"),
+    "volume": ("describe_volumes", "Volumes", "VolumeId"),
     "VPC endpoint": ("describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId"),
 }
 
@@ -39,7 +40,12 @@ def holdings(aws: Account) -> dict[str, dict[str, Any]]:
     """Kind of resource: {id: its description}."""
     ec2 = aws.client("ec2")
     found = {kind: _rows(getattr(ec2, call)()[key], name) for kind, (call, key, name) in EC2.items()}
+    found["instance"] = {
+        i: r for i, r in found["instance"].items() if r["Instances"][0]["State"]["Name"] != "terminated"
+    }
     found["NAT gateway"] = {i: g for i, g in found["NAT gateway"].items() if g["State"] not in ("deleted", "deleting")}
+    logs = aws.client("logs").describe_log_groups()["logGroups"]
+    found["log group"] = _rows(logs, "logGroupName")
     return found | _iam(aws.client("iam")) | _eks(aws.client("eks")) | _storage(aws.client("efs"), aws.client("s3"))
 
 

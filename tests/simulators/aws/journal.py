@@ -14,7 +14,10 @@ from .api import Asked
 
 @dataclass
 class Fault:
-    """``kind`` happens to the next ``times`` requests for ``operation``; ``detail`` is the kind's own."""
+    """``kind`` happens to the next ``times`` requests for ``operation``; ``detail`` is the kind's own.
+
+    With ``after`` in it, only once a request for that operation has been answered.
+    """
 
     kind: str
     operation: str
@@ -41,6 +44,9 @@ class Journal:
                     "status": status,
                 }
             )
+            for fault in self.faults:
+                if status < 400 and fault.detail.get("after") == asked.operation:
+                    del fault.detail["after"]
 
     def inject(self, fault: Fault) -> None:
         with self.guard:
@@ -50,7 +56,7 @@ class Journal:
         """The fault of this kind that is due for an operation, used up by one."""
         with self.guard:
             for fault in self.faults:
-                if fault.kind == kind and fault.operation in (operation, "*"):
+                if fault.kind == kind and fault.operation in (operation, "*") and "after" not in fault.detail:
                     fault.times -= 1
                     if fault.times <= 0:
                         self.faults.remove(fault)

@@ -13,6 +13,8 @@ import xmltodict
 from moto.backends import get_backend
 from moto.ec2.exceptions import DependencyViolationError
 from moto.ec2.models import EC2Backend
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+from moto.ec2.models.launch_templates import LaunchTemplate
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 from moto.s3.models import FakeBucket
 from moto.s3.responses import S3Response
@@ -27,12 +29,27 @@ NOT_OVER_TLS = {"Bool": {"aws:SecureTransport": "false"}}
 def apply() -> None:
     # AWS calls the tag type of a NAT gateway "natgateway" (EC2 API, ResourceType); amazon.aws asks for it by that name.
     EC2_PREFIX_TO_RESOURCE[EC2_RESOURCE_TO_PREFIX["nat-gateway"]] = "natgateway"
+    _rename_zones()
     _refuse_while(EC2Backend, "delete_subnet", _interfaces_in_subnet)
     _refuse_while(EC2Backend, "delete_security_group", _users_of_group)
     _refuse_while(EC2Backend, "delete_vpc", _left_in_vpc)
     EC2Backend.delete_nat_gateway = _with_interface(EC2Backend.delete_nat_gateway)
+    EC2Backend.create_launch_template = _with_own_tags(EC2Backend.create_launch_template)
+    # moto remembers the tags that a template was created with.
+    LaunchTemplate.tags = property(lambda self: self.get_tags(), lambda _self, _tags: None)
     FakeBucket.get_permission = _over_tls(FakeBucket.get_permission)
     S3Response._bucket_response_put = _with_tags(S3Response._bucket_response_put)
+
+
+def _rename_zones() -> None:
+    """AWS gives the zones of a region other names in each account (EC2 user guide, "Availability Zone IDs").
+
+    Here the names of us-east-1 are such that the first one is that of the zone that EKS refuses.
+    """
+    zones = RegionsAndZonesBackend.zones["us-east-1"]
+    ids = sorted((zone.zone_id for zone in zones), key=lambda one: (one != "use1-az3", one))
+    for zone, zone_id in zip(sorted(zones, key=lambda one: str(one.name)), ids, strict=True):
+        zone.zone_id = zone_id
 
 
 def _with_interface(delete: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,6 +62,16 @@ def _with_interface(delete: Callable[..., Any]) -> Callable[..., Any]:
         return delete(self, nat_gateway_id)
 
     return thorough
+
+
+def _with_own_tags(create: Callable[..., Any]) -> Callable[..., Any]:
+    """The tags of a template are its own (EC2 API, CreateLaunchTemplate, TagSpecification); moto gives them to the instances, too."""
+
+    def careful(self: Any, name: str, description: str, data: dict[str, Any], tags: Any) -> Any:
+        kept = [row for row in data.pop("TagSpecifications", []) if row["ResourceType"] != "launch-template"]
+        return create(self, name, description, {**data, **({"TagSpecifications": kept} if kept else {})}, tags)
+
+    return careful
 
 
 def _over_tls(judge: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,8 +30,10 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 
 from . import efs, eks, repairs
-from .api import SIGNED_AS, Asked, Refused, check, description, understand
+from .api import SIGNED_AS, Asked, Refused, check, check_names, description, understand
+from .eks import images
 from .journal import JOURNAL, Fault
+from .state import SETTINGS
 
 Start = Callable[[str, list[tuple[str, str]]], Any]
 Environ = dict[str, Any]
@@ -43,6 +45,11 @@ THROTTLED = {
     "query": ("Throttling", 400),
     "ec2": ("RequestLimitExceeded", 503),
     "rest-xml": ("SlowDown", 503),
+}
+# What a read is answered with that knows nothing yet of what was just created.
+NOT_SEEN = {
+    "eks": ("ResourceNotFoundException", "No such resource", 404),
+    "s3": ("NoSuchBucket", "The specified bucket does not exist", 404),
 }
 
 
@@ -75,7 +82,7 @@ def recognise(environ: Environ) -> tuple[Asked | None, bytes]:
         return understand("s3", region, method, path, query, b"") or Asked("s3", method.title(), region, {}), b""
     body = read_body(environ)
     if target := environ.get("HTTP_X_AMZ_TARGET"):
-        return Asked(service, target.rsplit(".", 1)[-1], region, {}), body
+        return Asked(service, target.rsplit(".", 1)[-1], region, json.loads(body or b"{}")), body
     form = parse_qs(body.decode(errors="replace"))
     if action := form.get("Action"):
         return Asked(service, action[0], region, {name: values[0] for name, values in form.items()}), body
@@ -115,12 +122,18 @@ class Gate:
                 return self.answer(asked, eks.answer(asked), start)
             if asked.service == "efs" and (found := efs.answer(asked)) is not None:
                 return self.answer(asked, found, start)
+            if asked.service == "ssm" and (value := images.parameter(asked)) is not None:
+                return self.answer(asked, value, start)
             repairs.guard(asked)
+            if asked.service == "iam":
+                check_names(asked)
             if asked.operation in repairs.IAM_OPERATIONS:
                 return self.answer_xml(asked, repairs.IAM_OPERATIONS[asked.operation], start)
         except Exception as error:  # noqa: BLE001  # a mistake of ours must not look like a busy service, which is asked again
             refused = error if isinstance(error, Refused) else Refused("SimulatorBroken", traceback.format_exc(), 418)
             content_type, body = error_body(asked, refused)
+            if environ["REQUEST_METHOD"] == "HEAD":
+                body = b""
             JOURNAL.note(asked, refused.status)
             headers = [("Content-Type", content_type), ("x-amzn-ErrorType", refused.code)]
             start(f"{refused.status} Refused", [*headers, ("Content-Length", str(len(body)))])
@@ -132,6 +145,8 @@ class Gate:
         if JOURNAL.fault("throttle", asked.operation):
             code, status = THROTTLED[description(asked.service).protocol]
             raise Refused(code, "Rate exceeded", status)
+        if asked.service in NOT_SEEN and JOURNAL.fault("stale", asked.operation):
+            raise Refused(*NOT_SEEN[asked.service])
         if fault := JOURNAL.fault("refuse", asked.operation):
             raise Refused(fault.detail["code"], fault.detail["message"], fault.detail.get("status", 400))
 
@@ -157,6 +172,8 @@ class Gate:
             reply = list(JOURNAL.entries)
         elif name == "fault":
             JOURNAL.inject(Fault(**json.loads(body)))
+        elif name == "caller":
+            SETTINGS.caller_address, SETTINGS.caller_private_address = json.loads(body)
         elif name == "faults":
             reply = [asdict(fault) for fault in JOURNAL.faults]
         elif name == "clear":
@@ -186,9 +203,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--polls", type=int, default=2, help="how often a state is read before it moves on")
     options = parser.parse_args(argv)
     ca = options.cluster_ca.read_bytes() if options.cluster_ca else b"no certificate authority was given"
-    eks.SETTINGS.endpoint = options.cluster_endpoint
-    eks.SETTINGS.certificate_authority = base64.b64encode(ca).decode()
-    eks.SETTINGS.polls = efs.SETTINGS.polls = options.polls
+    SETTINGS.endpoint = options.cluster_endpoint
+    SETTINGS.certificate_authority = base64.b64encode(ca).decode()
+    SETTINGS.polls = options.polls
     repairs.apply()
     server = make_server("127.0.0.1", options.port, Gate(), threaded=True, request_handler=MotoRequestHandler)
     print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)

@@ -27,6 +27,9 @@ class Settings:
     polls: int = 2
     endpoint: str = ""
     certificate_authority: str = ""
+    # The address from which the tests reach the internet, and the one by which machines in a VPC know them; none where no way leads in.
+    caller_address: str = "203.0.113.7"
+    caller_private_address: str = ""
 
 
 SETTINGS = Settings()
@@ -100,18 +103,20 @@ def ec2(region: str) -> Any:
     return get_backend("ec2")[ACCOUNT][region]
 
 
-def role(arn: str, service: str, operation: str, pending_reason: str) -> Any:
+def role(arn: str, service: str, operation: str, *pending_reasons: str) -> Any:
     """A role that a service is to use: it exists, has got around by now, and trusts the service.
 
-    IAM is eventually consistent: for some seconds other services do not see a new role. The messages are the ones that
-    terraform-provider-aws waits for (internal/service/eks/cluster.go, pod_identity_association.go).
+    IAM is eventually consistent: for some seconds other services do not see a new role, then not its trust policy, then not its
+    permissions. The messages, one after the other, are the ones that terraform-provider-aws waits for (internal/service/eks/cluster.go,
+    addon.go, pod_identity_association.go).
     """
     roles = get_backend("iam")[ACCOUNT]["aws"].roles.values()
     found = next((r for r in roles if r.arn == arn), None)
     unseen = JOURNAL.fault("role_not_visible", operation)
     trusted = found is not None and service in json.dumps(json.loads(found.assume_role_policy_document))
     if not trusted or unseen:
-        raise Refused("InvalidParameterException", pending_reason.format(arn=arn))
+        left = unseen.times if unseen else 0
+        raise Refused("InvalidParameterException", pending_reasons[-1 - left % len(pending_reasons)].format(arn=arn))
     return found
 
 
@@ -134,10 +139,10 @@ def subnets(region: str, ids: list[str]) -> list[Any]:
     return [known[subnet] for subnet in ids]
 
 
-def plug(region: str, subnet: Any, groups: list[str], description: str) -> str:
+def plug(region: str, subnet: Any, groups: list[str], description: str, tags: dict[str, str] | None = None) -> str:
     """A network interface of a service in a subnet: as long as it is there, subnet and groups cannot be deleted."""
     interface = ec2(region).create_network_interface(
-        subnet, subnet.get_available_subnet_ip(None), group_ids=groups, description=description
+        subnet, subnet.get_available_subnet_ip(None), group_ids=groups, description=description, tags=tags
     )
     return str(interface.id)
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+from botocore.exceptions import ClientError
+
 from simulators.aws.client import Simulator
 from simulators.aws.conftest import Run
 
@@ -20,7 +23,14 @@ def cluster(ground: Body, name: str = "f") -> Body:
         "role_arn": ground["control"],
         "subnet_ids": ground["subnets"][:2],
         "authentication_mode": "API",
+        "version": "1.35",
     }
+
+
+def done(result: Body) -> Body:
+    """The result of a run that went well."""
+    assert not result.get("failed"), result["msg"]
+    return result
 
 
 def nodes(ground: Body, name: str) -> Body:
@@ -28,9 +38,9 @@ def nodes(ground: Body, name: str) -> Body:
 
 
 def test_a_role_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run, ground: Body) -> None:
-    aws.fault("role_not_visible", "CreateCluster", times=2)
-    assert run("eks_cluster", **cluster(ground))["cluster"]["status"] == "ACTIVE"
-    assert aws.attempts().count("eks:CreateCluster") == 3
+    aws.fault("role_not_visible", "CreateCluster", times=6)  # each with another message
+    assert done(run("eks_cluster", **cluster(ground)))["cluster"]["status"] == "ACTIVE"
+    assert aws.attempts().count("eks:CreateCluster") == 7
 
 
 def test_throttling_is_waited_for(aws: Simulator, run: Run, ground: Body) -> None:
@@ -111,3 +121,75 @@ def test_no_connection_is_one_line(run: Run) -> None:
     failed = run("eks_cluster", name="f", endpoint_url="http://127.0.0.1:9")
     assert "Could not connect to the endpoint URL" in failed["msg"]
     assert "Check region, credentials and network" in failed["msg"]
+
+
+def test_a_role_of_an_addon_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run, ground: Body) -> None:
+    aws.fault("role_not_visible", "CreateAddon", times=2)
+    named = {"cluster_name": "f", "name": "aws-ebs-csi-driver"}
+    made = done(run("eks_addon", **named, service_account_role_arn=ground["web"]))
+    assert made["addon"]["status"] == "ACTIVE"
+    assert aws.ask("faults") == []
+
+
+def test_a_subnet_that_does_not_exist_is_told_at_once(aws: Simulator, run: Run, ground: Body) -> None:
+    """It is no role that will appear."""
+    aws.clear()
+    refused = run("eks_cluster", **{**cluster(ground, "lost"), "subnet_ids": ["subnet-0123", "subnet-4567"]})
+    assert "The subnet ID 'subnet-0123' does not exist" in refused["msg"]
+    assert aws.attempts() == ["eks:CreateCluster"]
+
+
+def test_what_keeps_a_cluster_from_its_upgrade_is_told(aws: Simulator, run: Run) -> None:
+    """InvalidStateException of UpdateClusterVersion in botocore."""
+    message = "Amazon EKS detected upgrade readiness issues. Call the ListInsights API to view detected upgrade blocking issues."
+    aws.fault("refuse", "UpdateClusterVersion", code="InvalidStateException", message=message)
+    older = run("eks_cluster", name="f")["cluster"]["version"]
+    refused = run("eks_cluster", name="f", version=f"1.{int(older.split('.')[1]) + 1}")
+    assert "detected upgrade readiness issues" in refused["msg"]
+    assert "`aws eks list-insights --cluster-name f` and `describe-insight` show them" in refused["msg"]
+
+
+BUSY = "A conflicting conditional operation is currently in progress against this resource. Please try again."
+
+
+def test_a_bucket_that_is_not_everywhere_yet_is_waited_for(aws: Simulator, run: Run) -> None:
+    """Messages: ansible/ansible#66778 and #67811."""
+    gone = {"code": "NoSuchBucket", "message": "The specified bucket does not exist", "status": 404}
+    aws.fault("refuse", "CreateBucket", code="OperationAborted", message=BUSY, status=409)
+    aws.fault("refuse", "PutPublicAccessBlock", times=2, **gone)
+    for operation in ("PutBucketVersioning", "PutBucketPolicy"):
+        aws.fault("refuse", operation, times=2, code="OperationAborted", message=BUSY, status=409)
+    assert done(run("s3_bucket", name="late-bucket", versioning=True))["bucket"]["versioning"] is True
+    assert aws.ask("faults") == []
+
+
+def test_what_was_just_made_is_waited_for_until_it_is_seen(aws: Simulator, run: Run, ground: Body) -> None:
+    """Each service answers from an old copy for a while. "Not there" is then no end of a wait, and no reason to make it twice."""
+    aws.clear()
+    aws.fault("stale", "HeadBucket", times=3, after="PutBucketPolicy")
+    aws.fault("stale", "DescribeFileSystems", times=3, after="CreateFileSystem")
+    aws.fault("stale", "DescribeCluster", times=3, after="CreateCluster")
+    assert done(run("s3_bucket", name="stale-bucket"))["bucket"] != {}
+    target = [{"subnet_id": ground["subnets"][0]}]
+    system = done(run("efs_file_system", name="stale", mount_targets=target))["file_system"]
+    assert system["number_of_mount_targets"] == 1
+    assert done(run("eks_cluster", **cluster(ground, "stale")))["cluster"].get("status") == "ACTIVE"
+    assert aws.ask("faults") == []
+    made = [one for one in aws.writes() if "Create" in one]
+    assert made == ["s3:CreateBucket", "efs:CreateFileSystem", "efs:CreateMountTarget", "eks:CreateCluster"]
+
+
+def test_a_bucket_of_another_account_is_told_as_such(aws: Simulator, run: Run) -> None:
+    aws.fault("refuse", "HeadBucket", code="403", message="Forbidden", status=403)
+    refused = run("s3_bucket", name="theirs", only_tagged={"muster.ml/owner": "t"})
+    assert "another account owns it (names of buckets are unique in all of AWS)" in refused["msg"]
+    assert "choose another name" in refused["msg"]
+
+
+def test_names_that_are_too_long_are_refused_by_the_services(aws: Simulator) -> None:
+    """The simulator judges lengths and patterns as AWS does, by AWS's own description."""
+    iam, eks = aws.client("iam"), aws.client("eks")
+    with pytest.raises(ClientError, match="less than or equal to 64"):
+        iam.create_role(RoleName="r" * 65, AssumeRolePolicyDocument="{}")
+    with pytest.raises(ClientError, match="must satisfy regular expression pattern"):
+        eks.create_cluster(name="-x", roleArn="arn", resourcesVpcConfig={})

@@ -95,17 +95,40 @@ def test_a_cluster_is_changed(changes: Run, eks: Any, change: Body, read: Callab
     assert read(eks.describe_cluster(name="whole")["cluster"]) == expected
 
 
-def test_several_changes_of_a_cluster_go_one_after_another(changes: Run, eks: Any, ground: Body) -> None:
-    key = boto_key(eks, changes)
+def test_several_changes_of_a_cluster_go_one_after_another(
+    changes: Run, eks: Any, ground: Body, aws: Simulator
+) -> None:
+    key, (first, second, _third) = boto_key(eks, changes), ground["subnets"]
+    other, group = (
+        subnet_beside(aws, ground, second),
+        aws.client("ec2").describe_security_groups()["SecurityGroups"][0]["GroupId"],
+    )
     done = changes(
-        "eks_cluster", name="whole", version="1.35", logging=["scheduler"], subnet_ids=ground["subnets"],
-        encryption_key_arn=key, deletion_protection=False,
+        "eks_cluster", name="whole", version="1.35", logging=["scheduler"], subnet_ids=[first, other],
+        security_group_ids=[group], encryption_key_arn=key, deletion_protection=False,
     )  # fmt: skip
-    assert len(done["actions"]) == 5
+    assert len(done["actions"]) == 6
     found = eks.describe_cluster(name="whole")["cluster"]
     assert found["version"] == "1.35"
     assert found["encryptionConfig"][0]["provider"]["keyArn"] == key
-    assert sorted(found["resourcesVpcConfig"]["subnetIds"]) == sorted(ground["subnets"])
+    assert sorted(found["resourcesVpcConfig"]["subnetIds"]) == sorted([first, other])
+    assert found["resourcesVpcConfig"]["securityGroupIds"] == [group]
+
+
+def subnet_beside(aws: Simulator, ground: Body, subnet: str) -> str:
+    """One more in the same zone."""
+    ec2 = aws.client("ec2")
+    zone = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["AvailabilityZone"]
+    made = ec2.create_subnet(VpcId=ground["vpc"], CidrBlock="172.31.240.0/24", AvailabilityZone=zone)
+    return str(made["Subnet"]["SubnetId"])
+
+
+def test_a_cluster_stays_in_its_zones(aws: Simulator, run: Run, ground: Body) -> None:
+    aws.clear()
+    refused = run("eks_cluster", name="whole", subnet_ids=ground["subnets"])
+    assert "EKS cannot change them to" in refused["msg"]
+    assert ground["subnets"][0] in refused["msg"]
+    assert aws.attempts() == []
 
 
 def boto_key(eks: Any, _changes: Run) -> str:
@@ -268,6 +291,99 @@ def test_a_nodegroup_that_cannot_be_is_refused(
     assert aws.attempts() == []
 
 
+def node_of(aws: Simulator, group: str) -> Body:
+    """The first running instance of a node group, with its volume, as EC2 shows them."""
+    ec2 = aws.client("ec2")
+    chosen = [
+        {"Name": "tag:eks:nodegroup-name", "Values": [group]},
+        {"Name": "instance-state-name", "Values": ["running"]},
+    ]
+    instance: Body = ec2.describe_instances(Filters=chosen)["Reservations"][0]["Instances"][0]
+    attached = [{"Name": "attachment.instance-id", "Values": [instance["InstanceId"]]}]
+    return {**instance, "volume": ec2.describe_volumes(Filters=attached)["Volumes"][0]}
+
+
+def tags_of(row: Body) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in row["Tags"] if not tag["Key"].startswith("eks:")}
+
+
+def test_nodes_get_disk_tags_and_metadata_rules_from_their_launch_template(
+    changes: Run, run: Run, eks: Any, cluster: str, ground: Body, aws: Simulator
+) -> None:
+    named = {"name": "ground-templated"}
+    done = changes("eks_launch_template", **named, tags={"team": "ml"})
+    group = {
+        "cluster_name": cluster,
+        "name": "templated",
+        "node_role": ground["node"],
+        "subnets": ground["subnets"][:2],
+        "instance_types": ["m6i.large"],
+        "scaling_config": {"min_size": 1, "max_size": 2},
+    }
+    changes("eks_nodegroup", **group, launch_template={**named, "version": "1"})
+    node = node_of(aws, "templated")
+    assert (tags_of(node), tags_of(node["volume"])) == ({"team": "ml"}, {"team": "ml"})
+    assert (node["volume"]["Size"], node["volume"]["Encrypted"], node["volume"]["VolumeType"]) == (100, True, "gp3")
+    assert (node["MetadataOptions"]["HttpTokens"], node["MetadataOptions"]["HttpPutResponseHopLimit"]) == (
+        "required",
+        1,
+    )
+    assert done["launch_template"]["latest_version_number"] == 1
+    done = changes("eks_launch_template", **named, tags={"team": "ml"}, disk_size=200)
+    assert done["actions"] == ["ec2:create_launch_template_version (new version)"]
+    upgraded = changes("eks_nodegroup", **group, launch_template={**named, "version": "2"})
+    assert upgraded["actions"] == ["eks:update_nodegroup_version (launch template version 2)"]
+    assert node_of(aws, "templated")["volume"]["Size"] == 200
+    refused = run("eks_nodegroup", **group, launch_template={"name": "other", "version": "1"})
+    assert "was created with ground-templated; EKS cannot change it to other" in refused["msg"]
+    changes("eks_launch_template", **named, tags={"team": "ops"}, disk_size=200)
+    assert aws.client("ec2").describe_launch_templates(LaunchTemplateNames=["ground-templated"])["LaunchTemplates"][0][
+        "Tags"
+    ] == [{"Key": "team", "Value": "ops"}]
+    changes("eks_nodegroup", cluster_name=cluster, name="templated", state="absent")
+    changes("eks_launch_template", **named, state="absent")
+
+
+def test_another_version_of_the_template_leaves_kubernetes_where_it_is(
+    changes: Run, run: Run, eks: Any, ground: Body
+) -> None:
+    """EKS upgrades nodes to the cluster's version where a request for them names none."""
+    run("eks_cluster", name="ahead", version="1.33", role_arn=ground["control"], subnet_ids=ground["subnets"][:2])
+    template = {"name": "ahead-nodes"}
+    run("eks_launch_template", **template)
+    group = {"cluster_name": "ahead", "name": "nodes"}
+    desired = {**group, "node_role": ground["node"], "subnets": ground["subnets"][:2]}
+    run("eks_nodegroup", **desired, launch_template={**template, "version": "1"})
+    run("eks_cluster", name="ahead", version="1.34")
+    run("eks_launch_template", **template, disk_size=50)
+    changes("eks_nodegroup", **group, launch_template={**template, "version": "2"})
+    found = eks.describe_nodegroup(clusterName="ahead", nodegroupName="nodes")["nodegroup"]
+    assert (found["version"], found["launchTemplate"]["version"]) == ("1.33", "2")
+    changes("eks_nodegroup", **group, state="absent")
+
+
+def test_nodes_are_patched_where_the_newest_image_is_asked_for(
+    changes: Run, run: Run, cluster: str, ground: Body, aws: Simulator
+) -> None:
+    """And stay as they are where it is not."""
+    named = {"cluster_name": cluster, "name": "patched"}
+    desired = {**named, "node_role": ground["node"], "subnets": ground["subnets"][:2]}
+    made = changes("eks_nodegroup", **desired, release_version="latest")
+    assert made["nodegroup"]["release_version"].endswith("-20261101")
+    aws.fault("release", "images")
+    assert run("eks_nodegroup", **desired)["changed"] is False
+    patched = run("eks_nodegroup", **named, release_version="latest")
+    assert patched["actions"] == ["eks:update_nodegroup_version (image)"]
+    assert patched["nodegroup"]["release_version"].endswith("-20261120")
+    assert run("eks_nodegroup", **named, release_version="latest")["changed"] is False
+    changes("eks_nodegroup", **named, state="absent")
+    bottlerocket = {**desired, "name": "bottle", "ami_type": "BOTTLEROCKET_x86_64"}
+    run("eks_nodegroup", **bottlerocket)
+    refused = run("eks_nodegroup", **bottlerocket, release_version="latest")
+    assert "AWS publishes no newest release of BOTTLEROCKET_x86_64" in refused["msg"]
+    changes("eks_nodegroup", cluster_name=cluster, name="bottle", state="absent")
+
+
 def test_a_cluster_with_nodegroups_says_why_it_stays(run: Run, cluster: str) -> None:
     refused = run("eks_cluster", name=cluster, state="absent")
     assert "Cluster has nodegroups attached. Delete its node groups" in refused["msg"]
@@ -297,6 +413,17 @@ def test_addons(changes: Run, run: Run, eks: Any, cluster: str, ground: Body, aw
     assert "belongs to" in owned["msg"]
     changes("eks_addon", **named, state="absent")
     assert eks.list_addons(clusterName=cluster)["addons"] == []
+
+
+def test_an_addon_keeps_its_role_when_something_else_changes(
+    changes: Run, eks: Any, cluster: str, ground: Body
+) -> None:
+    named = {"cluster_name": cluster, "name": "aws-ebs-csi-driver"}
+    changes("eks_addon", **named, service_account_role_arn=ground["web"])
+    changes("eks_addon", **named, configuration_values={"controller": {"replicaCount": 1}})
+    found = eks.describe_addon(clusterName=cluster, addonName="aws-ebs-csi-driver")["addon"]
+    assert found["serviceAccountRoleArn"] == ground["web"]
+    changes("eks_addon", **named, state="absent")
 
 
 def test_access_entries(changes: Run, run: Run, eks: Any, cluster: str, ground: Body) -> None:
@@ -445,6 +572,19 @@ def test_a_part_of_a_network_is_removed(changes: Run, aws: Simulator) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     done = changes("ec2_removal", id=vpc)
     assert (done["resource"], [row["VpcId"] for row in ec2.describe_vpcs()["Vpcs"] if row["VpcId"] == vpc]) == ({}, [])
+
+
+def test_a_network_interface_is_removed_by_its_tag(changes: Run, run: Run, aws: Simulator, ground: Body) -> None:
+    """EC2 calls the tags of an interface TagSet."""
+    ec2, mark = aws.client("ec2"), {"node.k8s.amazonaws.com/instance_id": "i-1"}
+    tags = [{"Key": key, "Value": value} for key, value in mark.items()]
+    made = ec2.create_network_interface(
+        SubnetId=ground["subnets"][0], TagSpecifications=[{"ResourceType": "network-interface", "Tags": tags}]
+    )["NetworkInterface"]["NetworkInterfaceId"]
+    other = {"node.k8s.amazonaws.com/instance_id": "i-2"}
+    assert "was kept" in run("ec2_removal", id=made, only_tagged=other)["kept"]
+    changes("ec2_removal", id=made, only_tagged=mark)
+    assert made not in [row["NetworkInterfaceId"] for row in ec2.describe_network_interfaces()["NetworkInterfaces"]]
 
 
 def test_what_is_there(run: Run, cluster: str) -> None:

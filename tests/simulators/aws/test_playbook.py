@@ -10,25 +10,18 @@ ours in the way, a cluster that somebody else made, teardown. What somebody else
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from simulators.aws.apiserver import ApiServer
 from simulators.aws.cli import Cli
 from simulators.aws.client import REGION, SECRET, Simulator
 from simulators.aws.holdings import holdings
+from simulators.aws.play import TOKEN, Play, playground, recap
 
-ROOT = Path(__file__).resolve().parents[3]
-TOKEN = "k8s-aws-v1.canary-token-of-the-cluster"
 VIEWER = {
     "principal_arn": "arn:aws:iam::123456789012:role/viewer",
     "policies": [
@@ -38,8 +31,7 @@ VIEWER = {
         }
     ],
 }
-NAMES = ("muster", "theirs")
-DATA_TOO = {"efs_filesystem_remove_data": True, "s3_artifacts_remove_data": True}
+DATA_TOO = {"efs_filesystem_remove_data": True, "s3_artifacts_remove_data": True, "eks_cluster_remove_logs": True}
 SYSTEM = {"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 2, "max_size": 4}}
 GPU = {
     "name": "gpu",
@@ -52,87 +44,29 @@ GPU = {
 }
 
 
-@dataclass
-class Play:
-    """Runs our playbooks against the simulated account, as a user would."""
-
-    aws: Simulator
-    folder: Path
-    settings: dict[str, Any]
-    outputs: list[str] = field(default_factory=list)
-
-    def __call__(self, playbook: str, *options: str, **settings: Any) -> subprocess.CompletedProcess[str]:
-        programs = f"{self.folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}"
-        environment = {
-            **self.aws.environment(),
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            "ANSIBLE_NOCOLOR": "1",
-        }
-        done = subprocess.run(
-            ["ansible-playbook", "-i", "inventories/eks", f"playbooks/{playbook}.yml", "--diff", *options,
-             "-e", json.dumps(self.settings | settings)],
-            cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        output = done.stdout + done.stderr
-        (self.folder / f"{len(self.outputs)}.log").write_text(output, encoding="utf-8")
-        self.outputs.append(output)
-        return done
-
-
-def recap(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
-    line = [line for line in done.stdout.splitlines() if " failed=" in line][-1]
-    return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", line)}
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("eks")
 
 
 @pytest.fixture(scope="module")
-def api_server(folder: Path) -> Iterator[ApiServer]:
-    server = ApiServer(folder, TOKEN, nodes=2)
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def aws(folder: Path, api_server: ApiServer) -> Iterator[Simulator]:
-    simulator = Simulator(
-        folder / "server.log", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca), "--polls", "1"
-    )
-    yield simulator
-    simulator.stop()
-
-
-@pytest.fixture(scope="module")
-def play(aws: Simulator, folder: Path) -> Play:
-    """With an `aws` on the path that hands out the token which the API server knows: only AWS itself could make a real one."""
-    command = folder / "bin" / "aws"
-    command.parent.mkdir()
-    credential = {
-        "apiVersion": "client.authentication.k8s.io/v1beta1",
-        "kind": "ExecCredential",
-        "status": {"token": TOKEN},
-    }
-    desired = " | ".join(f'"--region {REGION} eks get-token --cluster-name {name} --output json"' for name in NAMES)
-    command.write_text(
-        f"#!/bin/sh\ncase \"$*\" in {desired}) echo '{json.dumps(credential)}' ;; *) exit 64 ;; esac\n",
-        encoding="utf-8",
-    )
-    command.chmod(0o755)
+def play(folder: Path) -> Iterator[Play]:
     script = folder / "train.py"
     script.write_text("print('epoch 0')\n", encoding="utf-8")
     settings = {
-        "muster_kubeconfig": str(folder / "kubeconfig"),
         "eks_cluster_public_access_cidrs": ["203.0.113.0/24"],
         "eks_nodegroups_groups": [SYSTEM, GPU],
         "eks_network_zones": [f"{REGION}a", f"{REGION}b"],
         "eks_network_nat": "per_zone",
         "s3_artifacts_uploads": [{"src": str(script), "object": "elastic/train.py"}],
     }
-    return Play(aws, folder, settings)
+    with playground(folder, settings) as ground:
+        yield ground
+
+
+@pytest.fixture(scope="module")
+def aws(play: Play) -> Simulator:
+    return play.aws
 
 
 def made_by_boto3(aws: Simulator) -> None:
@@ -161,7 +95,8 @@ def made_by_boto3(aws: Simulator) -> None:
     while eks.describe_cluster(name="theirs")["cluster"]["status"] != "ACTIVE":
         """The simulator goes on with each look."""
     eks.create_nodegroup(clusterName="theirs", nodegroupName="theirs", nodeRole=roles["ec2"], subnets=subnets)
-    eks.create_addon(clusterName="theirs", addonName="coredns")
+    for addon in ("coredns", "eks-pod-identity-agent"):
+        eks.create_addon(clusterName="theirs", addonName=addon)
     s3.create_bucket(Bucket="theirs", CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_object(Bucket="theirs", Key="train.py", Body=b"print(1)")
     efs.create_file_system(CreationToken="somebody-elses")
@@ -228,9 +163,31 @@ def test_the_next_run_mends_it(play: Play, aws: Simulator) -> None:
     groups = {n: eks.describe_nodegroup(clusterName="muster", nodegroupName=n)["nodegroup"] for n in ("system", "gpu")}
     assert {group["status"] for group in groups.values()} == {"ACTIVE"}
     assert groups["gpu"]["amiType"] == "AL2023_x86_64_NVIDIA"
+    assert_nodes(aws, {"muster.ml/owner": "muster"}, size=100)
     addons = {"vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns"}
     assert set(eks.list_addons(clusterName="muster")["addons"]) == addons
     assert Path(play.settings["muster_kubeconfig"]).stat().st_mode & 0o777 == 0o600
+
+
+def assert_nodes(aws: Simulator, tags: dict[str, str], size: int) -> None:
+    """Every instance and volume carries the tags, disks are encrypted, and pods do not reach the metadata service."""
+    ec2 = aws.client("ec2")
+    chosen = [
+        {"Name": "tag:eks:nodegroup-name", "Values": ["system"]},
+        {"Name": "tag:eks:cluster-name", "Values": ["muster"]},
+        {"Name": "instance-state-name", "Values": ["running"]},
+    ]
+    instances = [row for group in ec2.describe_instances(Filters=chosen)["Reservations"] for row in group["Instances"]]
+    assert len(instances) == 2
+    attached = [{"Name": "attachment.instance-id", "Values": [row["InstanceId"] for row in instances]}]
+    volumes = ec2.describe_volumes(Filters=attached)["Volumes"]
+    for row in (*instances, *volumes):
+        assert tags.items() <= {tag["Key"]: tag["Value"] for tag in row.get("Tags", [])}.items()
+    assert {(row["Size"], row["Encrypted"], row["VolumeType"]) for row in volumes} == {(size, True, "gp3")}
+    rules = {
+        (row["MetadataOptions"]["HttpTokens"], row["MetadataOptions"]["HttpPutResponseHopLimit"]) for row in instances
+    }
+    assert rules == {("required", 1)}
 
 
 def test_again_nothing_is_changed(play: Play, aws: Simulator) -> None:
@@ -311,11 +268,13 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
     gpu = {**GPU, "scaling_config": {"min_size": 0, "max_size": 8}, "labels": {"pool": "big"}, "taints": []}
     shell = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
     play.settings |= {
-        "muster_eks_version": "1.35",
+        "muster_eks_version": "1.36",
+        "eks_cluster_support_type": "EXTENDED",
         "muster_aws_tags": {"team": "ml"},
         "muster_eks_identity": "irsa",
         "eks_nodegroups_groups": [SYSTEM, gpu],
         "eks_nodegroups_role_policies": [shell],
+        "eks_nodegroups_disk_size": 150,
         "eks_cluster_access_entries": [VIEWER],
         "eks_network_nat": "single",
         "efs_filesystem_throughput_mode": "bursting",
@@ -325,7 +284,11 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
     cluster = eks.describe_cluster(name="muster")["cluster"]
     group = eks.describe_nodegroup(clusterName="muster", nodegroupName="gpu")["nodegroup"]
-    assert (cluster["version"], group["version"]) == ("1.35", "1.35")
+    assert (cluster["version"], group["version"], group["launchTemplate"]["version"]) == ("1.36", "1.36", "2")
+    assert_nodes(aws, {"muster.ml/owner": "muster", "team": "ml"}, size=150)
+    proxy = eks.describe_addon(clusterName="muster", addonName="kube-proxy")["addon"]["addonVersion"]
+    assert proxy.startswith("v1.36.")
+    assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
     assert cluster["tags"] == group["tags"] == {"muster.ml/owner": "muster", "team": "ml"}
     assert (group["scalingConfig"]["maxSize"], group["labels"], group["taints"]) == (8, {"pool": "big"}, [])
     found = eks.list_associated_access_policies(clusterName="muster", principalArn=VIEWER["principal_arn"])
@@ -339,14 +302,16 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
     assert (len(holdings(aws)["NAT gateway"]), len(ec2.describe_addresses()["Addresses"])) == (1, 1)
     assert eks.list_pod_identity_associations(clusterName="muster")["associations"] == []
     issuer = cluster["identity"]["oidc"]["issuer"].removeprefix("https://")
-    for role, who in (("artifacts-read", "ml:elastic"), ("efs-csi", "kube-system:efs-csi-controller-sa")):
+    driver = ["kube-system:efs-csi-controller-sa", "kube-system:efs-csi-node-sa"]
+    for role, who in (("artifacts-read", ["ml:elastic"]), ("efs-csi", driver)):
         trust = iam.get_role(RoleName=f"muster-{role}")["Role"]["AssumeRolePolicyDocument"]["Statement"]
         assert [row["Action"] for row in trust] == ["sts:AssumeRoleWithWebIdentity"]
-        assert trust[0]["Condition"]["StringEquals"][f"{issuer}:sub"] == f"system:serviceaccount:{who}"
+        subject = trust[0]["Condition"]["StringEquals"][f"{issuer}:sub"]
+        assert subject in ([f"system:serviceaccount:{one}" for one in who], f"system:serviceaccount:{who[0]}")
 
 
 def test_the_aws_cli_sees_the_changes(aws_cli: Cli) -> None:
-    assert aws_cli("eks", "describe-cluster", "--name", "muster")["cluster"]["version"] == "1.35"
+    assert aws_cli("eks", "describe-cluster", "--name", "muster")["cluster"]["version"] == "1.36"
     group = aws_cli("eks", "describe-nodegroup", "--cluster-name", "muster", "--nodegroup-name", "gpu")["nodegroup"]
     assert (group["scalingConfig"]["maxSize"], group["labels"], group.get("taints", [])) == (8, {"pool": "big"}, [])
     assert group["tags"]["team"] == "ml"
@@ -387,16 +352,17 @@ def test_what_is_not_ours_is_refused_and_left_alone(play: Play, aws: Simulator, 
 
 
 def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, aws: Simulator, folder: Path) -> None:
-    there = holdings(aws)
+    """The version of the inventory is that of another cluster: nodes can only have that of their own."""
     kubeconfig = folder / "theirs.kubeconfig"
     adopted = {
         "muster_eks_name": "theirs",
-        "muster_eks_version": "1.34",
         "muster_kubeconfig": str(kubeconfig),
+        "muster_eks_identity": "pod_identity",
         "eks_manage_cluster": False,
         "eks_nodegroups_groups": [{**SYSTEM, "name": "ours"}],
         "efs_filesystem_subnet_ids": [],
     }
+    there = holdings(aws)
     kubeconfig.write_text("somebody else's\n", encoding="utf-8")
     aws.clear()
     refused = play("eks", **adopted)
@@ -420,16 +386,33 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, aws:
     assert kubeconfig.exists()
 
 
+def leave_an_interface(aws: Simulator) -> None:
+    """As of a node that ended long ago: EC2 forgets instances after an hour."""
+    config = aws.client("eks").describe_cluster(name="muster")["cluster"]["resourcesVpcConfig"]
+    tags = [{"Key": "node.k8s.amazonaws.com/instance_id", "Value": "i-00000000000000000"}]
+    aws.client("ec2").create_network_interface(
+        SubnetId=config["subnetIds"][0],
+        Groups=[config["clusterSecurityGroupId"]],
+        TagSpecifications=[{"ResourceType": "network-interface", "Tags": tags}],
+    )
+
+
 def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, aws: Simulator, before: dict[str, Any]) -> None:
-    """Something in a subnet, the VPC and a security group lingers; each is tried again."""
+    """Something in a subnet, the VPC and a security group lingers; each is tried again. Nodes go before what their pods have mounted."""
+    leave_an_interface(aws)
+    aws.clear()
     for operation in ("DeleteSubnet", "DeleteSecurityGroup", "DetachInternetGateway", "DeleteVpc"):
         aws.fault("dependency", operation)
     done = play("eks_teardown")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
     assert aws.ask("faults") == []
+    writes = aws.writes()
+    assert (
+        writes.index("eks:DeleteNodegroup") < writes.index("efs:DeleteMountTarget") < writes.index("eks:DeleteCluster")
+    )
     after = holdings(aws)
     left = {kind: after[kind].keys() - before[kind].keys() for kind in after if after[kind] != before[kind]}
-    assert {kind: len(names) for kind, names in left.items()} == {"file system": 1, "bucket": 1}
+    assert {kind: len(names) for kind, names in left.items()} == {"file system": 1, "bucket": 1, "log group": 1}
     assert not Path(play.settings["muster_kubeconfig"]).exists()
 
 

@@ -215,4 +215,4 @@ def checks() -> frozenset[str]:
     """What `make test ONLY=` knows."""
     from support import cluster, static
 
-    return frozenset(check.name for check in [*static.CHECKS, *cluster.checks()])
+    return frozenset(check.name for check in [*static.CHECKS, *cluster.machine_checks(), *cluster.checks()])

@@ -90,7 +90,22 @@ def in_play(play: Mapping[str, Any]) -> Iterator[str]:
     yield from in_variables(play.get("vars") or {})
     yield from in_defaults(play.get("module_defaults") or {})
     for part in ("roles", "pre_tasks", "tasks", "post_tasks", "handlers"):
-        yield from in_list(play.get(part) or [])
+        items = play.get(part) or []
+        yield from in_list([with_defaults(item, play.get("module_defaults") or {}) for item in items])
+
+
+def with_defaults(item: Any, defaults: Mapping[str, Any]) -> Any:
+    """A task with the options that its play gives to a group of our modules."""
+    if not isinstance(item, dict):
+        return item
+    filled = dict(item)
+    for action in [key for key in item if key.startswith(NAMESPACE) and isinstance(item[key], dict)]:
+        name = action.removeprefix(NAMESPACE)
+        known = collection.modules()[name].options if name in collection.modules() else {}
+        groups = [group for group, members in collection.groups().items() if name in members]
+        given = {key: value for group in groups for key, value in defaults.get(f"group/{NAMESPACE}{group}", {}).items()}
+        filled[action] = {**{key: value for key, value in given.items() if key in known}, **item[action]}
+    return filled
 
 
 def in_role(item: Mapping[str, Any]) -> Iterator[str]:

@@ -11,9 +11,10 @@ It knows what matters for losing and taking things: names, tags, ids, states tha
 
 from __future__ import annotations
 
-import copy
 import itertools
 import typing as t
+
+from ansible_collections.muster.ml.tests.unit.fakes.copies import copied
 
 Body = dict[str, t.Any]
 ACCOUNT = "123456789012"
@@ -59,21 +60,21 @@ class Account:
         if operation in self.denied:
             raise Refusal("AccessDenied", "not authorized")
         if operation.startswith(READS):
-            return copy.deepcopy(getattr(self, f"{service}_{operation}")(**request) or {})
+            return copied(getattr(self, f"{service}_{operation}")(**request) or {})
         last = self.kill_at == len(self.writes)
         if last and not self.done_before_the_end:
             raise Killed
-        answer = getattr(self, f"{service}_{operation}")(**copy.deepcopy(request)) or {}
+        answer = getattr(self, f"{service}_{operation}")(**copied(request)) or {}
         self.writes.append((operation, request))
         if last:
             raise Killed
-        return copy.deepcopy(t.cast(Body, answer))
+        return copied(t.cast(Body, answer))
 
     def snapshot(self) -> dict[tuple[str, ...], Body]:
         """What there is, without what differs between two that are alike."""
         return {
             key: {name: value for name, value in thing.items() if name not in MADE_BY_AWS}
-            for key, thing in copy.deepcopy(self.things).items()
+            for key, thing in copied(self.things).items()
         }
 
     # Helpers
@@ -98,7 +99,7 @@ class Account:
     def look(self, key: tuple[str, ...], state: str, missing: str = "ResourceNotFoundException") -> Body:
         """Whoever looks sees time pass: the first look shows what is under way, the second its end."""
         thing = self.find(*key, missing=missing)
-        seen = copy.deepcopy(thing)
+        seen = copied(thing)
         thing["_waits"] = thing.get("_waits", 0) - 1
         if thing["_waits"] < 0:
             if thing[state].lower() == "deleting":

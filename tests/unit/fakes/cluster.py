@@ -10,10 +10,10 @@ journal. A controller (a function from object to status) may be given per kind; 
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import itertools
 import json
+import socket
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, NotFound
@@ -29,6 +29,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     Resource,
     ref_of,
 )
+from ansible_collections.muster.ml.tests.unit.fakes.copies import copied
 
 ALWAYS_THERE = ("default", "kube-system")
 WRITES = ("apply", "delete", "patch")
@@ -136,7 +137,7 @@ def _without(value: t.Any, owned: t.Any, desired: t.Any, held: t.Any) -> t.Any:
 def _merge(live: t.Any, desired: t.Any) -> t.Any:
     if isinstance(live, dict) and isinstance(desired, dict):
         return {**live, **{key: _merge(live.get(key), value) for key, value in desired.items()}}
-    return copy.deepcopy(desired)
+    return copied(desired)
 
 
 def _clashes(live: t.Any, desired: t.Any, owned: t.Any, path: str = "") -> list[str]:
@@ -156,6 +157,17 @@ def _clashes(live: t.Any, desired: t.Any, owned: t.Any, path: str = "") -> list[
 Controller = t.Callable[[Manifest], Manifest | None]
 
 
+@dataclasses.dataclass
+class FakeTunnel:
+    """A forwarded port."""
+
+    socket: socket.socket
+    trouble: str = ""
+
+    def close(self) -> None:
+        self.socket.close()
+
+
 class FakeCluster:
     """See the module's docstring. Thread safe enough for the engine: each method is one step under the GIL."""
 
@@ -168,6 +180,7 @@ class FakeCluster:
         self.controllers: dict[str, Controller] = {}
         self.log_lines: dict[tuple[str, str], str] = {}
         self.proxy: dict[tuple[str, str, int, str], tuple[int, str]] = {}
+        self.forwarded: dict[tuple[str, str, int], tuple[str, int]] = {}
         self.failures: dict[tuple[str, str], list[Exception]] = {}
         self.server_version = "v1.36.3"
         self.server_warnings: list[str] = []
@@ -180,7 +193,7 @@ class FakeCluster:
     def add(self, *manifests: Manifest, manager: str | None = None) -> None:
         """Put objects there as somebody else made them (field manager ``manager``)."""
         for manifest in manifests:
-            stored = copy.deepcopy(manifest)
+            stored = copied(manifest)
             if manager:
                 entry = {"manager": manager, "operation": "Update", "apiVersion": stored["apiVersion"]}
                 stored["metadata"]["managedFields"] = [
@@ -190,7 +203,7 @@ class FakeCluster:
 
     def set_status(self, ref: Ref, status: Manifest) -> None:
         """Replace the status of an object, as its controller would."""
-        stored = copy.deepcopy(self.objects[ref.identity])
+        stored = copied(self.objects[ref.identity])
         stored["status"] = status
         self._store(stored, "MODIFIED")
 
@@ -247,7 +260,7 @@ class FakeCluster:
         if ref.kind == "Namespace" and ref.name in ALWAYS_THERE and ref.identity not in self.objects:
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ref.name, "resourceVersion": "1"}}
         found = self.objects.get(ref.identity)
-        return redact.seal_secrets(copy.deepcopy(found)) if found else None
+        return redact.seal_secrets(copied(found)) if found else None
 
     def list(
         self,
@@ -258,7 +271,7 @@ class FakeCluster:
     ) -> Listing:
         self._note("list", Ref(api_version, kind, "", namespace))
         found = [
-            redact.seal_secrets(copy.deepcopy(manifest))
+            redact.seal_secrets(copied(manifest))
             for manifest in list(self.objects.values())
             if self._matches(manifest, api_version, kind, namespace, label_selector)
         ]
@@ -297,7 +310,7 @@ class FakeCluster:
         if live is not None and {k: v for k, v in merged.items() if k != "status"} == {
             k: v for k, v in live.items() if k != "status"
         }:
-            return redact.seal_secrets(copy.deepcopy(live))
+            return redact.seal_secrets(copied(live))
         return redact.seal_secrets(merged if dry_run else self._store(merged, "MODIFIED" if live else "ADDED"))
 
     @staticmethod
@@ -326,7 +339,7 @@ class FakeCluster:
         if dry_run:
             return True
         if live["metadata"].get("finalizers"):
-            marked = copy.deepcopy(live)
+            marked = copied(live)
             marked["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
             self._store(marked, "MODIFIED")
             return True
@@ -338,7 +351,7 @@ class FakeCluster:
         gone = self.objects.pop(ref.identity)
         version = self._version = next(self._versions)
         gone["metadata"]["resourceVersion"] = str(version)
-        self.journal.append((version, Event("DELETED", copy.deepcopy(gone))))
+        self.journal.append((version, Event("DELETED", copied(gone))))
 
     def patch(self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool) -> Manifest:
         self._note("patch", ref, dry_run)
@@ -365,7 +378,7 @@ class FakeCluster:
             if version <= int(resource_version or 0) or (name and event.object["metadata"]["name"] != name):
                 continue
             if self._matches(event.object, api_version, kind, namespace, label_selector):
-                yield Event(event.type, redact.seal_secrets(copy.deepcopy(event.object)))
+                yield Event(event.type, redact.seal_secrets(copied(event.object)))
         self.clock.sleep(timeout)
 
     def logs(
@@ -387,13 +400,23 @@ class FakeCluster:
         self._note("proxy", Ref("v1", "Pod", pod, namespace))
         return self.proxy.get((namespace, pod, port, path), (503, "no such endpoint"))
 
+    def port_forward(self, namespace: str, pod: str, port: int, *, timeout: float) -> t.Any:
+        """A connection to what a test put at FORWARDED; to nothing otherwise, as where no process listens."""
+        self._note("forward", Ref("v1", "Pod", pod, namespace))
+        where = self.forwarded.get((namespace, pod, port))
+        if where is None:
+            ours, theirs = socket.socketpair()
+            theirs.close()
+            return FakeTunnel(ours, f"nobody listens at port {port}")
+        return FakeTunnel(socket.create_connection(where))
+
     def version(self) -> str:
         return self.server_version
 
     def events_of(self, ref: Ref, uid: str | None = None) -> list[Manifest]:
         self._note("events", ref)
         return [
-            copy.deepcopy(item)
+            copied(item)
             for item in list(self.objects.values())
             if item["kind"] == "Event"
             and (item["involvedObject"]["kind"], item["involvedObject"]["name"]) == (ref.kind, ref.name)
@@ -436,7 +459,7 @@ class FakeCluster:
 
     @staticmethod
     def _applied(live: Manifest | None, manifest: Manifest, ref: Ref, force: bool, manager: str) -> Manifest:
-        base = copy.deepcopy(live) if live else {}
+        base = copied(live) if live else {}
         entries = base.get("metadata", {}).pop("managedFields", [])
         others = [entry for entry in entries if (entry["manager"], entry["operation"]) != (manager, "Apply")]
         ours = [entry["fieldsV1"] for entry in entries if entry not in others]
@@ -459,7 +482,7 @@ class FakeCluster:
     def _store(self, manifest: Manifest, event: str) -> Manifest:
         ref = ref_of(manifest)
         version = self._version = next(self._versions)  # of this object, whatever other threads store meanwhile
-        stored = copy.deepcopy(manifest)
+        stored = copied(manifest)
         metadata = stored["metadata"]
         metadata.setdefault("uid", f"uid-{version}")
         metadata.setdefault("creationTimestamp", "2026-11-21T00:00:00Z")
@@ -472,5 +495,5 @@ class FakeCluster:
         if status is not None:
             stored["status"] = status
         self.objects[ref.identity] = stored
-        self.journal.append((version, Event(t.cast(t.Any, event), copy.deepcopy(stored))))
-        return copy.deepcopy(stored)
+        self.journal.append((version, Event(t.cast(t.Any, event), copied(stored))))
+        return copied(stored)

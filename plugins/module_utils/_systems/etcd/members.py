@@ -15,13 +15,11 @@ from ..._core.brief import listed
 from ..._core.errors import Failed, MusterError
 from ..._core.pool import PARALLEL, run_all
 from ..._kube import reasons, storage, watching
-from ..._kube.deletion import Ownership
-from ..._kube.objects import LABEL_OWNER, Manifest, Ref, is_made_for, labels_of, ref_of
+from ..._kube.certificates import Leaf, secrets
+from ..._kube.claims import Claims
+from ..._kube.objects import Manifest, Ref
 from ..._kube.ready import stateful_set
-from ..._kube.removal import delete_objects
-from ..._kube.report import Report
 from ..._training.status import rank_of
-from .certificates import Leaf, secrets
 from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, with_mutual_connections
 
 if t.TYPE_CHECKING:
@@ -136,23 +134,6 @@ def _pending_reasons(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView
     return list(filter(None, missing))
 
 
-def mark_claims(ctx: Context, etcd: EtcdCluster, owner: str) -> list[Ref]:
-    """Mark the members' claims with their cluster as long as the StatefulSet exists, because they outlive it.
-
-    Their other labels are common to every etcd, also that of a Helm chart, and do not show whose data it is.
-    """
-    kind, mark = "PersistentVolumeClaim", {LABEL_CLAIM: etcd.name}
-    live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", etcd.name, etcd.namespace))
-    if live and labels_of(live).get(LABEL_OWNER) == owner and is_made_for(live, owner):
-        found = ctx.cluster.list("v1", kind, etcd.namespace, selector(etcd.labels))
-        refs = [ref_of(claim) for claim in found if claim["metadata"]["name"].startswith(f"data-{etcd.name}-")]
-        for ref in refs:
-            ctx.cluster.patch(ref, {"metadata": {"labels": mark}}, dry_run=ctx.check)
-        return refs
-    return [ref_of(claim) for claim in ctx.cluster.list("v1", kind, etcd.namespace, selector(mark))]
-
-
-def delete_claims(ctx: Context, etcd: EtcdCluster, refs: list[Ref], *, delete_data: bool) -> Report:
-    """Delete the members' claims that were marked (in check mode, that would have been), or name them as kept."""
-    ownership = Ownership(etcd.name, LABEL_CLAIM, applied=False, unowned=ctx.check)
-    return delete_objects(ctx.cluster, refs, ownership, check=ctx.check, delete_data=delete_data)
+def claims(of: EtcdCluster) -> Claims:
+    """The claims of the members."""
+    return Claims(Ref("apps/v1", "StatefulSet", of.name, of.namespace), of.labels, LABEL_CLAIM)

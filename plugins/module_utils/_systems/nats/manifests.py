@@ -110,12 +110,15 @@ def check(cluster: NatsCluster) -> None:
         check_count(cluster.max_connections, "max_connections", minimum=1)
     if cluster.backend == "operator":
         _check_operator_can_say(cluster)
-    elif (version := re.search(r":v?(\d+)\.(\d+)\b", cluster.pod.image)) and tuple(map(int, version.groups())) < (
-        2,
-        10,
-    ):
+    else:
+        _check_server_knows_pool_size(cluster.pod.image)
+
+
+def _check_server_knows_pool_size(image: str) -> None:
+    version = re.search(r":v?(\d+)\.(\d+)\b", image)
+    if version and tuple(map(int, version.groups())) < (2, 10):
         raise InvalidInput(
-            f"image: '{cluster.pod.image}' is older than 2.10, and its server does not know pool_size, which keeps routes few.",
+            f"image: '{image}' is older than 2.10, and its server does not know pool_size, which keeps routes few.",
             "Choose 2.10 or later, such as nats:2.14.2, or backend: operator.",
         )
 

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 
 from ..._core.errors import Forbidden, NotFound
 from ..._kube.cluster import Cluster
-from ..._kube.objects import Manifest, Ref
+from ..._kube.objects import Ref
+from ..._kube.reasons import ready_endpoints
 
 _LINE = re.compile(r"^MUSTER metrics (\{.*\})$", re.MULTILINE)
 _HINT = "Correct metrics.address (role persia: persia_metrics_address), or leave it out: the training then gets a gateway of its own."
@@ -56,11 +57,4 @@ def _problem(cluster: Cluster, ref: Ref, port: int) -> str | None:
     ports = [int(item["port"]) for item in spec.get("ports") or []]
     if port not in ports and spec.get("clusterIP") != "None":
         return f"{ref} has no port {port}, but {', '.join(map(str, ports)) or 'none'}"
-    slices = cluster.list(
-        "discovery.k8s.io/v1", "EndpointSlice", ref.namespace, f"kubernetes.io/service-name={ref.name}"
-    )
-    return None if any(map(_ready, slices)) else f"{ref} has no pod that is ready"
-
-
-def _ready(endpoints: Manifest) -> bool:
-    return any((one.get("conditions") or {}).get("ready", True) for one in endpoints.get("endpoints") or [])
+    return None if ready_endpoints(cluster, ref) else f"{ref} has no pod that is ready"

@@ -30,6 +30,7 @@ from .spec import (
     CONFIG_PATH,
     GATEWAY_PORT,
     LAUNCHER_WORDS,
+    NATS_ENV,
     ROLES,
     Group,
     PersiaJob,
@@ -146,7 +147,7 @@ def persia_env(job: PersiaJob, group: Group) -> list[Manifest]:
     values = {
         "PERSIA_GLOBAL_CONFIG": global_path,
         "PERSIA_EMBEDDING_CONFIG": embedding_path,
-        "PERSIA_NATS_URL": job.nats_url,
+        NATS_ENV: job.nats_url,
         "PERSIA_SOCKET_IFNAME": "eth0",
         "LOG_LEVEL": job.log_level,
         "RUST_BACKTRACE": "full",

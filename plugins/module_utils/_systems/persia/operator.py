@@ -17,6 +17,7 @@ from . import gpus
 from .spec import (
     DEFAULT_GROUP_NAMES,
     LAUNCHER_WORDS,
+    NATS_ENV,
     Group,
     PersiaJob,
     Role,
@@ -116,7 +117,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
                     "PERSIA_DATALOADER_ENTRY": dataloader.entry if dataloader else None,
                 }
             ),
-            "env": merge_env([{"name": "PERSIA_NATS_URL", "value": job.nats_url}, *_gateway_env(job)]),
+            "env": merge_env([{"name": NATS_ENV, "value": job.nats_url}, *_gateway_env(job)]),
             "logLevel": job.log_level,
             "enableMetrics": job.metrics.makes_gateway,
             # Also the operator's default. OnFailure would train again after PERSIA's abort at the exit of the interpreter.

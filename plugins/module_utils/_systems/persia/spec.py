@@ -48,6 +48,8 @@ DEFAULT_GROUP_NAMES: dict[Role, str] = {
     "embedding_worker": "middleware",
     "embedding_parameter_server": "emb-server",
 }
+NATS_ENV = "PERSIA_NATS_URL"
+"""The variable that tells PERSIA's processes where NATS is."""
 # The sub-commands of the current persia-launcher.
 LAUNCHER_WORDS: dict[Role, str] = {
     "nn_worker": "nn-worker",

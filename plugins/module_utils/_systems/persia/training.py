@@ -27,7 +27,7 @@ from ..._manifests.meta import LABEL_JOB, LABEL_ROLE
 from ..._training.kind import Backend, Desired, Kind, Observed, Request
 from ..._training.results import pattern_of
 from ..._training.status import JOB, STATEFUL_SET, Workload, job_status
-from . import gateway, native, operator
+from . import gateway, native, neighbours, operator
 from .operator import API_VERSION, FINALIZER, JOB_LABEL
 from .spec import LAUNCHER_WORDS, PersiaJob, from_params
 
@@ -47,13 +47,18 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
         objects=(native if job.backend == "native" else operator).manifests(job),
         config=job.config_name,
         parts=job.parts,
-        precondition=functools.partial(gateway.require, job.metrics.address, job.namespace)
-        if job.metrics.enabled
-        else None,
+        precondition=functools.partial(_require, job),
         unwanted=_unwanted(job),
         keep_pods=params.get("clean_pod_policy") == "None",
         results_pattern=pattern_of(params.get("results_pattern")),
     )
+
+
+def _require(job: PersiaJob, cluster: Cluster) -> None:
+    """Raise if something that the training uses and does not create is missing, or is used by another training."""
+    if job.metrics.enabled:
+        gateway.require(job.metrics.address, job.namespace, cluster)
+    neighbours.require_alone(job.nats_url, job.namespace, job.name, cluster)
 
 
 def _unwanted(job: PersiaJob) -> list[Ref]:

@@ -15,7 +15,7 @@ from ..journal import JOURNAL
 from ..state import ACCOUNT, Body, Item, Table, now, number
 
 # Versions on offer, oldest first; AWS keeps a moving window (assumed: which ones makes no difference to the rules).
-VERSIONS = ("1.31", "1.32", "1.33", "1.34", "1.35")
+VERSIONS = ("1.31", "1.32", "1.33", "1.34", "1.35", "1.36")
 
 
 @dataclass

@@ -50,6 +50,7 @@ def _checked(params: Body) -> None:
             "sts:AssumeRoleWithWebIdentity",
             "CreateAddon",
             "Role {arn} does not exist or does not trust web identities",
+            "Addon {arn} is in CREATE_FAILED state because its role is not usable yet",
         )
 
 
@@ -128,11 +129,21 @@ def change(account: Account, params: Body) -> Body:
     version = _version(cluster, params["addonName"], params.get("addonVersion", item.body["addonVersion"]))
     _checked(params)
     after = {"addonVersion": version}
-    after |= {k: params[k] for k in ("serviceAccountRoleArn", "configurationValues") if k in params}
+    if "configurationValues" in params:
+        after["configurationValues"] = params["configurationValues"]
+    # Without it the add-on gets the permissions of the nodes (UpdateAddonRequest.serviceAccountRoleArn in botocore 1.44.5), as after its
+    # creation; other parameters that are left out stay as they are.
+    after["serviceAccountRoleArn"] = params.get("serviceAccountRoleArn")
     if "podIdentityAssociations" in params:
         _dissociate(cluster, item)
         after["podIdentityAssociations"] = _associate(account, cluster, params, params["addonName"])
-    return update(cluster, item, "AddonUpdate", lambda: item.body.update(after | {"status": "ACTIVE"}))
+
+    def change_it() -> None:
+        item.body.update(after | {"status": "ACTIVE"})
+        if not after["serviceAccountRoleArn"]:
+            del item.body["serviceAccountRoleArn"]
+
+    return update(cluster, item, "AddonUpdate", change_it)
 
 
 def delete(account: Account, params: Body) -> Body:

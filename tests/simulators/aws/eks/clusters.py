@@ -6,19 +6,30 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from moto.backends import get_backend
+from moto.ec2.exceptions import DependencyViolationError
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
 from ..api import Refused
 from ..state import ACCOUNT, GONE, SETTINGS, Body, ec2, needs_policies, now, number, plug, role, subnets, unplug
+from . import doors
 from .account import VERSIONS, Account, Cluster, Handler, missing, show, update
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+UNSUPPORTED_ZONES = ("use1-az3", "usw1-az2", "cac1-az3")
 MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
-CANNOT_ASSUME = (
-    "Role with arn: {arn}, could not be assumed because it does not exist or the trusted entity is not correct"
+ROLE_UNSEEN = (
+    "roleArn, {arn}, does not exist",
+    "Error in role params",
+    "Role with arn: {arn}, could not be assumed because it does not exist or the trusted entity is not correct",
+    "Role could not be assumed because the trusted entity is not correct",
+    "The provided role doesn't have the Amazon EKS Managed Policies associated with it. Please ensure the following policy is attached: "
+    "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy",
+    "IAM role's policy must include the `ec2:DescribeSubnets` action",
 )
 
 
@@ -29,7 +40,7 @@ def create(account: Account, params: Body) -> Body:
     version = params.get("version", VERSIONS[-1])
     if version not in VERSIONS:
         raise Refused("InvalidParameterException", f"unsupported Kubernetes version {version}")
-    found = role(params["roleArn"], "eks.amazonaws.com", "CreateCluster", CANNOT_ASSUME)
+    found = role(params["roleArn"], "eks.amazonaws.com", "CreateCluster", *ROLE_UNSEEN)
     needs_policies(found, ["AmazonEKSClusterPolicy"])
     cluster = Cluster(_body(account, params, version))
     network(account, cluster, params["resourcesVpcConfig"])
@@ -38,6 +49,7 @@ def create(account: Account, params: Body) -> Body:
         _admit_creator(account, cluster)
     access.pop("bootstrapClusterCreatorAdminPermissions", None)
     account.clusters[name] = cluster
+    _keep_logs(account, cluster)
     cluster.start("CREATING", "ACTIVE")
     shown = show(cluster)
     for later in ("endpoint", "certificateAuthority", "identity"):  # known only when the cluster is active
@@ -78,9 +90,18 @@ def logging(desired: Body) -> list[Body]:
     return [row for row in rows if row["types"]]
 
 
+def _keep_logs(account: Account, cluster: Cluster) -> None:
+    """Logs go to a group of this name, which EKS makes where it has to, and never deletes (EKS user guide, "Send control plane logs to
+    CloudWatch Logs")."""
+    backend, name = get_backend("logs")[ACCOUNT][account.region], f"/aws/eks/{cluster.body['name']}/cluster"
+    if any(row["enabled"] for row in cluster.body["logging"]["clusterLogging"]) and name not in backend.groups:
+        backend.create_log_group(name, {})
+
+
 def network(account: Account, cluster: Cluster, desired: Body) -> None:
     """Interfaces in at least two zones, and a security group that EKS makes and takes away again."""
     found = subnets(account.region, desired["subnetIds"])
+    _refuse_unsupported_zones(account, cluster, found)
     if len({s.availability_zone for s in found}) < 2:
         raise Refused("InvalidParameterException", "Subnets specified must be in at least two different AZs")
     vpc = found[0].vpc_id
@@ -103,6 +124,21 @@ def network(account: Account, cluster: Cluster, desired: Body) -> None:
     }
 
 
+def _refuse_unsupported_zones(account: Account, cluster: Cluster, found: list[Any]) -> None:
+    """EKS has no control plane in these zones (EKS user guide, "Amazon EKS networking requirements for VPC and subnets"; message:
+    github.com/eksctl-io/eksctl/issues/817)."""
+    unfit = [s for s in found if s.availability_zone_id in UNSUPPORTED_ZONES]
+    if unfit:
+        zones = RegionsAndZonesBackend.zones[account.region]
+        fit = ", ".join(sorted(str(z.name) for z in zones if z.zone_id not in UNSUPPORTED_ZONES))
+        raise Refused(
+            "UnsupportedAvailabilityZoneException",
+            f"Cannot create cluster '{cluster.body['name']}' because {unfit[0].availability_zone}, the targeted availability "
+            "zone, does not currently have sufficient capacity to support the cluster. Retry and choose from these "
+            f"availability zones: {fit}",
+        )
+
+
 def _endpoint(desired: Body, before: Body) -> Body:
     """Who may reach the API server; public for everybody is what EKS does without being asked."""
     asked = {**before, **desired}
@@ -110,7 +146,7 @@ def _endpoint(desired: Body, before: Body) -> Body:
     private = asked.get("endpointPrivateAccess", False)
     if not public and not private:
         raise Refused("InvalidParameterException", "Private and public endpoint access cannot be false")
-    cidrs = asked.get("publicAccessCidrs") or ["0.0.0.0/0"]
+    cidrs = doors.public_ranges(asked.get("publicAccessCidrs") or ["0.0.0.0/0"])
     return {
         "endpointPublicAccess": public,
         "endpointPrivateAccess": private,
@@ -149,7 +185,11 @@ def _admit_creator(account: Account, cluster: Cluster) -> None:
 def describe(account: Account, params: Body) -> Body:
     cluster = account.cluster(params["name"])
     cluster.look()
-    return {"cluster": show(account.cluster(params["name"]))}
+    shown = show(account.cluster(params["name"]))
+    if not doors.reachable(account, cluster):
+        # On AWS the name is always the same and leads nowhere for this caller. Here a name that cannot be resolved stands for it.
+        shown["endpoint"] = f"https://{cluster.body['name'].upper()}.gr7.{account.region}.eks.amazonaws.com"
+    return {"cluster": shown}
 
 
 def names(account: Account, _params: Body) -> Body:
@@ -165,7 +205,11 @@ def delete(account: Account, params: Body) -> Body:
 
     def over() -> None:
         unplug(account.region, cluster.interfaces)
-        ec2(account.region).delete_security_group(group_id=cluster.body["resourcesVpcConfig"]["clusterSecurityGroupId"])
+        # EKS leaves its group behind where something else is in it (github.com/aws/aws-k8s-tester/pull/416).
+        with suppress(DependencyViolationError):
+            ec2(account.region).delete_security_group(
+                group_id=cluster.body["resourcesVpcConfig"]["clusterSecurityGroupId"]
+            )
         del account.clusters[params["name"]]
 
     cluster.start("DELETING", GONE, over)
@@ -192,12 +236,14 @@ def update_config(account: Account, params: Body) -> Body:
     """One kind of change a request ("Only one type of update can be allowed", aws-controllers-k8s/eks-controller tests)."""
     cluster = account.active(params["name"])
     vpc = params.get("resourcesVpcConfig", {})
-    places = {k: v for k, v in vpc.items() if k in ("subnetIds", "securityGroupIds")}
-    doors = {k: v for k, v in vpc.items() if k not in places}
+    places = {k: v for k, v in vpc.items() if k == "subnetIds"}
+    guards = {k: v for k, v in vpc.items() if k == "securityGroupIds"}
+    doors = {k: v for k, v in vpc.items() if k not in (*places, *guards)}
     kinds: dict[str, Any] = {
         "VpcConfigUpdate": places and (lambda: _move(account, cluster, places)),
+        "SecurityGroupUpdate": guards and (lambda: _move(account, cluster, guards)),
         "EndpointAccessUpdate": doors and (lambda: _open(cluster, doors)),
-        "LoggingUpdate": params.get("logging") and (lambda: _log(cluster, params["logging"])),
+        "LoggingUpdate": params.get("logging") and (lambda: _log(account, cluster, params["logging"])),
         "AccessConfigUpdate": params.get("accessConfig") and (lambda: _authenticate(cluster, params["accessConfig"])),
         "UpgradePolicyUpdate": params.get("upgradePolicy")
         and (lambda: cluster.body.update(upgradePolicy=params["upgradePolicy"])),
@@ -209,6 +255,8 @@ def update_config(account: Account, params: Body) -> Body:
         raise Refused("InvalidParameterException", "Only one type of update can be allowed.")
     kind, change = asked.popitem()
     _refuse_idle(cluster, kind, params, doors)
+    if places:
+        _refuse_other_zones(account, cluster, places["subnetIds"])
     return update(cluster, cluster, kind, change)
 
 
@@ -230,6 +278,18 @@ def _refuse_idle(cluster: Cluster, kind: str, params: Body, doors: Body) -> None
             )
 
 
+def _refuse_other_zones(account: Account, cluster: Cluster, desired: list[str]) -> None:
+    """The zones of a cluster are those it was created with (github.com/aws/containers-roadmap/issues/2258; message from memory)."""
+    ids = cluster.body["resourcesVpcConfig"]["subnetIds"]
+    before, after = ({s.availability_zone for s in subnets(account.region, some)} for some in (ids, desired))
+    if before != after:
+        raise Refused(
+            "InvalidParameterException",
+            f"Provided subnets belong to the AZs '{','.join(sorted(after))}'. But they should belong to the exact set of AZs "
+            f"'{','.join(sorted(before))}' in which subnets were provided during cluster creation.",
+        )
+
+
 def _move(account: Account, cluster: Cluster, places: Body) -> None:
     network(account, cluster, {"subnetIds": cluster.body["resourcesVpcConfig"]["subnetIds"], **places})
 
@@ -246,8 +306,9 @@ def _logged(cluster: Cluster, desired: Body) -> list[Body]:
     return logging({"clusterLogging": [{"types": [t for t, on in state.items() if on], "enabled": True}]})
 
 
-def _log(cluster: Cluster, desired: Body) -> None:
+def _log(account: Account, cluster: Cluster, desired: Body) -> None:
     cluster.body["logging"]["clusterLogging"] = _logged(cluster, desired)
+    _keep_logs(account, cluster)
 
 
 def _authenticate(cluster: Cluster, desired: Body) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from ..api import Refused
 from ..journal import JOURNAL
 from ..state import Body, Item, needs_policies, now, number, plug, role, subnets, unplug
+from . import images, nodes
 from .account import VERSIONS, Account, Cluster, Handler, missing, show, update
 
 NODE_POLICIES = ["AmazonEKSWorkerNodePolicy"]
-RELEASE = "20261101"  # part of the release version of an image; a newer one is on offer after `release` was injected
 
 
 def _find(cluster: Cluster, name: str) -> Item:
@@ -46,13 +46,30 @@ def create(account: Account, params: Body) -> Body:
     if any(s.vpc_id != cluster.body["resourcesVpcConfig"]["vpcId"] for s in places):
         raise Refused("InvalidParameterException", "Subnets are not of the cluster's VPC")
     _consistent(params)
-    item = Item(_body(account, cluster, params))
+    chosen, data = nodes.template(account.region, params["launchTemplate"]) if "launchTemplate" in params else ({}, {})
+    if data.get("InstanceType") and params.get("instanceTypes"):
+        raise Refused("InvalidParameterException", "Cannot specify instance types in launch template and API request")
+    item = Item(_body(account, cluster, params, chosen, data))
     cluster.nodegroups.items[name] = item
     item.body["__interfaces"] = [plug(account.region, places[0], _groups(cluster), f"node of {name}")]
+    item.body["__data"], item.body["__subnet"] = data, places[0].id
     _admit_nodes(account, cluster, params["nodeRole"])
     fault = JOURNAL.fault("create_failed", "CreateNodegroup")
-    item.start("CREATING", "CREATE_FAILED" if fault else "ACTIVE", lambda: _fail(item, fault.detail) if fault else None)
+
+    def over() -> None:
+        if fault:
+            item.body["health"]["issues"] = [fault.detail]
+        else:
+            _replace_nodes(account, item)
+
+    item.start("CREATING", "CREATE_FAILED" if fault else "ACTIVE", over)
     return {"nodegroup": _show(item)}
+
+
+def _replace_nodes(account: Account, item: Item) -> None:
+    """Nodes keep what they were started with, so every other version, image or template means other nodes."""
+    nodes.stop(account.region, item.body.get("__nodes", []))
+    item.body["__nodes"] = nodes.start(account.region, item.body, item.body["__data"], item.body["__subnet"])
 
 
 def _groups(cluster: Cluster) -> list[str]:
@@ -79,10 +96,6 @@ def _admit_nodes(account: Account, cluster: Cluster, principal: str) -> None:
     )
 
 
-def _fail(item: Item, detail: Body) -> None:
-    item.body["health"]["issues"] = [detail]
-
-
 def _consistent(params: Body) -> None:
     scaling = params.get("scalingConfig", {})
     low, desired, high = (scaling.get(k) for k in ("minSize", "desiredSize", "maxSize"))
@@ -97,24 +110,26 @@ def _consistent(params: Body) -> None:
         raise Refused("InvalidParameterException", "maxUnavailable and maxUnavailablePercentage exclude each other")
 
 
-def _body(account: Account, cluster: Cluster, params: Body) -> Body:
+def _body(account: Account, cluster: Cluster, params: Body, chosen: Body, data: Body) -> Body:
     name, version = params["nodegroupName"], cluster.body["version"]
-    given = {k: params[k] for k in ("launchTemplate", "remoteAccess", "diskSize") if k in params}
-    templated = "launchTemplate" in params
+    given = {k: params[k] for k in ("remoteAccess", "diskSize") if k in params}
+    templated = bool(chosen)
     return {
         "nodegroupName": name,
         "nodegroupArn": account.arn("nodegroup", cluster.body["name"], name, number()),
         "clusterName": cluster.body["name"],
         "version": version,
-        "releaseVersion": params.get("releaseVersion", f"{version}.0-{RELEASE}"),
+        "releaseVersion": images.chosen(version, params.get("releaseVersion")),
         "createdAt": now(),
         "modifiedAt": now(),
         "capacityType": params.get("capacityType", "ON_DEMAND"),
         "scalingConfig": params.get("scalingConfig", {"minSize": 1, "maxSize": 2, "desiredSize": 2}),
-        **({} if templated else {"instanceTypes": ["t3.medium"], "diskSize": 20}),
+        # With a template the disk is the template's, and not shown here (CreateNodegroupRequest.diskSize, .instanceTypes).
+        **({"launchTemplate": chosen} if templated else {"diskSize": 20}),
+        **({} if data.get("InstanceType") else {"instanceTypes": ["t3.medium"]}),
         **{k: params[k] for k in ("instanceTypes",) if k in params},
         "subnets": params["subnets"],
-        "amiType": params.get("amiType", "CUSTOM" if templated else "AL2023_x86_64_STANDARD"),
+        "amiType": params.get("amiType", "CUSTOM" if data.get("ImageId") else "AL2023_x86_64_STANDARD"),
         "nodeRole": params["nodeRole"],
         "labels": params.get("labels", {}),
         "taints": [{"value": "", **taint} for taint in params.get("taints", [])],
@@ -148,7 +163,14 @@ def update_config(account: Account, params: Body) -> Body:
     _consistent(after)
     if after == show(item):
         raise Refused("InvalidParameterException", "No changes needed for the nodegroup")
-    return update(cluster, item, "ConfigUpdate", lambda: item.body.update(after | {"status": "ACTIVE"}))
+    resized = after["scalingConfig"].get("desiredSize") != item.body["scalingConfig"].get("desiredSize")
+
+    def change() -> None:
+        item.body.update(after | {"status": "ACTIVE"})
+        if resized:
+            _replace_nodes(account, item)
+
+    return update(cluster, item, "ConfigUpdate", change)
 
 
 def _configured(body: Body, params: Body) -> Body:
@@ -174,11 +196,11 @@ def _configured(body: Body, params: Body) -> Body:
 
 
 def update_version(account: Account, params: Body) -> Body:
+    """Without a version the nodes get that of the cluster, whatever else is asked for (UpdateNodegroupVersionRequest.version)."""
     cluster = account.active(params["clusterName"])
     item = _ready(cluster, params["nodegroupName"])
-    if template := params.get("launchTemplate"):
-        return update(cluster, item, "ConfigUpdate", lambda: item.body.update(launchTemplate=_template(item, template)))
-    desired = params.get("version", item.body["version"])
+    after = _templated(account, item, params["launchTemplate"]) if "launchTemplate" in params else {}
+    desired = params.get("version", cluster.body["version"])
     if VERSIONS.index(desired) > VERSIONS.index(cluster.body["version"]):
         raise Refused(
             "InvalidParameterException",
@@ -186,26 +208,56 @@ def update_version(account: Account, params: Body) -> Body:
         )
     if VERSIONS.index(desired) < VERSIONS.index(item.body["version"]):
         raise Refused("InvalidParameterException", "Nodegroup version cannot be rolled back")
-    release = params.get("releaseVersion", f"{desired}.0-{RELEASE}")
-    return update(cluster, item, "VersionUpdate", lambda: item.body.update(version=desired, releaseVersion=release))
+    after |= {"version": desired, "releaseVersion": images.chosen(desired, params.get("releaseVersion"))}
+
+    def change() -> None:
+        item.body.update(after)
+        _replace_nodes(account, item)
+
+    return update(cluster, item, "VersionUpdate", change)
 
 
-def _template(item: Item, desired: Body) -> Body:
-    """The same template, another version: "the launch template ID or name must match"."""
+def _templated(account: Account, item: Item, desired: Body) -> Body:
+    """The same template, another version (UpdateNodegroupVersionRequest.launchTemplate)."""
     before: Body | None = item.body.get("launchTemplate")
     if not before:
-        raise Refused("InvalidParameterException", "The nodegroup was not deployed with a launch template")
-    for key in ("id", "name"):
-        if key in desired and key in before and desired[key] != before[key]:
-            raise Refused("InvalidParameterException", "Launch template id or name does not match")
-    return {**before, **desired}
+        raise Refused(
+            "InvalidParameterException",
+            "You cannot specify a launch template for a nodegroup that was not created with a launch template",
+        )
+    chosen, data = nodes.template(account.region, desired)
+    if chosen["id"] != before["id"]:
+        raise Refused("InvalidParameterException", "Launch template id or name does not match")
+    return {"launchTemplate": chosen, "__data": data}
+
+
+def _leave_interface(account: Account, cluster: Cluster, item: Item) -> None:
+    """A node that ends while vpc-cni gives an interface back leaves it detached.
+
+    Sources: github.com/aws/amazon-vpc-cni-k8s, issues 608 and 1223; its tags: pull requests 624 and 2854. On AWS it happens to some nodes,
+    here to one of every group.
+    """
+    for node in item.body.get("__nodes", [])[:1]:
+        tags = {
+            "node.k8s.amazonaws.com/instance_id": node,
+            "cluster.k8s.amazonaws.com/name": cluster.body["name"],
+            "eks:eni:owner": "amazon-vpc-cni",
+        }
+        place = subnets(account.region, [item.body["__subnet"]])[0]
+        plug(account.region, place, _groups(cluster), f"aws-K8S-{node}", tags)
 
 
 def delete(account: Account, params: Body) -> Body:
     cluster = account.cluster(params["clusterName"])
     item = _find(cluster, params["nodegroupName"])
     interfaces = item.body["__interfaces"]
-    cluster.nodegroups.remove_later(params["nodegroupName"], lambda: unplug(account.region, interfaces))
+
+    def over() -> None:
+        _leave_interface(account, cluster, item)
+        nodes.stop(account.region, item.body.get("__nodes", []))
+        unplug(account.region, interfaces)
+
+    cluster.nodegroups.remove_later(params["nodegroupName"], over)
     return {"nodegroup": _show(item)}
 
 

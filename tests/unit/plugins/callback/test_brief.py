@@ -19,7 +19,7 @@ from support.places import ROOT
 from ansible_collections.muster.ml.plugins.callback import brief
 
 CHANGE = {"name": "Change something", "ansible.builtin.command": "true"}
-LOOK = {"name": "Look at something", "ansible.builtin.stat": {"path": "/"}}
+LOOK = {"name": "Look at something", "ansible.builtin.set_stats": {"data": {"seen": True}}}
 SAY = {"name": "Say something", "ansible.builtin.debug": {"msg": ["export A=b", "two\nlines"]}}
 FAIL = {"name": "Fail at something", "ansible.builtin.fail": {"msg": "because of this"}}
 TRY = {**LOOK, "name": "Try something", "until": False, "retries": 2, "delay": 0, "failed_when": False}

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleUndefinedVariable
 
+from ansible_collections.muster.ml.plugins.callback.summary import DEFAULT_AUDIT_LOG
 from ansible_collections.muster.ml.plugins.filter.cluster_problems import FilterModule
 
 ROOT = Path(__file__).parents[4]
@@ -89,5 +90,7 @@ def test_local_clusters_do_not_share_their_audit_log() -> None:
     local = {"muster_platform": "local"}
     defaults = yaml.safe_load((ROOT / "roles/local_cluster/defaults/main.yml").read_text(encoding="utf-8"))
     assert f" {defaults['local_cluster_audit_log']}." in cluster_problems([host("a", **local), host("b", **local)])["b"]
+    assert defaults["local_cluster_audit_log"] == DEFAULT_AUDIT_LOG
+    assert f"'{DEFAULT_AUDIT_LOG}'" in (ROOT / "playbooks/systems.yml").read_text(encoding="utf-8")
     own = {"local_cluster_audit_log": "/var/log/muster/b/audit.log"}
     assert cluster_problems([host("a", **local), host("b", **local, **own)]) == {}

@@ -9,10 +9,12 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+from ansible.errors import AnsibleFilterError
 
 from ansible_collections.muster.ml.plugins.filter.efs_mount_targets import efs_mount_targets
 from ansible_collections.muster.ml.plugins.filter.image_version import image_version
 from ansible_collections.muster.ml.plugins.filter.service_account_trust import service_account_trust
+from ansible_collections.muster.ml.plugins.filter.vpc_subnets import vpc_subnets
 
 CLUSTER = {"account": "123456789012", "partition": "aws-us-gov", "oidc_provider": "oidc.eks.example/id/A"}
 
@@ -69,3 +71,44 @@ def test_a_zone_gets_one_mount_target() -> None:
 )
 def test_the_version_of_an_image(image: str, version: str) -> None:
     assert image_version(image, "9.9.9") == version
+
+
+def test_a_zone_keeps_its_ranges_and_takes_none_of_another_zone() -> None:
+    """us-east-1a was given up: its ranges stay with it, as a subnet cannot move."""
+    live = [
+        {"availability_zone": "1a", "cidr_block": "10.40.0.0/20"},
+        {"availability_zone": "1b", "cidr_block": "10.40.16.0/20"},
+        {"availability_zone": "1a", "cidr_block": "10.40.128.0/23"},
+        {"availability_zone": "1z", "cidr_block": "10.99.0.0/20"},
+    ]
+    rows = vpc_subnets("10.40.0.0/16", ["1b", "1c"], live)
+    assert [(row["zone"], row["cidr"]) for row in rows] == [
+        ("1b", "10.40.130.0/23"),
+        ("1c", "10.40.132.0/23"),
+        ("1b", "10.40.16.0/20"),
+        ("1c", "10.40.32.0/20"),
+    ]
+    assert vpc_subnets("10.40.0.0/16", ["1a", "1b"]) == vpc_subnets("10.40.0.0/16", ["1a", "1b"], live)
+
+
+def test_a_range_that_two_zones_share_belongs_to_neither() -> None:
+    live = [
+        {"availability_zone": "1a", "cidr_block": "10.40.0.0/20"},
+        {"availability_zone": "1b", "cidr_block": "10.40.128.0/23"},
+    ]
+    rows = vpc_subnets("10.40.0.0/16", ["1a", "1b"], live)
+    assert [row["cidr"] for row in rows if not row["public"]] == ["10.40.16.0/20", "10.40.32.0/20"]
+
+
+def test_no_place_for_one_more_zone_is_told() -> None:
+    live = [{"availability_zone": f"old-{n}", "cidr_block": f"10.40.{16 * n}.0/20"} for n in range(7)]
+    with pytest.raises(AnsibleFilterError, match="no place left for subnets in 1a, 1b: other zones have 7 of 8"):
+        vpc_subnets("10.40.0.0/16", ["1a", "1b"], live)
+
+
+def test_irsa_may_trust_several_service_accounts_of_a_driver() -> None:
+    policy = service_account_trust(CLUSTER, "irsa", "kube-system", ["efs-csi-node-sa", "efs-csi-controller-sa"])
+    assert policy["Statement"][0]["Condition"]["StringEquals"]["oidc.eks.example/id/A:sub"] == [
+        "system:serviceaccount:kube-system:efs-csi-controller-sa",
+        "system:serviceaccount:kube-system:efs-csi-node-sa",
+    ]

@@ -19,9 +19,10 @@ from cryptography import x509
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube import certificates
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
-from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import certificates, members
+from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import (
     EtcdCluster,
     MemberView,

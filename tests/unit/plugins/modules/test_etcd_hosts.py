@@ -20,7 +20,7 @@ from cryptography import x509
 from ansible_collections.muster.ml.plugins.filter.etcd_members import etcd_members
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Unreachable, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import certificates
+from ansible_collections.muster.ml.plugins.module_utils._kube import certificates
 from ansible_collections.muster.ml.plugins.modules import etcd_certificates, etcd_info, etcd_member
 
 MEMBERS = {"etcd-a": "10.0.0.4", "etcd-b": "b.example"}

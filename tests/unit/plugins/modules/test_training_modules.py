@@ -586,6 +586,25 @@ def test_logs_are_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPat
         run(job_logs, cluster, {**options, "matches": 3, "wait_timeout": 0})
 
 
+def test_a_kind_that_is_installed_meanwhile_is_seen(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Discovery is remembered, so that a run asks once; who waits has to ask again."""
+    asked: list[str] = []
+
+    def resource(api_version: str, kind: str, *, refresh: bool = False) -> None:
+        asked.extend([f"{api_version}/{kind}"] if refresh else [])
+
+    monkeypatch.setattr(job_logs.SYSTEM_CLOCK, "sleep", lambda _seconds: None)
+    real = cluster.resource
+    monkeypatch.setattr(
+        cluster, "resource", lambda *key, **how: resource(*key, **how) if "ersia" in key[1] else real(*key, **how)
+    )
+    with pytest.raises(WaitTimeout, match="There is no training default/adult"):
+        run(
+            job_logs, cluster, {"name": "adult", "namespace": "default", "search": "x", "matches": 1, "wait_timeout": 0}
+        )
+    assert set(asked) == {"persia.com/v1/PersiaJob"}
+
+
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [

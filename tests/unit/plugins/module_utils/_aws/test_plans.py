@@ -12,9 +12,14 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api, too_early
 from ansible_collections.muster.ml.plugins.module_utils._aws.converge import ConvergeOptions, WaitOptions, converge
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, as_value, check_version
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import (
+    EksAddon,
+    as_value,
+    check_version,
+    successor,
+)
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, release_parameter
 from ansible_collections.muster.ml.plugins.module_utils._aws.errors import CallRefused
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Body, Step, same_members, tag_change
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, WaitTimeout
@@ -229,3 +234,37 @@ def test_what_is_no_answer_of_aws_is_not_hidden() -> None:
     api = Api(lambda _service: Broken(), FakeClock())
     with pytest.raises(KeyError, match="ours"):
         WANTED.read(api)
+
+
+OFFERED = [
+    {
+        "addonVersions": [
+            {"addonVersion": "v1.36.1", "compatibilities": [{"defaultVersion": False}]},
+            {"addonVersion": "v1.36.0", "compatibilities": [{"defaultVersion": True}]},
+            {"addonVersion": "v1.35.0", "compatibilities": [{"defaultVersion": False}]},
+        ]
+    }
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "installed", "expected"),
+    [
+        ("kube-proxy", "v1.36.0", None),
+        ("kube-proxy", "v1.35.0", "v1.36.0"),
+        ("coredns", "v1.35.0", None),
+        ("coredns", "v1.30.0", "v1.36.0"),
+    ],
+)
+def test_an_addon_without_a_version_follows_the_cluster(name: str, installed: str, expected: str | None) -> None:
+    assert successor(name, installed, OFFERED, "1.36") == expected
+
+
+def test_an_addon_that_eks_does_not_offer_stays() -> None:
+    assert successor("mine", "v1", [], "1.36") is None
+
+
+@pytest.mark.parametrize("kind", ["AL2023_x86_64_NVIDIA", "AL2023_ARM_64_STANDARD"])
+def test_the_newest_image_is_a_public_parameter(kind: str) -> None:
+    assert release_parameter(kind, "1.35").startswith("/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/")
+    assert release_parameter("CUSTOM", "1.35") == ""

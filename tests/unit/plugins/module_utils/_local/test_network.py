@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import typing as t
 from collections.abc import Sequence
 from pathlib import Path
@@ -131,6 +133,17 @@ def test_removal_finds_everything_and_nothing_of_others(folder: Path) -> None:
         "network namespace muster-dev-2",
         "nftables table",
     ]
+
+
+@pytest.mark.parametrize(("there", "status"), [(False, 0), (True, 1)])
+def test_an_interface_that_the_kernel_deletes_meanwhile_is_gone_as_desired(
+    tmp_path: Path, there: bool, status: int
+) -> None:
+    (tmp_path / "ip").write_text("#!/bin/sh\nexit 1\n")  # as for one that it cannot find, or may not delete
+    (tmp_path / "ip").chmod(0o755)
+    command = network.delete_link("lo" if there else "mu-dev-1")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    assert subprocess.run(command, check=False, env={"PATH": path}).returncode == status
 
 
 def test_egress_is_one_table_of_our_own() -> None:

@@ -183,6 +183,11 @@ def test_console_scripts_start_the_python_of_the_image() -> None:
     assert oci_layers.image_script("import x\n") == "import x\n"
 
 
+def test_a_debian_root_is_made_without_the_hosts_variables_of_python() -> None:
+    host = {"PYTHONPYCACHEPREFIX": "/x/pycache", "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/x"}
+    assert oci_layers.without_ours(host) == {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": ""}
+
+
 class Programs:
     """Stands in for the programs of the host: notes what is run and does what they would leave behind."""
 

@@ -118,7 +118,7 @@ class Machine:
             case ["ip", "netns", "delete", name]:
                 (self.netns / name).unlink()
             case ["sh", "-c", command]:
-                self.links.discard(command.split()[-1])
+                self.links.discard(command.split()[3])
             case ["nft", "delete", "table", "ip", name]:
                 self.tables.discard(name)
             case _:

@@ -26,7 +26,7 @@ FOLDER = "plugins/module_utils/_pod_programs"
 PROGRAMS = sorted((ROOT / FOLDER).glob("*.py"))
 PACKAGE = "ansible_collections.muster.ml.plugins.module_utils"
 # Of the image, and imported only where they are needed.
-OF_THE_IMAGE = {"boto3", "google", "torch"}
+OF_THE_IMAGE = {"boto3", "botocore", "cryptography", "google", "nacl", "pika", "torch"}
 
 
 def stem(path: Path) -> str:
@@ -37,7 +37,7 @@ def oldest_python(path: Path) -> tuple[int, int]:
     """The version that pyproject.toml has ruff check this program for."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     targets = settings["tool"]["ruff"]["per-file-target-version"]
-    name = targets.get(f"{FOLDER}/{path.name}") or targets[f"{FOLDER}/*"]
+    name = targets[f"{FOLDER}/{path.name}"]
     return int(name[2]), int(name[3:])
 
 

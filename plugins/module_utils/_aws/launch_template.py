@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Launch templates of EKS node groups as values: disk, tags and metadata service of the instances.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .api import Api
+from .plan import (
+    Body,
+    Comparison,
+    Plan,
+    Step,
+    creation_plan,
+    deletion_plan,
+    tag_change,
+    tag_dict,
+    tag_list,
+    tag_steps,
+    without_none,
+)
+from .resource import Immediate
+
+# Everything that a node is made of and that can have tags.
+TAGGED = ("instance", "volume", "network-interface")
+
+
+@dataclasses.dataclass(frozen=True)
+class LaunchTemplate(Immediate):
+    """A template for nodes. A change is a new version, which a node group takes up when it names that version.
+
+    Nodes get the tags of the template only: EKS passes on none of a node group's tags (CreateNodegroupRequest.tags in botocore).
+    """
+
+    IDENTITY = ("LaunchTemplateId",)
+
+    name: str
+    device_name: str = "/dev/xvda"
+    disk_size: int = 100
+    disk_type: str = "gp3"
+    disk_kms_key_id: str | None = None
+    metadata_hop_limit: int = 1
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"Launch template {self.name}"
+
+    @property
+    def data(self) -> Body:
+        """What EC2 starts an instance with. Tokens are required, and do not get beyond the node: pods cannot use its role."""
+        disk = {
+            "VolumeSize": self.disk_size,
+            "VolumeType": self.disk_type,
+            "Encrypted": True,
+            "KmsKeyId": self.disk_kms_key_id,
+            "DeleteOnTermination": True,
+        }
+        tags = tag_list(self.tags or {})
+        return without_none(
+            {
+                "BlockDeviceMappings": [{"DeviceName": self.device_name, "Ebs": without_none(disk)}],
+                "MetadataOptions": {
+                    "HttpEndpoint": "enabled",
+                    "HttpTokens": "required",
+                    "HttpPutResponseHopLimit": self.metadata_hop_limit,
+                },
+                "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in TAGGED] if tags else None,
+            }
+        )
+
+    def read(self, api: Api) -> Body | None:
+        """The template with the data of its newest version."""
+        found = api.read(self.label, "ec2", "describe_launch_templates", LaunchTemplateNames=[self.name])
+        rows = (found or {}).get("LaunchTemplates", [])
+        if not rows:
+            return None
+        request = {"LaunchTemplateId": rows[0]["LaunchTemplateId"], "Versions": ["$Latest"]}
+        found = api.read(self.label, "ec2", "describe_launch_template_versions", **request)
+        versions = (found or {}).get("LaunchTemplateVersions", [])
+        return {**rows[0], "LaunchTemplateData": versions[0]["LaunchTemplateData"] if versions else {}}
+
+    def plan(self, live: Body | None) -> Plan:
+        if live is None:
+            tags = [{"ResourceType": "launch-template", "Tags": tag_list(self.tags)}] if self.tags else None
+            request = {"LaunchTemplateName": self.name, "LaunchTemplateData": self.data, "TagSpecifications": tags}
+            return creation_plan(Step("create_launch_template", without_none(request), "create", "ec2"))
+        compare = Comparison()
+        named = live["LaunchTemplateId"]
+        steps = self._tags(compare, live, named)
+        if compare.differs("data", comparable(live["LaunchTemplateData"], self.data), comparable(self.data, self.data)):
+            request = {"LaunchTemplateId": named, "LaunchTemplateData": self.data}
+            steps.append(Step("create_launch_template_version", request, "new version", "ec2"))
+        return compare.plan(steps)
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None:
+            return Plan()
+        request = {"LaunchTemplateId": live["LaunchTemplateId"]}
+        return deletion_plan(live, Step("delete_launch_template", request, "delete", "ec2"))
+
+    def _tags(self, compare: Comparison, live: Body, named: str) -> list[Step]:
+        change = tag_change(tag_dict(live.get("Tags")), self.tags, purge=self.purge_tags)
+        if change is None:
+            return []
+        return tag_steps(
+            compare,
+            change,
+            Step("create_tags", {"Resources": [named], "Tags": tag_list(change.put)}, "tags", "ec2"),
+            Step(
+                "delete_tags",
+                {"Resources": [named], "Tags": [{"Key": key} for key in change.remove]},
+                "without tags",
+                "ec2",
+            ),
+        )
+
+
+def comparable(data: Body, desired: Body) -> Body:
+    """Template data without the order of lists, and without what EC2 adds to the parts that DESIRED has, such as a default."""
+    shown = {key: value for key, value in data.items() if value not in (None, [], {})}
+    for part in shown.keys() & desired.keys():
+        shown[part] = _without_additions(shown[part], desired[part])
+    if "TagSpecifications" in shown:
+        shown["TagSpecifications"] = {row["ResourceType"]: tag_dict(row["Tags"]) for row in shown["TagSpecifications"]}
+    return shown
+
+
+def _without_additions(value: t.Any, desired: t.Any) -> t.Any:
+    if isinstance(value, dict) and isinstance(desired, dict):
+        return {key: _without_additions(value[key], desired[key]) for key in value.keys() & desired.keys()}
+    if isinstance(value, list) and isinstance(desired, list) and len(value) == len(desired):
+        return [_without_additions(one, other) for one, other in zip(value, desired, strict=True)]
+    return value

@@ -1,0 +1,38 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which certificates of servers are accepted, and what it means when one is refused. The same for Kubernetes and RabbitMQ.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import ssl
+import typing as t
+
+Refusal = t.Literal["time", "name", "authority", "other"]
+
+# From OpenSSL's x509_vfy.h; the module ssl has no names for them.
+_CODES: dict[int, Refusal] = {
+    **dict.fromkeys((9, 10), "time"),
+    **dict.fromkeys((62, 64), "name"),
+    **dict.fromkeys((2, 7, 18, 19, 20, 21), "authority"),
+}
+
+
+def trusting(cadata: str | None = None) -> ssl.SSLContext:
+    """A context that checks signature, name and time; without CADATA (PEM) it trusts the authorities of the system."""
+    context = ssl.create_default_context(cadata=cadata)
+    # Python 3.13 refuses certificates without the extensions that RFC 5280 demands. Many servers have such certificates (EKS, and what
+    # openssl creates by default). Go, and so kubectl, accepts them: signature, name and time are still checked.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # Go trusts everything that it is given as an authority, even if it is not a root. Python 3.13 does so by default.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
+
+
+def refusal(exc: ssl.SSLCertVerificationError) -> Refusal:
+    """What was wrong: the time, the name of the server, the authority that signed, or something else."""
+    return _CODES.get(exc.verify_code, "other")

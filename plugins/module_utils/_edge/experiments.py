@@ -1,0 +1,230 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The edge of module studioml_experiment, where an experiment meets its broker and its bucket.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import hashlib
+import os
+import pathlib
+import shutil
+import tempfile
+import typing as t
+from collections.abc import Mapping
+
+from .._core.errors import Failed, InvalidInput
+from .._core.sensitive import Sensitive
+from .._systems.rabbitmq.api import ManagementApi
+from .._systems.rabbitmq.publish import TopicQueue
+from .._systems.studioml import bucket as buckets
+from .._systems.studioml import keys, message, results, workspace
+from .._systems.studioml.experiment import EXCHANGE, GOOGLE, Experiment, Resources, Storage, request
+from .._systems.studioml.submission import Depth, Life, Seen
+from .failure import Result
+from .host import HostContext
+
+Params = Mapping[str, t.Any]
+
+
+class Channel:
+    """A queue of StudioML at a broker."""
+
+    def __init__(self, topic: TopicQueue, *, bind: bool) -> None:
+        self.queue = topic.queue
+        self._topic = topic
+        self._bind = bind
+
+    def prepare(self, *, check: bool) -> list[str]:
+        return self._topic.prepare(bind=self._bind, check=check)
+
+    def publish(self, body: bytes, name: str) -> None:
+        self._topic.publish(body, name)
+
+    def depth(self) -> Depth:
+        return Depth(*self._topic.counts())
+
+
+def run(ctx: HostContext, api: ManagementApi) -> Result:
+    """Submit the experiment unless that was done, wait for its end, report."""
+    params = ctx.params
+    storage, wanted, pair = storage_of(params), experiment_of(params), signing_pair(params)
+    topic = TopicQueue(api, params["vhost"], wanted.queue, EXCHANGE, f"StudioML.{wanted.queue}")
+    with workspace.packed(params["workspace"], params["exclude"], params["filename"]) as packed:
+        wanted = dataclasses.replace(wanted, workspace=packed.key)
+        hidden = (storage.secret_key, storage.access_key, *wanted.secret_env.values())
+        life = Life(
+            wanted,
+            buckets.connect(storage, params["storage_ca_cert"]),
+            Channel(topic, bind=params["bind"]),
+            _now,
+            hidden,
+        )
+        seen = life.seen()
+        if seen.note:
+            life.check_same(seen.note)
+        submitting = to_submit(seen, resubmit=params["resubmit"])
+        actions = _submitted(ctx, life, seen, packed, storage) if submitting else []
+    if not ctx.check and not (seen.ended and not submitting):
+        seen = life.wait(params["wait_timeout"], api.clock, ctx.progress) if params["wait"] else life.seen()
+    report = _report(life, seen, planned=submitting and ctx.check, metric=params["metric"])
+    if report["state"] == "finished" and params["dest"]:
+        actions += _fetched(life, pathlib.Path(params["dest"]), check=ctx.check)
+    found = {"changed": bool(actions), "actions": actions, "signing_fingerprint": pair.fingerprint, **report}
+    return {**found, "diff": {"before": {}, "after": wanted.spec() if submitting else {}}} if ctx.diff else found
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+# Options
+
+
+def storage_of(params: Params) -> Storage:
+    """The bucket as this host reaches it."""
+    bucket, endpoint = params["bucket"], params["endpoint"]
+    if bucket.startswith("gs://"):
+        bucket = bucket.removeprefix("gs://").rstrip("/")
+        if endpoint != GOOGLE:
+            raise InvalidInput(
+                f"bucket: gs:// is for {GOOGLE}, and endpoint is {endpoint}.", "Give the name of the bucket alone."
+            )
+    found = Storage(
+        bucket, endpoint, params["region"], Sensitive(params["access_key"]), Sensitive(params["secret_key"])
+    )
+    found.check()
+    _for_runners(found, params).check()
+    return found
+
+
+def _for_runners(storage: Storage, params: Params) -> Storage:
+    return dataclasses.replace(storage, endpoint=params["runner_endpoint"] or storage.endpoint)
+
+
+def experiment_of(params: Params) -> Experiment:
+    """The experiment without its workspace."""
+    same = ("name", "queue", "filename", "pythonver", "project", "lifetime", "max_duration")
+    found = Experiment(
+        **{name: params[name] for name in same},
+        resources=Resources(**params["resources_needed"]),
+        args=tuple(params["args"]),
+        pythonenv=tuple(params["pythonenv"]),
+        env={name: str(value) for name, value in params["env"].items()},
+        secret_env={name: Sensitive(str(value)) for name, value in params["secret_env"].items()},
+    )
+    found.check()
+    return found
+
+
+def signing_pair(params: Params) -> keys.Pair:
+    """The key that signs, if the runner would take its signatures as far as is known here."""
+    pair = keys.read_signing_pair(Sensitive(params["signing_key"]), "signing_key")
+    keys.read_rsa_public(params["public_key"], "public_key", bits=keys.BITS)
+    known, queue = params["signing_public_keys"], params["queue"]
+    if known is None:
+        return pair
+    prefix = message.longest_prefix(queue, known)
+    if prefix is None:
+        raise InvalidInput(
+            f"signing_public_keys: no prefix fits queue {queue}, so the runner would refuse every request of it.",
+            f"Prefixes: {', '.join(sorted(known))}.",
+        )
+    expected = keys.fingerprint(keys.read_ssh_public(known[prefix], f"signing_public_keys: {prefix}"))
+    if expected != pair.fingerprint:
+        raise InvalidInput(
+            f"signing_key has the fingerprint {pair.fingerprint}, but queue {queue} is checked with {expected}, the key of {prefix}.",
+            "Sign with that key, or choose a queue whose prefix has yours.",
+        )
+    return pair
+
+
+# Submitting
+
+
+def to_submit(seen: Seen, *, resubmit: bool) -> bool:
+    """Whether to submit, by what is in the bucket."""
+    if seen.ended == "finished":
+        return False
+    if seen.output or (seen.note and seen.note.state == "submitted"):
+        return resubmit
+    return True
+
+
+def _submitted(ctx: HostContext, life: Life, seen: Seen, packed: workspace.Packed, storage: Storage) -> list[str]:
+    """Submit; what was done, or would be."""
+    wanted, params = life.wanted, ctx.params
+    if seen.note and seen.ended != "failed":
+        sure = (
+            "and has no result" if seen.note.state == "submitted" else "but it is not known whether the broker got it"
+        )
+        ctx.warn(
+            f"Experiment {wanted.name} was submitted at {seen.note.submitted}, {sure}. It is submitted again, and may run twice."
+        )
+    actions = life.channel.prepare(check=ctx.check)
+    if packed.key not in life.bucket.look(packed.key):
+        actions.append(f"store {packed.key} with {packed.files} files")
+        if not ctx.check:
+            life.bucket.put(packed.key, packed.file)
+    if not ctx.check:
+        made = request(wanted, _for_runners(storage, params), _now().timestamp())
+        life.submit(seen, message.build(made, params["public_key"], Sensitive(params["signing_key"])))
+    return [*actions, f"publish {wanted.name} to queue {wanted.queue}"]
+
+
+# Reporting
+
+
+def _report(life: Life, seen: Seen, *, planned: bool, metric: str | None) -> Result:
+    """What is known of it; an error if it has failed."""
+    wanted, note = life.wanted, seen.note
+    place = {"name": wanted.name, "queue": wanted.queue, "bucket": life.bucket.name, "output": wanted.output}
+    times = {"submitted": note.submitted, "submissions": note.count} if note else {"submitted": None, "submissions": 0}
+    found: Result = {"experiment": {**place, **times}, "state": "absent" if planned else seen.ended or "submitted"}
+    if planned or seen.result is None or not seen.ended:
+        return found
+    found["results"] = dict(seen.result.results)
+    if seen.ended == "failed":
+        last = " | ".join(seen.result.last)
+        raise Failed(
+            f"Experiment {wanted.name} has failed. The end of its output: {last}.",
+            "Correct it, and choose another name, or set resubmit to true if something else was the cause.",
+            details=found,
+        )
+    return {**found, "metric": results.metric(seen.result, metric, wanted.name) if metric else None}
+
+
+def _fetched(life: Life, dest: pathlib.Path, *, check: bool) -> list[str]:
+    """Have the output in a file."""
+    if not dest.parent.is_dir():
+        raise InvalidInput(f"dest: folder {dest.parent} does not exist.", "Create it first.")
+    with tempfile.TemporaryFile() as file:
+        life.bucket.get(life.wanted.output, file)
+        if dest.is_file() and _sum(dest) == hashlib.file_digest(file, "sha256").digest():
+            return []
+        if not check:
+            file.seek(0)
+            _write(dest, file)
+    return [f"write {dest}"]
+
+
+def _write(dest: pathlib.Path, content: t.IO[bytes]) -> None:
+    """In one step, readable for its owner only: variables of the program are in it."""
+    handle, name = tempfile.mkstemp(dir=dest.parent, prefix=f".{dest.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            shutil.copyfileobj(content, file)
+        pathlib.Path(name).replace(dest)
+    finally:
+        pathlib.Path(name).unlink(missing_ok=True)
+
+
+def _sum(path: pathlib.Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

@@ -1,0 +1,141 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The health of a broker: nodes, alarms, listeners, queues, and one message that goes in and comes out.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import secrets
+import typing as t
+
+from ..._core.brief import listed
+from ..._core.clock import Deadline
+from ..._core.errors import Failed, MusterError
+from ..._core.pool import OnProgress, Progress
+from ..._core.waiting import fixed_interval, wait_for
+from .api import ManagementApi
+
+_NODE = ("name", "running", "being_drained", "partitions", "mem_used", "mem_limit", "disk_free", "disk_free_limit")
+_QUEUE = ("vhost", "name", "type", "state", "messages", "messages_ready", "messages_unacknowledged", "consumers")
+_ALARM = ("node", "resource")
+_PAUSE = 1.0
+_PROBE_EXPIRES_MS = 60_000
+"""The broker removes a probe's queue after a minute without use, whatever happens to us."""
+
+Row = dict[str, t.Any]
+
+
+def survey(api: ManagementApi, vhost: str | None = None) -> Row:
+    """What the broker reports, and what is wrong with it. Queues of one vhost, or of all that the user may see."""
+    overview = api.get("overview") or {}
+    nodes = [_picked(row, _NODE) for row in api.get("nodes", columns=",".join(_NODE)) or []]
+    # Known at once, unlike the numbers of a node, which it reports every 5 seconds. Status 503 says that there are some.
+    alarms = api.call("GET", ("health", "checks", "alarms"), answers=(503,)).get("alarms", [])
+    where = ("queues", vhost) if vhost else ("queues",)
+    queues = [_picked(row, _QUEUE) for row in api.get(*where, columns=",".join(_QUEUE)) or []]
+    return {
+        "version": overview.get("rabbitmq_version", ""),
+        "erlang_version": overview.get("erlang_version", ""),
+        "cluster_name": overview.get("cluster_name", ""),
+        "nodes": nodes,
+        "listeners": [_listener(row) for row in overview.get("listeners", [])],
+        "queues": sorted(queues, key=lambda row: (row["vhost"], row["name"])),
+        "alarms": [_picked(row, _ALARM) for row in alarms],
+        "problems": problems(nodes, queues, alarms),
+    }
+
+
+def problems(nodes: t.Sequence[Row], queues: t.Sequence[Row], alarms: t.Sequence[Row]) -> list[str]:
+    """What keeps the broker from its work, as clauses like ``node a: has a memory alarm``."""
+    found = []
+    known = {node["name"]: node for node in nodes}
+    for alarm in alarms:
+        numbers = _numbers(alarm["resource"], known.get(alarm["node"], {}))
+        found.append(f"node {alarm['node']}: has a {alarm['resource']} alarm{numbers}: publishers are stopped")
+    for node in nodes:
+        found += [f"node {node['name']}: {clause}" for clause in _node_problems(node)]
+    # A queue that was just declared has no state yet.
+    bad = [row for row in queues if row["state"] not in (None, "running", "idle", "flow", "live")]
+    return found + [f"queue {row['name']} in vhost {row['vhost']}: is {row['state']}" for row in bad]
+
+
+def _numbers(resource: str, node: Row) -> str:
+    """The numbers behind an alarm, if the node has reported them."""
+    if resource == "memory" and node.get("mem_limit") is not None:
+        return f" ({node['mem_used']} of {node['mem_limit']} bytes)"
+    if resource.startswith("disk") and node.get("disk_free") is not None:
+        return f" ({node['disk_free']} bytes free, {node['disk_free_limit']} needed)"
+    return ""
+
+
+def _node_problems(node: Row) -> t.Iterator[str]:
+    if not node["running"]:
+        yield "does not run"
+        return
+    if node["partitions"]:
+        yield f"is cut off from {', '.join(node['partitions'])}"
+    if node["being_drained"]:
+        yield "is being drained"
+
+
+def wait(api: ManagementApi, vhost: str | None, timeout: float, progress: OnProgress) -> Row:
+    """Wait until nothing is wrong. The wait tries again by itself, so single requests do not."""
+    api.address = dataclasses.replace(api.address, startup_timeout=0)
+
+    def observe() -> tuple[Row, str | None]:
+        found = survey(api, vhost)
+        return found, listed(found["problems"])
+
+    return wait_for(
+        observe, goal=f"The broker at {api.address} is not healthy", deadline=Deadline(timeout, api.clock),
+        pause=fixed_interval(_PAUSE, api.clock), progress=Progress(progress, api.clock), hint="Its log says why.",
+    )  # fmt: skip
+
+
+def probe(api: ManagementApi, vhost: str) -> Row:
+    """Publish one message to a queue of our own, take it out again, and remove the queue."""
+    token, queue = secrets.token_hex(16), f"muster-probe-{secrets.token_hex(8)}"
+    path = ("queues", vhost, queue)
+    arguments = {"x-expires": _PROBE_EXPIRES_MS, "x-queue-type": "classic"}
+    api.call("PUT", path, {"durable": True, "auto_delete": False, "arguments": arguments})
+    try:
+        _deliver(api, vhost, queue, token)
+    except BaseException:
+        with contextlib.suppress(MusterError):
+            api.call("DELETE", path)
+        raise
+    api.call("DELETE", path)
+    return {"vhost": vhost, "queue": queue, "delivered": True}
+
+
+def _deliver(api: ManagementApi, vhost: str, queue: str, token: str) -> None:
+    message = {"properties": {}, "routing_key": queue, "payload": token, "payload_encoding": "string"}
+    sent = api.call("POST", ("exchanges", vhost, "amq.default", "publish"), message)
+    if not sent["routed"]:
+        raise Failed(f"The broker at {api.address} took a message in vhost {vhost} and routed it to no queue.")
+    order = {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"}
+    got = api.call("POST", ("queues", vhost, queue, "get"), order)
+    if [row["payload"] for row in got] != [token]:
+        raise Failed(f"The broker at {api.address} took a message in vhost {vhost} and does not give it out.")
+
+
+def _picked(row: Row, fields: t.Sequence[str]) -> Row:
+    return {field: row.get(field) for field in fields}
+
+
+def _listener(row: Row) -> Row:
+    """A port; TLS shows in the protocol's name (amqp/ssl, https)."""
+    protocol = row["protocol"]
+    return {
+        "node": row.get("node", ""),
+        "protocol": protocol,
+        "address": row.get("ip_address", ""),
+        "port": row["port"],
+        "tls": protocol.endswith("/ssl") or protocol == "https",
+    }

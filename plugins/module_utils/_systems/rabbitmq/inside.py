@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The way to the management API of a broker in a cluster, and the login from its Secret.
+
+By a forwarded port: the API server's HTTP proxy takes the header Authorization away, and a broker has no port outside of the cluster.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import typing as t
+from collections.abc import Mapping
+
+from ..._core.errors import InvalidInput, NotFound
+from ..._core.sensitive import Sensitive
+from ..._kube.objects import Manifest, Ref
+from .api import Address, Login, ManagementApi
+from .manifests import MANAGEMENT_PORTS, PASSWORD, USERNAME, RabbitmqCluster, read_live
+
+if t.TYPE_CHECKING:
+    from ..._kube.cluster import Cluster
+    from ..._kube.tunnel import Tunnel
+
+_CONNECTS_S = 10.0
+
+
+def connect_inside(params: Mapping[str, t.Any]) -> ManagementApi:
+    """The management API of the broker in ``login_kubernetes``."""
+    from ..._kube.client import connect
+
+    where = params["login_kubernetes"]
+    cluster = connect(where)
+    namespace = where["namespace"] or cluster.namespace
+    ref = Ref("apps/v1", "StatefulSet", where["name"], namespace)
+    live = cluster.get(ref)
+    if live is None:
+        raise NotFound(f"{ref} does not exist.", "Module rabbitmq_cluster makes it.", ref=ref)
+    login = None
+    if params["login_password"] is not None:
+        login = Login(params["login_user"], Sensitive(params["login_password"]))
+    timeouts = {key: params[key] for key in ("timeout", "startup_timeout")}
+    return management(cluster, read_live(live), login, **timeouts)
+
+
+def management(
+    cluster: Cluster, broker: RabbitmqCluster, login: Login | None = None, *, timeout: float = 10.0,
+    startup_timeout: float = 30.0,
+) -> ManagementApi:  # fmt: skip
+    """The management API of BROKER, by default as its administrator. The names in its certificate are those of its Service."""
+    address = Address(
+        host=broker.host,
+        port=MANAGEMENT_PORTS[broker.tls],
+        protocol="https" if broker.tls else "http",
+        timeout=timeout,
+        startup_timeout=startup_timeout,
+        authority=authority(cluster, broker) if broker.tls else None,
+        tunnel=functools.partial(_forwarded, cluster, broker),
+    )
+    return ManagementApi(address, login or administrator(cluster, broker))
+
+
+def administrator(cluster: Cluster, broker: RabbitmqCluster) -> Login:
+    """The login in the Secret of the administrator."""
+    ref = Ref("v1", "Secret", broker.admin, broker.namespace)
+    found = cluster.get(ref)
+    if found is None:
+        raise NotFound(f"{ref}, which has the login of the administrator, does not exist.", ref=ref)
+    return Login(str(value_of(found, USERNAME).reveal()), value_of(found, PASSWORD))
+
+
+def value_of(secret: Manifest, key: str) -> Sensitive:
+    """A value of a Secret, as text."""
+    value = (secret.get("data") or {}).get(key)
+    name = f"Secret {secret['metadata']['namespace']}/{secret['metadata']['name']}"
+    if value is None:
+        raise InvalidInput(f"{name} has no key {key}.", f"It needs {USERNAME} and {PASSWORD}.")
+    try:
+        return Sensitive(base64.b64decode(Sensitive(value).reveal(), validate=True).decode())
+    except ValueError:
+        raise InvalidInput(f"{name}: {key} is not text.") from None
+
+
+def authority(cluster: Cluster, broker: RabbitmqCluster) -> str | None:
+    """The certificate of the authority that signed those of the nodes (PEM)."""
+    ref = Ref("v1", "Secret", broker.server_tls, broker.namespace)
+    found = cluster.get(ref)
+    return str(value_of(found, "ca.crt").reveal()) if found else None
+
+
+def _forwarded(cluster: Cluster, broker: RabbitmqCluster) -> Tunnel:
+    """A connection to a node, one that takes connections if there is one."""
+    # By their names: every task for what the broker has comes here, and none of them needs to list pods.
+    names = (f"{broker.name}-{number}" for number in range(broker.size))
+    pods = (cluster.get(Ref("v1", "Pod", name, broker.namespace)) for name in names)
+    running = [pod for pod in pods if pod and (pod.get("status") or {}).get("phase") == "Running"]
+    if not running:
+        raise NotFound(
+            f"No pod of RabbitMQ {broker.namespace}/{broker.name} is running.",
+            "Module rabbitmq_cluster with wait: true says why.",
+        )
+    ready = sorted(running, key=lambda pod: (not _is_ready(pod), pod["metadata"]["name"]))
+    port = MANAGEMENT_PORTS[broker.tls]
+    return cluster.port_forward(broker.namespace, ready[0]["metadata"]["name"], port, timeout=_CONNECTS_S)
+
+
+def _is_ready(pod: Manifest) -> bool:
+    conditions = pod["status"].get("conditions") or []
+    return any(row["type"] == "Ready" and row["status"] == "True" for row in conditions)

@@ -1,0 +1,469 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""RabbitMQ in the cluster: one node, or three that form a cluster, as a StatefulSet."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from ..._core.errors import InvalidInput
+from ..._core.quantity import parse
+from ..._manifests import storage
+from ..._manifests.merge import apply_overrides
+from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_name, quantity, spec_hash
+from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
+from ..._manifests.pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template, resources
+
+AMQP_PORTS = {False: 5672, True: 5671}
+"""By whether there is TLS. The management API is 10000 above: StudioML's runner derives one of the other."""
+MANAGEMENT_PORTS = {False: 15672, True: 15671}
+METRICS_PORT = 15692
+EPMD_PORT = 4369
+DISTRIBUTION_PORT = 25672
+USERNAME, PASSWORD, COOKIE = "username", "password", "erlang-cookie"
+"""Keys of Secrets; the first two are those of type kubernetes.io/basic-auth."""
+
+_ADMIN = "admin"
+_CONFIG = "/etc/rabbitmq"
+_DATA = "/var/lib/rabbitmq"
+_LOGS = "/var/log/rabbitmq"
+_RUN = "/run/rabbitmq"
+_SECRETS = "/run/secrets/rabbitmq"
+_TLS = "/etc/rabbitmq-tls"
+_GRACE_S = 300
+"""Seconds to close queues and write messages to disk. The default of Kubernetes, 30, may kill a full broker in the middle."""
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(\.|$|-)")
+_BYTES = re.compile(r"(\d+)\s*(k|K|M|G|T)?(i?B)?")
+# Units of rabbitmq.conf: a letter alone, or with iB, counts in 1024s (RabbitMQ calls k and kiB the same), kB and MB in 1000s.
+_POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+# Erlang refuses a cookie that others can read, and volumes of Secrets are readable for the group that the pod gets. HOME keeps it in
+# memory. printf is the shell's own, so the password is in no list of processes.
+_SETUP = f"""set -eu
+umask 077
+rm -f {_RUN}/.erlang.cookie
+cat {_SECRETS}/node/{COOKIE} > {_RUN}/.erlang.cookie
+mkdir -p {_RUN}/conf.d
+printf 'default_user = %s\\ndefault_pass = %s\\n' \\
+  "$(cat {_SECRETS}/admin/{USERNAME})" "$(cat {_SECRETS}/admin/{PASSWORD})" > {_RUN}/conf.d/administrator.conf
+"""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RabbitmqCluster:
+    """SIZE nodes that know each other by the names of their pods."""
+
+    name: str
+    namespace: str
+    pod: PodSettings
+    size: int = 1
+    tls: bool = True
+    admin_secret: str | None = None
+    """The Secret of the user with name and password of the administrator; None: one of our own."""
+    memory_watermark: float = 0.4
+    disk_free_limit: str = "2GB"
+    storage_size: str = "10Gi"
+    storage_class_name: str | None = None
+    overrides: Mapping[str, t.Any] | None = None
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the nodes' pods and claims."""
+        return {"app.kubernetes.io/name": "rabbitmq", "app.kubernetes.io/instance": self.name}
+
+    @property
+    def selector(self) -> str:
+        """The label selector of the nodes' pods and claims."""
+        return ",".join(f"{key}={value}" for key, value in sorted(self.labels.items()))
+
+    @property
+    def peers(self) -> str:
+        """The name of the headless Service, which includes nodes that are not ready."""
+        return f"{self.name}-nodes"
+
+    @property
+    def admin(self) -> str:
+        """The name of the Secret of the administrator."""
+        return self.admin_secret or f"{self.name}-admin"
+
+    @property
+    def node_secret(self) -> str:
+        """The name of the Secret with the cookie, by which nodes trust each other."""
+        return f"{self.name}-cookie"
+
+    @property
+    def server_tls(self) -> str:
+        """The name of the Secret with the certificate of the nodes."""
+        return f"{self.name}-server-tls"
+
+    @property
+    def host(self) -> str:
+        """The name of the client Service, in every namespace."""
+        return f"{self.name}.{self.namespace}.svc"
+
+    @property
+    def amqp_url(self) -> str:
+        """The address for clients, without a login."""
+        return f"{'amqps' if self.tls else 'amqp'}://{self.host}:{AMQP_PORTS[self.tls]}"
+
+    @property
+    def management_url(self) -> str:
+        """The address of the management API."""
+        return f"{'https' if self.tls else 'http'}://{self.host}:{MANAGEMENT_PORTS[self.tls]}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names that the certificate of the nodes is valid for."""
+        domain = f"{self.namespace}.svc"
+        ends = ("", f".{domain}", f".{domain}.cluster.local")
+        nodes = [f"*.{self.peers}{end}" for end in ends]
+        return (
+            "localhost",
+            "127.0.0.1",
+            f"{self.name}.{self.namespace}",
+            *(f"{self.name}{end}" for end in ends),
+            *nodes,
+        )
+
+
+def manifests(cluster: RabbitmqCluster) -> list[Manifest]:
+    """The objects of CLUSTER, without its Secrets."""
+    check(cluster)
+    objects = [
+        config_map(cluster),
+        client_service(cluster),
+        peer_service(cluster),
+        apply_overrides(stateful_set(cluster), cluster.overrides),
+    ]
+    if cluster.size > 1:
+        objects.append(disruption_budget(cluster))
+    if cluster.network_policy:
+        objects.append(ingress(cluster))
+    return objects
+
+
+def check(cluster: RabbitmqCluster) -> None:
+    """Refuse what otherwise only a node would refuse, in its log."""
+    check_name(cluster.name, "name", limit=STATEFULSET_NAME_MAX - len("-server-tls"), service=True)
+    if cluster.size not in (1, 3):
+        raise InvalidInput(
+            f"size: {cluster.size} nodes are not possible.", "Choose 1 or 3: after a loss a majority must be left."
+        )
+    if not 0 < cluster.memory_watermark < 1:
+        raise InvalidInput(f"memory_watermark: {cluster.memory_watermark} is no share of the memory.", "Such as 0.4.")
+    room = parse(quantity(cluster.storage_size, "storage_size"))
+    if information_units(cluster.disk_free_limit, "disk_free_limit") >= room:
+        raise InvalidInput(
+            f"disk_free_limit: {cluster.disk_free_limit} are never free in a claim of {cluster.storage_size}, and the broker would stop "
+            "every publisher.",
+            "Make storage_size larger, or the limit smaller.",
+        )
+    _check_image(cluster)
+
+
+def information_units(text: str, what: str) -> Decimal:
+    """The bytes of an amount as rabbitmq.conf has them."""
+    found = _BYTES.fullmatch(text)
+    if not found or (found[3] == "iB" and not found[2]):
+        raise InvalidInput(f"{what}: '{text}' is not an amount of bytes.", "RabbitMQ writes 2GB or 512MiB.")
+    base = 1000 if found[3] == "B" else 1024
+    return Decimal(int(found[1]) * base ** _POWERS[found[2] or ""])
+
+
+def _check_image(cluster: RabbitmqCluster) -> None:
+    image = cluster.pod.image
+    named, _at, digest = image.partition("@")
+    tag = named.rpartition(":")[2] if ":" in named.rpartition("/")[2] else ""
+    if not digest and tag in ("", "latest"):
+        raise InvalidInput(
+            f"image: '{image}' is not pinned.",
+            "Give it a version, such as docker.io/library/rabbitmq:4.2.9, or a digest.",
+        )
+    found = _VERSION.match(tag)
+    if cluster.size > 1 and found and (int(found[1]), int(found[2])) < (4, 1):
+        raise InvalidInput(
+            f"size: nodes of RabbitMQ {tag} find each other by asking the API server, and may form two clusters when they start together.",
+            "Use an image of 4.1 or later for three nodes, or size: 1.",
+        )
+
+
+def _metadata(cluster: RabbitmqCluster, name: str) -> Manifest:
+    return {"name": name, "namespace": cluster.namespace, "labels": cluster.labels}
+
+
+def _service(cluster: RabbitmqCluster, name: str, ports: Mapping[str, int], **more: t.Any) -> Manifest:
+    rows = [{"name": key, "port": port, "targetPort": port, "protocol": "TCP"} for key, port in ports.items()]
+    spec = {**more, "selector": cluster.labels, "ports": rows}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(cluster, name), "spec": spec}
+
+
+def _client_ports(cluster: RabbitmqCluster) -> dict[str, int]:
+    names = ("amqps", "https") if cluster.tls else ("amqp", "http")
+    return dict(zip(names, (AMQP_PORTS[cluster.tls], MANAGEMENT_PORTS[cluster.tls]), strict=True))
+
+
+def client_service(cluster: RabbitmqCluster) -> Manifest:
+    """The Service for clients: nodes that take connections."""
+    ports = {**_client_ports(cluster), "metrics": METRICS_PORT}
+    return _service(cluster, cluster.name, ports, type="ClusterIP")
+
+
+def peer_service(cluster: RabbitmqCluster) -> Manifest:
+    """The Service that gives nodes their names, ready or not: a node looks its own up before it starts."""
+    ports = {"epmd": EPMD_PORT, "distribution": DISTRIBUTION_PORT}
+    return _service(cluster, cluster.peers, ports, clusterIP="None", publishNotReadyAddresses=True)
+
+
+def disruption_budget(cluster: RabbitmqCluster) -> Manifest:
+    """Let node drains stop one node at a time."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(cluster, cluster.name),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": cluster.labels}},
+    }
+
+
+def ingress(cluster: RabbitmqCluster) -> Manifest:
+    """Who may connect. What comes by port-forwarding comes from inside of the pod, and no policy counts for it."""
+    flows = [
+        Flow([EVERY_POD, *cluster.network_policy_from], list(_client_ports(cluster).values())),
+        Flow([labelled(cluster.labels)], [EPMD_PORT, DISTRIBUTION_PORT]),
+        # Prometheus scrapes from anywhere; there are numbers and names of queues only.
+        Flow(None, [METRICS_PORT]),
+    ]
+    return network_policy(_metadata(cluster, cluster.name), cluster.labels, flows)
+
+
+def plugins(cluster: RabbitmqCluster) -> list[str]:
+    """The enabled plugins."""
+    found = ["rabbitmq_management", "rabbitmq_prometheus"]
+    return [*found, "rabbitmq_peer_discovery_k8s"] if cluster.size > 1 else found
+
+
+def settings(cluster: RabbitmqCluster) -> dict[str, str]:
+    """What is in rabbitmq.conf."""
+    found = {
+        "cluster_name": f"{cluster.namespace}.{cluster.name}",
+        "log.console": "true",
+        "log.file": "false",
+        **_listeners(cluster),
+        "prometheus.tcp.port": str(METRICS_PORT),
+        "vm_memory_high_watermark.relative": str(cluster.memory_watermark),
+        "disk_free_limit.absolute": cluster.disk_free_limit,
+    }
+    limit = ((cluster.pod.resources or {}).get("limits") or {}).get("memory")
+    if limit is not None:
+        # Otherwise RabbitMQ takes its share of the memory of the whole node.
+        found["total_memory_available_override_value"] = str(int(parse(limit)))
+    if cluster.size > 1:
+        found["cluster_formation.peer_discovery_backend"] = "rabbit_peer_discovery_k8s"
+        # Ignored by 4.3, which has the consensus of Raft for everything.
+        found["cluster_partition_handling"] = "pause_minority"
+    return found
+
+
+def _listeners(cluster: RabbitmqCluster) -> dict[str, str]:
+    amqp, management = str(AMQP_PORTS[cluster.tls]), str(MANAGEMENT_PORTS[cluster.tls])
+    if not cluster.tls:
+        return {"listeners.tcp.default": amqp, "management.tcp.port": management}
+    files = {"certfile": f"{_TLS}/tls.crt", "keyfile": f"{_TLS}/tls.key", "cacertfile": f"{_TLS}/ca.crt"}
+    return {
+        "listeners.tcp": "none",
+        "listeners.ssl.default": amqp,
+        **{f"ssl_options.{key}": path for key, path in files.items()},
+        "ssl_options.verify": "verify_none",
+        "ssl_options.fail_if_no_peer_cert": "false",
+        "ssl_options.versions.1": "tlsv1.3",
+        "ssl_options.versions.2": "tlsv1.2",
+        "management.ssl.port": management,
+        **{f"management.ssl.{key}": path for key, path in files.items()},
+    }
+
+
+def _files(cluster: RabbitmqCluster) -> dict[str, str]:
+    lines = [f"{key} = {value}\n" for key, value in settings(cluster).items()]
+    return {"rabbitmq.conf": "".join(lines), "enabled_plugins": f"[{','.join(plugins(cluster))}].\n"}
+
+
+def config_map(cluster: RabbitmqCluster) -> Manifest:
+    """The configuration, without secrets. It takes the place of the image's own."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(cluster, cluster.name),
+        "data": _files(cluster),
+    }
+
+
+def authority_map(cluster: RabbitmqCluster, certificate: str) -> Manifest:
+    """The certificate of the authority, for pods of clients: the Secrets that have it hold keys, too."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(cluster, f"{cluster.name}-ca"),
+        "data": {"ca.crt": certificate},
+    }
+
+
+def _volumes(cluster: RabbitmqCluster) -> list[Manifest]:
+    volumes: list[Manifest] = [
+        {"name": "config", "configMap": {"name": cluster.name}},
+        {"name": "cookie", "secret": {"secretName": cluster.node_secret, "defaultMode": 0o440}},
+        {"name": _ADMIN, "secret": {"secretName": cluster.admin, "defaultMode": 0o440}},
+        {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+        {"name": "logs", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+    if cluster.tls:
+        volumes.append({"name": "tls", "secret": {"secretName": cluster.server_tls, "defaultMode": 0o440}})
+    return volumes
+
+
+def _setup(pod: PodSettings, security_context: Mapping[str, t.Any]) -> Manifest:
+    """The container that gives a node its cookie and its first administrator, in files that only the node can read."""
+    return {
+        "name": "setup",
+        "image": pod.image,
+        "imagePullPolicy": pod.image_pull_policy,
+        "command": ["/bin/sh", "-c", _SETUP],
+        "resources": resources(pod.resources, "resources"),
+        "securityContext": dict(security_context),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "cookie", "mountPath": f"{_SECRETS}/node", "readOnly": True},
+            {"name": _ADMIN, "mountPath": f"{_SECRETS}/admin", "readOnly": True},
+            {"name": "run", "mountPath": _RUN},
+        ],
+    }
+
+
+def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
+    pod = cluster.pod
+    context = READ_ONLY_CONTAINER if pod.security_context is None else pod.security_context
+    mounts = {"config": _CONFIG, "run": _RUN, "logs": _LOGS, "tmp": "/tmp", "data": _DATA}  # noqa: S108
+    if cluster.tls:
+        mounts["tls"] = _TLS
+    read_only = ("config", "tls")
+    # The port opens when the node has started, in a cluster when the others know it. A probe that runs rabbitmq-diagnostics starts another
+    # Erlang each time. A liveness probe could only kill a node that waits for the others or is busy; one that ends is restarted anyway.
+    opens = {
+        "tcpSocket": {"port": AMQP_PORTS[cluster.tls]},
+        "periodSeconds": 5,
+        "timeoutSeconds": 5,
+        "failureThreshold": 3,
+    }
+    grace = pod.termination_grace_period_seconds
+    return dataclasses.replace(
+        pod,
+        command=("rabbitmq-server",),
+        ports=tuple(
+            {"name": name, "container_port": port}
+            for name, port in {
+                **_client_ports(cluster),
+                "metrics": METRICS_PORT,
+                "epmd": EPMD_PORT,
+                "distribution": DISTRIBUTION_PORT,
+            }.items()
+        ),
+        init_containers=(_setup(pod, context),),
+        volumes=(*pod.volumes, *_volumes(cluster)),
+        volume_mounts=tuple(
+            {"name": name, "mountPath": path, **({"readOnly": True} if name in read_only else {})}
+            for name, path in mounts.items()
+        ),
+        readiness_probe=opens,
+        security_context=context,
+        pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
+        termination_grace_period_seconds=_GRACE_S if grace is None else grace,
+        affinity=pod.affinity or _anti_affinity(cluster),
+    )
+
+
+def _anti_affinity(cluster: RabbitmqCluster) -> Manifest | None:
+    """Avoid two nodes of the broker on one of the cluster if there are enough."""
+    if cluster.size == 1:
+        return None
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": cluster.labels}}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+
+
+def _environment(cluster: RabbitmqCluster) -> list[Manifest]:
+    domain = f"{cluster.peers}.{cluster.namespace}.svc"
+    plain = {
+        "RABBITMQ_USE_LONGNAME": "true",
+        # The data's folder is called after the node, so the name must not change.
+        "RABBITMQ_NODENAME": f"rabbit@$(POD_NAME).{domain}",
+        "RABBITMQ_CONFIG_FILES": f"{_RUN}/conf.d",
+        "RABBITMQ_MNESIA_BASE": f"{_DATA}/mnesia",
+        "HOME": _RUN,
+        "LC_ALL": "C.UTF-8",
+    }
+    rows: list[Manifest] = [{"name": key, "value": value} for key, value in plain.items()]
+    return [field_env("POD_NAME", "metadata.name"), *rows]
+
+
+def stateful_set(cluster: RabbitmqCluster) -> Manifest:
+    """The nodes. They start together, because none has started before a majority of those that were there runs."""
+    template = pod_template(
+        _node_pod(cluster),
+        container="rabbitmq",
+        labels=cluster.labels,
+        selector=cluster.labels,
+        env=_environment(cluster),
+        annotations={ANNOTATION_CONFIG_HASH: spec_hash(_files(cluster))},
+        claims=("data",),
+    )
+    data = storage.claim(
+        {"name": "data", "labels": cluster.labels},
+        size=cluster.storage_size,
+        storage_class_name=cluster.storage_class_name,
+        access_modes=["ReadWriteOnce"],
+    )
+    spec = {
+        "replicas": cluster.size,
+        "serviceName": cluster.peers,
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": cluster.labels},
+        "template": template,
+        "volumeClaimTemplates": [data],
+    }
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _metadata(cluster, cluster.name), "spec": spec}
+
+
+def tls_of(live: Manifest) -> bool:
+    """Whether clients of live nodes use TLS."""
+    ports = live["spec"]["template"]["spec"]["containers"][0].get("ports") or []
+    return "amqps" in [port.get("name") for port in ports]
+
+
+def read_live(live: Manifest) -> RabbitmqCluster:
+    """As much of a live cluster as a connection to it needs."""
+    template = live["spec"]["template"]["spec"]
+    admin = next((v["secret"]["secretName"] for v in template.get("volumes") or [] if v["name"] == _ADMIN), None)
+    return RabbitmqCluster(
+        name=live["metadata"]["name"],
+        namespace=live["metadata"]["namespace"],
+        pod=PodSettings(image=template["containers"][0]["image"]),
+        size=live["spec"].get("replicas", 1),
+        tls=tls_of(live),
+        admin_secret=admin,
+    )
+
+
+def check_live(cluster: RabbitmqCluster, live: Manifest) -> None:
+    """Refuse another number of nodes: a broker misses those that it has lost, and queues lie on single nodes."""
+    was = (live.get("spec") or {}).get("replicas", 1)
+    if was != cluster.size:
+        raise InvalidInput(
+            f"size: RabbitMQ {cluster.namespace}/{cluster.name} has {was} nodes and cannot be changed to {cluster.size}.",
+            "Keep the size, or remove it with state: absent and delete_data: true and create it again.",
+        )

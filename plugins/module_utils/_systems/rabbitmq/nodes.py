@@ -1,0 +1,212 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Nodes of RabbitMQ in the cluster: their Secrets, their health, their claims.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+import typing as t
+
+from ..._core.brief import listed
+from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unauthorized
+from ..._core.sensitive import Sensitive
+from ..._kube import certificates, reasons, storage, watching
+from ..._kube.claims import Claims
+from ..._kube.objects import ANNOTATION_GENERATED, Manifest, Ref
+from ..._kube.ready import stateful_set
+from ..._training.status import rank_of
+from . import health
+from .api import Login
+from .converge import converge
+from .inside import administrator, management, value_of
+from .manifests import COOKIE, PASSWORD, USERNAME, RabbitmqCluster, authority_map
+from .user import User, log_in
+
+if t.TYPE_CHECKING:
+    from ..._edge.run import Context
+    from ..._kube.cluster import Cluster
+
+LABEL_CLAIM = "muster.ml/rabbitmq-cluster"
+"""Set on the nodes' claims when the cluster is removed, so that they can be recognised later; the value is the cluster's name."""
+_SURVEY_S = 5.0
+# rabbitmq.conf has a comment from # on, variables with $ and quotes; a user with a colon cannot log in by HTTP.
+_USER = re.compile(r"[A-Za-z0-9._@-]+")
+_PASSWORD = re.compile(r"[A-Za-z0-9._~!@^*+=,:;?/|-]{8,}")
+
+
+def check_login(login: Login, where: str) -> None:
+    """Refuse a name or password that rabbitmq.conf would read as something else."""
+    if not _USER.fullmatch(login.user):
+        raise InvalidInput(f"{where}: the name of the user is not made of letters, digits and . _ @ -.")
+    if not _PASSWORD.fullmatch(login.password.reveal()) or login.password.reveal().startswith("encrypted:"):
+        raise InvalidInput(
+            f"{where}: the password has fewer than 8 characters, or one that rabbitmq.conf reads as something else.",
+            "Take letters, digits and . _ ~ ! @ ^ * + = , : ; ? / | -, without a line break at the end.",
+        )
+
+
+def stored(cluster: Cluster, broker: RabbitmqCluster) -> Login | None:
+    """The login in the Secret of the administrator, checked; None if there is none yet."""
+    try:
+        found = administrator(cluster, broker)
+    except NotFound:
+        return None
+    check_login(found, f"Secret {broker.namespace}/{broker.admin}")
+    return found
+
+
+def login_of(
+    broker: RabbitmqCluster, have: Login | None, user: str, password: Sensitive | None, *, in_use: bool
+) -> Login:
+    """The login that the administrator is to have. ``in_use``: nodes run, and know one already."""
+    if broker.admin_secret:
+        if have is None:
+            raise NotFound(
+                f"Secret {broker.namespace}/{broker.admin} does not exist.",
+                f"admin_secret names a Secret with the keys {USERNAME} and {PASSWORD}.",
+            )
+        return have
+    if have is None and in_use and password is None:
+        raise Failed(
+            f"Secret {broker.namespace}/{broker.admin} does not exist, but the broker does: its password is known to nobody.",
+            hint="Put back a copy of it, or set admin_password to the password that the broker has.",
+        )
+    if have and have.user != user:
+        raise InvalidInput(
+            f"admin_user: RabbitMQ {broker.namespace}/{broker.name} was made with {have.user}, and {user} is another one.",
+            "Keep it; module rabbitmq_user makes further administrators.",
+        )
+    return Login(user, password or (have.password if have else Sensitive(secrets.token_urlsafe(24))))
+
+
+def secret_manifests(cluster: Cluster, broker: RabbitmqCluster, login: Login, *, in_use: bool) -> list[Manifest]:
+    """The Secrets of BROKER, and what clients need of them: what is stored is kept, what is missing is made."""
+    made = [] if broker.admin_secret else [_login_secret(broker, login)]
+    made.append(_cookie_secret(cluster, broker, in_use=in_use))
+    if broker.tls:
+        leaf = certificates.Leaf(broker.server_tls, broker.name, broker.hosts)
+        name = f"{broker.name}-ca"
+        pairs = certificates.secrets(cluster, broker.namespace, name, [leaf], broker.labels, in_use=in_use)
+        trusted = base64.b64decode(pairs[-1]["data"]["ca.crt"]).decode()
+        made += [*pairs, authority_map(broker, trusted)]
+    return made
+
+
+def _login_secret(broker: RabbitmqCluster, login: Login) -> Manifest:
+    data = {USERNAME: Sensitive(login.user), PASSWORD: login.password}
+    return _secret(broker, broker.admin, data, "password", "kubernetes.io/basic-auth")
+
+
+def _cookie_secret(cluster: Cluster, broker: RabbitmqCluster, *, in_use: bool) -> Manifest:
+    ref = Ref("v1", "Secret", broker.node_secret, broker.namespace)
+    found = cluster.get(ref)
+    if found is None and in_use and broker.size > 1:
+        raise Failed(
+            f"{ref} does not exist, but the nodes that trust each other by it do. With another one no node could come back to the others.",
+            hint="Put back a copy of it. If there is none, delete the StatefulSet and run again: all nodes then start with a new one.",
+        )
+    cookie = value_of(found, COOKIE) if found else Sensitive(secrets.token_hex(32))
+    return _secret(broker, broker.node_secret, {COOKIE: cookie}, "cookie", "Opaque")
+
+
+def _secret(broker: RabbitmqCluster, name: str, values: t.Mapping[str, Sensitive], what: str, kind: str) -> Manifest:
+    metadata = {
+        "name": name,
+        "namespace": broker.namespace,
+        "labels": broker.labels,
+        "annotations": {ANNOTATION_GENERATED: what},
+    }
+    data = {key: base64.b64encode(value.reveal().encode()).decode() for key, value in values.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": data}
+
+
+def change_password(ctx: Context, broker: RabbitmqCluster, have: Login | None, desired: Login) -> None:
+    """Give the administrator of a running broker the desired password, before the Secret has it.
+
+    A run that is killed between the two finds at the next time that the new one is set, and writes the Secret.
+    """
+    if ctx.check or have == desired:
+        return
+    wanted = User(name=desired.user, password=desired.password, own=True)
+    with management(ctx.cluster, broker, have or desired) as api:
+        log_in(api, wanted)
+        converge(wanted, api, absent=False, check=False, warn=ctx.warn)
+
+
+def _claim(broker: RabbitmqCluster, pod: str) -> Ref:
+    return Ref("v1", "PersistentVolumeClaim", f"data-{pod}", broker.namespace)
+
+
+def check_storage(cluster: Cluster, broker: RabbitmqCluster) -> None:
+    """Refuse claims that could never be bound."""
+    storage.check_claim(
+        cluster,
+        _claim(broker, f"{broker.name}-0"),
+        size=broker.storage_size,
+        storage_class=broker.storage_class_name,
+        modes=["ReadWriteOnce"],
+    )
+
+
+def wait(ctx: Context, broker: RabbitmqCluster, *, timeout: float) -> health.Row:
+    """Wait until every node runs, knows the others and has no alarm; what the broker reports."""
+
+    def observe_once(cluster: Cluster) -> tuple[health.Row, str | None]:
+        pods = [
+            pod
+            for pod in cluster.list("v1", "Pod", broker.namespace, broker.selector)
+            if not pod["metadata"].get("deletionTimestamp")
+        ]
+        missing = _missing(cluster, broker, pods)
+        if missing:
+            return {}, listed(missing)
+        try:
+            with management(cluster, broker, timeout=_SURVEY_S, startup_timeout=0) as api:
+                found = health.survey(api)
+        except Unauthorized as exc:
+            raise Failed(
+                f"{exc.message} The login is that of Secret {broker.namespace}/{broker.admin}.",
+                hint="The broker reads it at its first start only, and the claims may be older than the Secret: put the old password back.",
+            ) from exc
+        except MusterError as exc:
+            return {}, exc.message
+        return found, listed(_unhealthy(broker, found))
+
+    goal = f"RabbitMQ {broker.namespace}/{broker.name} is not healthy"
+    changes = watching.Changes.of_pods(broker.namespace, broker.selector)
+    return watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
+
+
+def _unhealthy(broker: RabbitmqCluster, found: health.Row) -> list[str]:
+    known = len(found["nodes"])
+    alone = [] if known == broker.size else [f"{known} of {broker.size} nodes know each other"]
+    return [*alone, *found["problems"]]
+
+
+def _missing(cluster: Cluster, broker: RabbitmqCluster, pods: list[Manifest]) -> list[str]:
+    """What keeps the pods from being ready with the present template, one line for each; empty if they are."""
+    live = cluster.get(Ref("apps/v1", "StatefulSet", broker.name, broker.namespace))
+    found = [f"{pod['metadata']['name']}: {why}" for pod in pods if (why := _trouble(cluster, broker, pod))]
+    if len(pods) < broker.size and live:
+        found.append(reasons.why_no_pods(cluster, live) or f"{len(pods)} of {broker.size} nodes have a pod")
+    return found or list(filter(None, [stateful_set(live).reason]))
+
+
+def _trouble(cluster: Cluster, broker: RabbitmqCluster, pod: Manifest) -> str:
+    rank = rank_of(pod)
+    if rank.ready:
+        return ""
+    unbound = storage.why_unbound(cluster, _claim(broker, pod["metadata"]["name"])) if rank.phase == "Pending" else ""
+    return unbound or rank.reason or ("has not started yet" if rank.phase == "Running" else rank.phase)
+
+
+def claims(of: RabbitmqCluster) -> Claims:
+    """The claims of the nodes."""
+    return Claims(Ref("apps/v1", "StatefulSet", of.name, of.namespace), of.labels, LABEL_CLAIM)

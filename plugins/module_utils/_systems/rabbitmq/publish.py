@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One queue behind a topic exchange: bound, published to, counted.
+
+The management API publishes as mandatory and waits for the broker's confirmation (rabbit_mgmt_wm_exchange_publish of 3.10 and 4.0), so
+``routed`` says that a queue has the message.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import typing as t
+
+from ..._core.errors import Failed, NotFound, ServerError, Unreachable
+from .api import ManagementApi
+
+_EXCHANGE = {"type": "topic", "durable": True, "auto_delete": True, "arguments": {}}
+"""As StudioML's client and runner declare it. A broker refuses a second declaration that differs."""
+_COUNTS = ("messages", "messages_unacknowledged", "consumers")
+
+
+@dataclasses.dataclass(frozen=True)
+class TopicQueue:
+    """A queue that gets messages by its routing key."""
+
+    api: ManagementApi
+    vhost: str
+    queue: str
+    exchange: str
+    routing_key: str
+
+    def prepare(self, *, bind: bool, check: bool) -> list[str]:
+        """Create exchange and binding if they are missing and may be created; what was done, or would be."""
+        if self.api.get("queues", self.vhost, self.queue, columns="name") is None:
+            raise NotFound(
+                f"The broker at {self.api.address} has no queue {self.queue} in vhost {self.vhost}.",
+                "Create it first, with muster.ml.rabbitmq_queue. Runners take experiments from queues whose name they match.",
+            )
+        rows = self.api.get("queues", self.vhost, self.queue, "bindings") or []
+        if not bind or any(row["source"] == self.exchange and row["routing_key"] == self.routing_key for row in rows):
+            return []
+        steps = [] if self.api.get("exchanges", self.vhost, self.exchange) else [f"create exchange {self.exchange}"]
+        if not check:
+            if steps:
+                self.api.call("PUT", ("exchanges", self.vhost, self.exchange), dict(_EXCHANGE))
+            where = ("bindings", self.vhost, "e", self.exchange, "q", self.queue)
+            self.api.call("POST", where, {"routing_key": self.routing_key, "arguments": {}})
+        return [*steps, f"bind queue {self.queue} to {self.exchange}"]
+
+    def publish(self, body: bytes, name: str) -> None:
+        """Publish one message that outlives the broker. ``may_be_published`` in an error: nobody knows."""
+        message: dict[str, t.Any] = {
+            "properties": {"delivery_mode": 2, "content_type": "application/json", "message_id": name},
+            "routing_key": self.routing_key, "payload": base64.b64encode(body).decode(), "payload_encoding": "base64",
+        }  # fmt: skip
+        try:
+            answer = self.api.call("POST", ("exchanges", self.vhost, self.exchange, "publish"), message)
+        except (Unreachable, ServerError) as error:
+            # Without an answer it is only certain that nothing was published where nobody took the connection.
+            error.details["may_be_published"] = getattr(error, "sent", True)
+            raise
+        if not answer["routed"]:
+            raise Failed(
+                f"No queue is bound to {self.exchange} in vhost {self.vhost} with routing key {self.routing_key}: nobody got {name}.",
+                f"Bind queue {self.queue}: bind: true does so, as StudioML's client does.",
+            )
+
+    def counts(self) -> tuple[int | None, int | None, int | None, int]:
+        """Messages, those that are held, consumers, and how often messages were given out again. None is not known yet."""
+        found = self.api.get("queues", self.vhost, self.queue)
+        if found is None:
+            raise Failed(f"Queue {self.queue} in vhost {self.vhost} was deleted, with all that waited in it.")
+        messages, held, consumers = (found.get(key) for key in _COUNTS)
+        return messages, held, consumers, int((found.get("message_stats") or {}).get("redeliver", 0))

@@ -1,0 +1,349 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A StudioML runner as a Deployment, with everything that it reads. No I/O.
+
+What the objects must have was read in the manifests and the code of leaf-ai/studio-go-runner (a file named here is of it):
+
+- Every flag is a variable, too: upper case, ``-`` as ``_`` (``envflag.Parse`` in cmd/runner/main.go). ``MESSAGE_CRYPT`` of its own example
+  is no flag, so keys are found only because ``encrypt-dir`` has the same default.
+- An experiment gets every variable of the runner (``extractValidEnv`` in cmd/runner/processor.go), that of the broker's address, too.
+  The Secret therefore protects the password from whoever reads Deployments, and not from experimenters.
+- The cache needs a folder that exists (``InitObjStore``); otherwise it stays off, and nothing but the log says so.
+- Without a GPU it does not start, unless ``cpu-only`` is set (``validateGPUOpts``).
+- It watches all ConfigMaps of its namespace, so the right to one by name would not do. Of them it reads ``STATE`` of the one that
+  ``k8s-configmap`` names, and of one named after the pod (internal/runner/k8s.go).
+- It listens for SIGTERM only until its first message of another kind (``watchReportingChannels``), so it is usually killed at the end of
+  the grace period. What it had not acknowledged then goes back to the queue.
+- Private key and passphrase are read once (``initWrapperOnce`` in cmd/runner/project.go), the keys of queues again and again.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import typing as t
+from collections.abc import Mapping
+
+from ..._core.errors import InvalidInput
+from ..._core.sensitive import Sensitive
+from ..._manifests.access import namespace_access, rule, service_account
+from ..._manifests.merge import apply_overrides
+from ..._manifests.meta import (
+    ANNOTATION_CONFIG_HASH,
+    DNS_LABEL_MAX,
+    Manifest,
+    check_count,
+    check_name,
+    metadata,
+    quantity,
+)
+from ..._manifests.network_policy import Flow, network_policy
+from ..._manifests.pods import PodSettings, pod_template
+from ..._manifests.shared import config_map
+from .amqp_url import Broker, check_amqp_url
+
+METRICS_PORT = 9090
+RUNNING, DRAINED = "Running", "DrainAndSuspend"
+"""Values of the key STATE."""
+MONITORS = {"PodMonitoring": "monitoring.googleapis.com/v1", "ServiceMonitor": "monitoring.coreos.com/v1"}
+"""Kinds that have metrics collected, in the order in which the first that the cluster serves is taken."""
+
+_GPU = "nvidia.com/gpu"
+_CERTS = "/runner/certs"
+_CACHE = "/tmp/cache"  # noqa: S108  # of the pod, not of this machine
+_CA = "/etc/studioml"
+_URL_KEY = "AMQP_URL"
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?b?)", re.IGNORECASE)
+_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
+_NOT_RE2 = re.compile(r"\(\?(?:<?[=!]|P=|\()|\\[1-9]")
+"""What Go's regular expressions do not have: references, and looking ahead or back."""
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.|$|-)")
+_LAST = (0, 14)
+"""The last series that knows RabbitMQ."""
+# The published image has no user, and its programs are those of root. More would need it to be changed.
+_POD: Manifest = {"seccompProfile": {"type": "RuntimeDefault"}}
+_CONTAINER: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["NET_RAW"]}}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Runner:
+    """REPLICAS pods that take experiments from the queues of one broker. Field names are the options' names."""
+
+    name: str = "studioml-go-runner"
+    namespace: str
+    pod: PodSettings
+    amqp_url: Sensitive
+    amqp_mgt_url: str | None = None
+    broker_ca: str | None = None
+    replicas: int = 1
+    gpus: int = 1
+    queue_match: str = "^rmq_.*$"
+    queue_mismatch: str | None = None
+    cache_size: str = "10Gib"
+    tmp_size: str = "200Gi"
+    max_cores: int = 0
+    max_mem: str | None = None
+    max_disk: str | None = None
+    allow_env_secrets: bool = True
+    key_secret: str = "studioml-runner-key-secret"  # noqa: S105  # a name
+    passphrase_secret: str = "studioml-runner-passphrase-secret"  # noqa: S105  # a name
+    signing_secret: str = "studioml-signing"  # noqa: S105  # a name
+    response_secret: str = "studioml-report-keys"  # noqa: S105  # a name
+    monitor: str | None = None
+    """One of MONITORS, or None."""
+    network_policy: bool = True
+    overrides: Mapping[str, t.Any] | None = None
+    keys: Sensitive | None = None
+    """Text of private key and passphrase, as they are in their Secrets; None if there are none yet."""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the pods."""
+        return {"app.kubernetes.io/name": "studioml-runner", "app.kubernetes.io/instance": self.name}
+
+    @property
+    def url_secret(self) -> str:
+        """The name of the Secret with the broker's address."""
+        return f"{self.name}-amqp"
+
+    @property
+    def ca_config_map(self) -> str:
+        """The name of the ConfigMap with the broker's authority."""
+        return f"{self.name}-ca"
+
+
+def manifests(runner: Runner, state: str = RUNNING) -> list[Manifest]:
+    """The objects of RUNNER, except the Secrets with its keys."""
+    check(runner)
+    account = service_account(runner.name, runner.namespace, runner.labels)
+    objects = [
+        account,
+        *namespace_access(account, [rule([""], ["configmaps"], ["get", "list", "watch"])]),
+        state_config_map(runner, state),
+        _url_secret(runner),
+        *([_ca_config_map(runner)] if runner.broker_ca else []),
+        apply_overrides(deployment(runner), runner.overrides),
+        _service(runner),
+    ]
+    if runner.monitor:
+        objects.append(_monitor(runner, runner.monitor))
+    if runner.network_policy:
+        # The kubelet's probes and the API server's proxy have addresses that no selector knows, and so may Prometheus.
+        flows = [Flow(None, [METRICS_PORT])]
+        objects.append(network_policy(_metadata(runner, runner.name), runner.labels, flows))
+    return objects
+
+
+def check(runner: Runner) -> Broker:
+    """Refuse what otherwise only a pod would refuse, in its log. Returns what may be shown of the broker's address."""
+    check_name(runner.name, "name", limit=DNS_LABEL_MAX - len("-amqp"), service=True)
+    for field in ("replicas", "gpus", "max_cores"):
+        check_count(getattr(runner, field), field)
+    quantity(runner.tmp_size, "tmp_size")
+    _check_image(runner.pod.image)
+    for field in ("queue_match", "queue_mismatch"):
+        _check_pattern(getattr(runner, field), field)
+    for field in ("max_mem", "max_disk"):
+        if getattr(runner, field):
+            _bytes(getattr(runner, field), field)
+    if _bytes(runner.cache_size, "cache_size") < 1024**3:
+        raise InvalidInput(f"cache_size: '{runner.cache_size}' is too small.", "The runner needs at least 1Gib.")
+    _check_env(runner)
+    if runner.broker_ca and "BEGIN CERTIFICATE" not in runner.broker_ca:
+        raise InvalidInput("broker_ca is not a certificate in PEM.", "It begins with -----BEGIN CERTIFICATE-----.")
+    return check_amqp_url(runner.amqp_url, "amqp_url")
+
+
+def _check_image(image: str) -> None:
+    named, _at, digest = image.partition("@")
+    tag = named.rpartition(":")[2] if ":" in named.rpartition("/")[2] else ""
+    if not digest and tag in ("", "latest"):
+        raise InvalidInput(f"image: '{image}' is not pinned.", "Give it a version of the series 0.14, or a digest.")
+    found = _VERSION.match(tag)
+    if found and (int(found[1]), int(found[2])) > _LAST:
+        raise InvalidInput(f"image: '{image}' has no RabbitMQ any more.", "0.14 is the last series that has.")
+
+
+def _check_pattern(pattern: str | None, what: str) -> None:
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise InvalidInput(f"{what}: '{pattern}' is not a regular expression: {error}.") from None
+    if _NOT_RE2.search(pattern or ""):
+        raise InvalidInput(
+            f"{what}: '{pattern}' refers, or looks ahead or back, which the runner's expressions cannot.",
+            "queue_mismatch leaves out what queue_match would take.",
+        )
+
+
+def _bytes(size: str, what: str) -> float:
+    """A size as the runner reads it."""
+    found = _SIZE.fullmatch(size.strip())
+    if not found:
+        raise InvalidInput(f"{what}: '{size}' is not a size.", "Write a number with a unit, as in 10Gib.")
+    base = 1024 if "i" in found[2].lower() else 1000
+    power = _POWERS[found[2][0].lower()]
+    return float(found[1]) * float(base**power)
+
+
+def _check_env(runner: Runner) -> None:
+    """Refuse variables that an option sets: two places for one value, and credentials where everybody reads them."""
+    ours = {variable["name"] for variable in environment(runner)} | {"CACHE_CREATE", "QUEUE_MISMATCH"}
+    for variable in runner.pod.env:
+        name = str(variable.get("name"))
+        if name in ours:
+            raise InvalidInput(f"env: {name} is set by an option of its own.", "Leave it out of env.")
+
+
+# What pods read
+
+
+def environment(runner: Runner) -> list[Manifest]:
+    """The variables. The only secret one is a reference."""
+    values = {
+        "LOGXI_FORMAT": "happy,maxcol=1024",
+        "LOGXI": "*=INF",
+        "AMQP_MGT_URL": runner.amqp_mgt_url,
+        "QUEUE_MATCH": runner.queue_match,
+        "QUEUE_MISMATCH": runner.queue_mismatch,
+        "ENCRYPT_DIR": f"{_CERTS}/message",
+        "REQUEST_SIGNATURES_DIR": f"{_CERTS}/queues/signing",
+        "RESPONSE_SIGNATURES_DIR": f"{_CERTS}/queues/response-encrypt",
+        "CLEAR_TEXT_MESSAGES": "false",
+        "CACHE_DIR": _CACHE,
+        "CACHE_SIZE": runner.cache_size,
+        "CPU_ONLY": _bool(not runner.gpus),
+        "MAX_CORES": str(runner.max_cores) if runner.max_cores else None,
+        "MAX_MEM": runner.max_mem,
+        "MAX_DISK": runner.max_disk,
+        "ALLOW_ENV_SECRETS": _bool(runner.allow_env_secrets),
+        "K8S_NAMESPACE": runner.namespace,
+        "K8S_CONFIGMAP": runner.name,
+        "PROM_ADDRESS": f":{METRICS_PORT}",
+        # Besides those of the image, whose folder of authorities Go reads as well.
+        "SSL_CERT_FILE": f"{_CA}/ca.crt" if runner.broker_ca else None,
+    }
+    url = {"name": _URL_KEY, "value_from": {"secretKeyRef": {"name": runner.url_secret, "key": _URL_KEY}}}
+    return [url, *({"name": name, "value": value} for name, value in values.items() if value)]
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _volumes(runner: Runner) -> tuple[list[Manifest], list[Manifest]]:
+    """Volumes and mounts at the paths that the published image expects. None is optional: a runner without keys refuses everything."""
+    keys = {
+        "message-encryption": (runner.key_secret, "message/encryption", ["ssh-privatekey", "ssh-publickey"]),
+        "encryption-passphrase": (runner.passphrase_secret, "message/passphrase", ["ssh-passphrase"]),
+        "queue-signing": (runner.signing_secret, "queues/signing", []),
+        "response-queue-signing": (runner.response_secret, "queues/response-encrypt", []),
+    }
+    volumes: list[Manifest] = [{"name": "tmp-volume", "emptyDir": {"sizeLimit": runner.tmp_size}}]
+    mounts: list[Manifest] = [
+        {"name": "tmp-volume", "mountPath": "/tmp"},  # noqa: S108  # of the pod
+        # The kubelet makes the folder, which must be there.
+        {"name": "tmp-volume", "mountPath": _CACHE, "subPath": "cache"},
+    ]
+    for name, (secret, path, items) in keys.items():
+        chosen = {"items": [{"key": key, "path": key} for key in items]} if items else {}
+        volumes.append({"name": name, "secret": {"secretName": secret, "optional": False, **chosen}})
+        mounts.append({"name": name, "mountPath": f"{_CERTS}/{path}", "readOnly": True})
+    if runner.broker_ca:
+        volumes.append({"name": "broker-ca", "configMap": {"name": runner.ca_config_map}})
+        mounts.append({"name": "broker-ca", "mountPath": _CA, "readOnly": True})
+    return volumes, mounts
+
+
+def _pod(runner: Runner) -> PodSettings:
+    pod = runner.pod
+    volumes, mounts = _volumes(runner)
+    limits = {**((pod.resources or {}).get("limits") or {}), **({_GPU: runner.gpus} if runner.gpus else {})}
+    taint = {"key": _GPU, "operator": "Equal", "value": "present", "effect": "NoSchedule"}
+    return dataclasses.replace(
+        pod,
+        resources={**(pod.resources or {}), **({"limits": limits} if limits else {})},
+        tolerations=(*([taint] if runner.gpus else []), *pod.tolerations),
+        node_selector={"kubernetes.io/os": "linux", **(pod.node_selector or {})},
+        service_account_name=runner.name,
+        ports=({"name": "metrics", "container_port": METRICS_PORT},),
+        volumes=tuple(volumes),
+        volume_mounts=tuple(mounts),
+        # There is no liveness probe: a restart would end experiments that run.
+        readiness_probe={
+            "httpGet": {"path": "/metrics", "port": METRICS_PORT},
+            "periodSeconds": 5,
+            "timeoutSeconds": 5,
+        },
+        pod_security_context=_POD if pod.pod_security_context is None else pod.pod_security_context,
+        security_context=_CONTAINER if pod.security_context is None else pod.security_context,
+    )
+
+
+def deployment(runner: Runner) -> Manifest:
+    """The runners. Old pods are gone before new ones start: they are drained, and the new ones need their GPUs."""
+    template = pod_template(
+        _pod(runner),
+        container="studioml-go-runner",
+        labels=runner.labels,
+        selector=runner.labels,
+        env=environment(runner),
+        annotations={ANNOTATION_CONFIG_HASH: restart_hash(runner)},
+    )
+    spec = {
+        "replicas": runner.replicas,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": runner.labels},
+        "template": template,
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _metadata(runner, runner.name), "spec": spec}
+
+
+def restart_hash(runner: Runner) -> str:
+    """A digest of what the runner reads only when it starts, and what its pod does not show.
+
+    The broker's password may be short. It cannot be guessed from the digest, because the private key is in it, too.
+    """
+    private = runner.keys.reveal() if runner.keys else ""
+    digest = hashlib.sha256()
+    for part in (private, runner.amqp_url.reveal() if private else "", runner.broker_ca or ""):
+        digest.update(f"{len(part)}:{part}".encode())
+    return digest.hexdigest()[:16]
+
+
+# Around them
+
+
+def state_config_map(runner: Runner, state: str) -> Manifest:
+    """The ConfigMap with which runners are drained."""
+    return config_map(_metadata(runner, runner.name), {"STATE": state})
+
+
+def _url_secret(runner: Runner) -> Manifest:
+    meta = _metadata(runner, runner.url_secret)
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {_URL_KEY: runner.amqp_url}}
+
+
+def _ca_config_map(runner: Runner) -> Manifest:
+    return config_map(_metadata(runner, runner.ca_config_map), {"ca.crt": str(runner.broker_ca)})
+
+
+def _service(runner: Runner) -> Manifest:
+    """The Service of the metrics."""
+    port = {"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT, "protocol": "TCP"}
+    spec = {"type": "ClusterIP", "selector": runner.labels, "ports": [port]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(runner, runner.name), "spec": spec}
+
+
+def _monitor(runner: Runner, kind: str) -> Manifest:
+    spec = {"selector": {"matchLabels": runner.labels}, "endpoints": [{"port": "metrics", "interval": "30s"}]}
+    return {"apiVersion": MONITORS[kind], "kind": kind, "metadata": _metadata(runner, runner.name), "spec": spec}
+
+
+def _metadata(runner: Runner, name: str) -> Manifest:
+    return metadata(name, runner.namespace, runner.labels)

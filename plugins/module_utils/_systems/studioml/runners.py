@@ -1,0 +1,203 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runners in the cluster: are they healthy, are they drained, are the old ones gone.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..._core.brief import listed
+from ..._core.errors import MusterError, NotFound
+from ..._core.pool import PARALLEL, OnProgress, run_all_or_raise
+from ..._kube import watching
+from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of
+from ..._training.status import rank_of
+from .key_secrets import has_public_key
+from .runner import DRAINED, METRICS_PORT, Runner
+from .runner_metrics import RunnerView, view
+
+if t.TYPE_CHECKING:
+    from ..._kube.cluster import Cluster
+
+T = t.TypeVar("T")
+
+_TIMEOUT = 5.0
+_LINES = 200
+"""Of the log. A runner with nothing to do writes one every half minute."""
+
+
+def deployment_of(runner: Runner) -> Ref:
+    """The Deployment of a runner."""
+    return Ref("apps/v1", "Deployment", runner.name, runner.namespace)
+
+
+def selector(runner: Runner) -> str:
+    """The label selector of its pods."""
+    return ",".join(f"{key}={value}" for key, value in sorted(runner.labels.items()))
+
+
+def check_secrets(cluster: Cluster, runner: Runner) -> list[str]:
+    """Warnings about the Secrets with public keys, which must exist: no pod could start without them."""
+    warnings = []
+    for name, content in (
+        (runner.signing_secret, "signing_public_keys"),
+        (runner.response_secret, "response_public_keys"),
+    ):
+        ref = Ref("v1", "Secret", name, runner.namespace)
+        found = cluster.get(ref)
+        if found is None:
+            raise NotFound(
+                f"{ref} does not exist, and the runner mounts it.",
+                f"Module training_secret makes it with content: {content}, without a key, too.",
+                ref=ref,
+            )
+        if name == runner.signing_secret and not has_public_key(found):
+            warnings.append(
+                f"{ref} has no public key yet, so the runner refuses every request. public_keys of training_secret adds them."
+            )
+    return warnings
+
+
+def is_ours(cluster: Cluster, runner: Runner, owner: str) -> bool:
+    """Whether there is a Deployment that this owner made."""
+    live = cluster.get(deployment_of(runner))
+    return live is not None and labels_of(live).get(LABEL_OWNER) == owner
+
+
+def is_drained(cluster: Cluster, runner: Runner) -> bool:
+    """Whether the runners are not to take work."""
+    live = cluster.get(Ref("v1", "ConfigMap", runner.name, runner.namespace))
+    return ((live or {}).get("data") or {}).get("STATE") == DRAINED
+
+
+def is_disruptive(cluster: Cluster, runner: Runner, is_changed: t.Callable[[int], bool]) -> bool:
+    """Whether pods would be stopped. ``is_changed``: whether anything but the number of pods differs, with that of now."""
+    live = cluster.get(deployment_of(runner))
+    if live is None:
+        return False
+    replicas = int(live["spec"].get("replicas", 1))
+    return replicas > runner.replicas or is_changed(replicas)
+
+
+def wait_healthy(cluster: Cluster, runner: Runner, *, timeout: float, on_progress: OnProgress) -> list[RunnerView]:
+    """Wait until each runner has listed the broker's queues. One that finds none is healthy."""
+
+    first: dict[str, float] = {}
+
+    def observe(bounded: Cluster) -> tuple[list[RunnerView], str | None]:
+        views = [_recovered(one, first) for one in _views(bounded, runner, _pods(bounded, runner))]
+        missing = [f"{one.pod}: {one.trouble}" for one in views if one.trouble]
+        if len(views) != runner.replicas:
+            missing.insert(0, f"{len(views)} of {runner.replicas} runners have a pod")
+        return views, listed(missing)
+
+    return _watch(cluster, runner, observe, "is not healthy", timeout, on_progress)
+
+
+def _recovered(one: RunnerView, first: dict[str, float]) -> RunnerView:
+    """Without its trouble, if it has looked for work since it was first seen: the log then only has what is over."""
+    since = first.setdefault(one.pod, one.checked)
+    return dataclasses.replace(one, trouble="") if one.checked > since else one
+
+
+def wait_drained(
+    cluster: Cluster, runner: Runner, before: t.Mapping[str, float], *, timeout: float, on_progress: OnProgress
+) -> None:
+    """Wait until no runner takes or runs an experiment. ``before``: what each had ignored before."""
+
+    def observe(bounded: Cluster) -> tuple[None, str | None]:
+        return None, listed(
+            [why for one in _views(bounded, runner, _running(_pods(bounded, runner))) if (why := _busy(one, before))]
+        )
+
+    hint = (
+        "Nothing was stopped. The runners take no new experiments until this task succeeds: run it again to go on waiting. "
+        "drain: false stops them, and their experiments are run again from the start."
+    )
+    _watch(cluster, runner, observe, "still runs experiments", timeout, on_progress, hint)
+
+
+def _busy(one: RunnerView, before: t.Mapping[str, float]) -> str:
+    if one.experiments:
+        return f"{one.pod}: runs {', '.join(one.experiments)}"
+    if one.ignored > before.get(one.pod, 0.0):
+        return ""
+    return f"{one.pod}: {'has not noticed yet that it is to drain' if one.answered else one.trouble}"
+
+
+def ignored(cluster: Cluster, runner: Runner) -> dict[str, float]:
+    """How often each pod has not looked for work because it was drained, up to now."""
+    return {one.pod: one.ignored for one in _views(cluster, runner, _running(_pods(cluster, runner)))}
+
+
+def wait_replaced(cluster: Cluster, runner: Runner, *, timeout: float, on_progress: OnProgress) -> None:
+    """Wait until no pod of an earlier Deployment is left."""
+
+    def observe(bounded: Cluster) -> tuple[None, str | None]:
+        live = bounded.get(deployment_of(runner)) or {"metadata": {}}
+        leaving = [
+            pod["metadata"]["name"] for pod in _all_pods(bounded, runner) if pod["metadata"].get("deletionTimestamp")
+        ]
+        return None, listed([*_old(live), *(f"{pod}: is being deleted" for pod in leaving)])
+
+    _watch(cluster, runner, observe, "still has old pods", timeout, on_progress)
+
+
+def _old(live: Manifest) -> list[str]:
+    status, spec = live.get("status") or {}, live.get("spec") or {}
+    if status.get("observedGeneration", 0) < live["metadata"].get("generation", 0):
+        return ["the change of the Deployment was not noticed yet"]
+    number = int(status.get("replicas") or 0)
+    old = max(number - int(status.get("updatedReplicas") or 0), number - int(spec.get("replicas") or 0))
+    return [f"{old} old pods are still there"] if old > 0 else []
+
+
+def _watch(
+    cluster: Cluster,
+    runner: Runner,
+    observe: t.Callable[[Cluster], tuple[T, str | None]],
+    goal: str,
+    timeout: float,
+    on_progress: OnProgress,
+    hint: str | None = None,
+) -> T:
+    changes = watching.Changes.of_pods(runner.namespace, selector(runner))
+    goal = f"Runner {runner.namespace}/{runner.name} {goal}"
+    return watching.watch_until(cluster, changes, observe, goal=goal, timeout=timeout, progress=on_progress, hint=hint)
+
+
+def _all_pods(cluster: Cluster, runner: Runner) -> list[Manifest]:
+    return list(cluster.list("v1", "Pod", runner.namespace, selector(runner)))
+
+
+def _pods(cluster: Cluster, runner: Runner) -> list[Manifest]:
+    return [pod for pod in _all_pods(cluster, runner) if not pod["metadata"].get("deletionTimestamp")]
+
+
+def _running(pods: list[Manifest]) -> list[Manifest]:
+    """Those in which something may run: one that cannot start has no experiment."""
+    ranks = [(pod, rank_of(pod)) for pod in pods]
+    return [pod for pod, rank in ranks if rank.phase == "Running" and not rank.stuck]
+
+
+def _views(cluster: Cluster, runner: Runner, pods: list[Manifest]) -> list[RunnerView]:
+    return run_all_or_raise(lambda pod: _view(cluster, runner, pod), pods, parallel=PARALLEL)
+
+
+def _view(cluster: Cluster, runner: Runner, pod: Manifest) -> RunnerView:
+    name, rank = pod["metadata"]["name"], rank_of(pod)
+    if rank.phase != "Running" or rank.reason:
+        return RunnerView(name, trouble=rank.reason or rank.phase, answered=False)
+    try:
+        status, metrics = cluster.proxy_get(runner.namespace, name, METRICS_PORT, "/metrics", timeout=_TIMEOUT)
+        if status != 200:
+            return RunnerView(name, trouble=f"its metrics answer {status}", answered=False)
+        return view(name, metrics, cluster.logs(runner.namespace, name, tail_lines=_LINES))
+    except MusterError as error:
+        return RunnerView(name, trouble=error.message, answered=False)

@@ -1,0 +1,170 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: local_build
+short_description: Build programs and container images into the cache
+version_added: 0.1.0
+description:
+  - Builds programs without cgo from folders with C(go.mod) and C(go.sum), which pin them and their dependencies, and keeps them in a cache.
+    The same pins and flags are never built twice.
+  - Builds container images at the same time, so that all cores have work until the end. Module M(muster.ml.local_image) finds them in the
+    cache.
+  - Go downloads the modules from C(go env GOPROXY) and verifies them with C(go.sum).
+  - After a failure nothing else begins; what is being built ends first and is kept.
+author:
+  - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.attributes.host
+options:
+  programs:
+    description: Programs to build, in this order.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the program.
+        type: str
+        required: true
+      module_dir:
+        description: Folder with C(go.mod) and C(go.sum).
+        type: path
+        required: true
+      package:
+        description: Import path of the program's main package.
+        type: str
+        required: true
+      ldflags:
+        description: Linker flags in addition to C(-s -w), such as C(-X) settings of a version.
+        type: str
+        default: ''
+      tags:
+        description: Build tags.
+        type: list
+        elements: str
+        default: []
+  images:
+    description: Recipes of images to build beside the programs, by full name, as O(muster.ml.local_image#module:recipe).
+    type: dict
+    default: {}
+  builder:
+    description: Folder with the C(go.mod) and C(go.sum) that pin umoci. Required with O(images).
+    type: path
+  cache_dir:
+    description: Folder of the cache. Programs are kept below C(bin/), images below C(images/).
+    type: path
+    default: ~/.cache/muster
+requirements:
+  - Go in the version of C(go.mod), or 1.21 and later if it may download a newer toolchain
+  - mmdebstrap, debian-archive-keyring and pip, for images that need them
+seealso:
+  - module: muster.ml.local_image
+"""
+
+EXAMPLES = r"""
+- name: Build etcd, and beside it an image of the NATS server
+  muster.ml.local_build:
+    programs:
+      - name: etcd
+        module_dir: /srv/build/etcd
+        package: go.etcd.io/etcd/server/v3
+    builder: /srv/build/umoci
+    images:
+      muster.local/nats:2.15.2:
+        programs:
+          - name: nats-server
+            module_dir: /srv/build/nats-server
+            package: github.com/nats-io/nats-server/v2
+            dest: /nats-server
+        config:
+          entrypoint: [/nats-server]
+"""
+
+RETURN = r"""
+paths:
+  description: Paths of the programs in the cache, in the order of O(programs).
+  returned: success
+  type: list
+  elements: str
+  sample: [/root/.cache/muster/bin/0f3a5a6b7c8d9e0f/etcd]
+elapsed:
+  description: Seconds that the builds took. 0 if everything was in the cache.
+  returned: success
+  type: int
+  sample: 75
+"""
+
+import functools
+import typing as t
+from pathlib import Path
+
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import FOLDER, NEEDED, TEXT, WORDS, checked_recipe
+from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, oci_nodes
+from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
+from ansible_collections.muster.ml.plugins.module_utils._local.programs import go_build
+from ansible_collections.muster.ml.plugins.module_utils._local.side_by_side import Build, Progress, side_by_side
+
+PROGRAM = {"name": NEEDED, "module_dir": FOLDER, "package": NEEDED, "ldflags": TEXT, "tags": WORDS}
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "programs": {"type": "list", "elements": "dict", "default": [], "options": PROGRAM},
+    "images": {"type": "dict", "default": {}},
+    "builder": {"type": "path"},
+    "cache_dir": {"type": "path", "default": "~/.cache/muster"},
+}
+CONSTRAINTS: dict[str, t.Any] = {}
+
+
+def build_of_program(program: gobuild.GoBuild, number: str) -> Build:
+    def run(_progress: Progress) -> None:
+        gobuild.build(program)
+
+    return Build(f"building {program.name} ({number})", run)
+
+
+def build_of_image(image: OciImage, builder: str) -> Build:
+    return Build(f"building {image.name}", functools.partial(oci_nodes.build, image, image.umoci(builder)))
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    started = SYSTEM_CLOCK.monotonic()
+    if ctx.params["images"] and not ctx.params["builder"]:
+        raise InvalidInput(
+            "images are given without a builder.", hint="Give the folder with umoci's go.mod and go.sum."
+        )
+    cache, processor = Path(ctx.params["cache_dir"]), gobuild.architecture()
+    programs = [go_build(row, cache, processor) for row in ctx.params["programs"]]
+    images = [
+        OciImage(name=name, recipe=checked_recipe(name, recipe), cache_dir=cache, architecture=processor)
+        for name, recipe in ctx.params["images"].items()
+    ]
+    missing_programs = [one for one in programs if not one.path.is_file()]
+    missing_images = [one for one in images if not one.archive.is_file()]
+    if not ctx.check:
+        side_by_side(
+            [
+                [build_of_program(one, f"{i} of {len(missing_programs)}") for i, one in enumerate(missing_programs, 1)],
+                [build_of_image(one, ctx.params["builder"]) for one in missing_images],
+            ],
+            ctx.progress,
+        )
+    return {
+        "changed": bool(missing_programs or missing_images),
+        "paths": [str(one.path) for one in programs],
+        "elapsed": round(SYSTEM_CLOCK.monotonic() - started),
+    }
+
+
+def main() -> None:
+    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

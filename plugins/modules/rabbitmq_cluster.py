@@ -1,0 +1,291 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rabbitmq_cluster
+short_description: Run RabbitMQ on Kubernetes
+version_added: 0.2.0
+description:
+  - Creates, updates and deletes a broker of one node, or of three that form a cluster, with their own storage, as a StatefulSet. Clients
+    reach it at C(<name>.<namespace>.svc), by AMQP and by the management API.
+  - With O(wait=true) the broker is asked by its management API, through a forwarded port, until every node runs, knows the others and has
+    no alarm.
+  - The first administrator, the Erlang cookie and the certificates are created once and stored only in Secrets. The user C(guest) does not
+    exist. Certificates are renewed when fewer than 60 of their 397 days are left; the broker reads them without a restart.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.apply
+  - muster.ml.wait
+  - muster.ml.attributes
+  - muster.ml.attributes.kube
+  - muster.ml.pod
+  - muster.ml.network_policy
+options:
+  name:
+    description: Name of the broker and of its Service for clients.
+    type: str
+    default: rabbitmq
+  namespace:
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
+    type: str
+  size:
+    description:
+      - Number of nodes, one or three. Three need RabbitMQ 4.1 or later.
+      - Only quorum queues and streams have copies on other nodes. A classic queue, such as StudioML's, is on one node also with V(3).
+      - Cannot be changed later.
+    type: int
+    default: 1
+  tls:
+    description:
+      - Encrypt AMQP and the management API, at ports 5671 and 15671 instead of 5672 and 15672. The certificate of the authority is
+        C(ca.crt) in the ConfigMap C(<name>-ca).
+      - Defaults to V(true) for a new broker, and to its current value for an existing one, because its clients would be locked out.
+      - A change restarts the nodes, which keep their data. Clients must be changed at the same time. Connections between nodes are not
+        encrypted.
+    type: bool
+  admin_user:
+    description: Name of the first administrator, in the Secret C(<name>-admin). Cannot be changed later.
+    type: str
+    default: admin
+  admin_password:
+    description:
+      - Password of O(admin_user). Without it, one is made for a new broker, and that of an existing one is kept.
+      - Another one is first set in the running broker, then stored in the Secret.
+    type: str
+  admin_secret:
+    description:
+      - Name of a Secret of yours with C(username) and C(password) of the first administrator, instead of O(admin_user) and
+        O(admin_password). It is read and never changed.
+      - The broker reads it at its first start only. To change the password later, change it with M(muster.ml.rabbitmq_user), and then in
+        the Secret.
+    type: str
+  memory_watermark:
+    description:
+      - Share of the memory above which the broker stops publishers. The memory is the limit in O(resources), or that of the node if there
+        is none.
+    type: float
+    default: 0.4
+  disk_free_limit:
+    description: Free disk below which the broker stops publishers, with its unit, less than O(storage_size).
+    type: str
+    default: 2GB
+  storage_size:
+    description: Size of each node's claim.
+    type: str
+    default: 10Gi
+  storage_class_name:
+    description: StorageClass of the claims. Defaults to the cluster's default StorageClass.
+    type: str
+  image:
+    description:
+      - Image of the nodes, with a version or digest. It is that of Docker Hub, or one with C(rabbitmq-server) on the path and the plugins
+        for management and Prometheus.
+    type: str
+    default: docker.io/library/rabbitmq:4.2.9
+  env:
+    description: Environment variables of the nodes.
+  resources:
+    description: C(requests) and C(limits) of a node, as in the Kubernetes API.
+  tolerations:
+    description: Taints that the nodes tolerate, as in the Kubernetes API.
+  affinity:
+    description: Affinity of the nodes' pods, as in the Kubernetes API. By default each prefers a node of its own.
+  topology_spread_constraints:
+    description: Topology spread constraints of the nodes' pods, as in the Kubernetes API.
+  priority_class_name:
+    description: PriorityClass of the nodes' pods.
+  service_account_name:
+    description: ServiceAccount of the nodes' pods.
+  termination_grace_period_seconds:
+    description: Seconds for a node to shut down, V(300) by default.
+  pod_security_context:
+    description: Security context of the pods, instead of the restricted default.
+  security_context:
+    description: Security context of the containers, instead of the restricted default.
+  overrides:
+    description: Fields to merge into the StatefulSet last, by the strategic merge rules of Kubernetes.
+    type: dict
+  delete_data:
+    description: Delete the nodes' claims and the Secrets that the module made, too, with O(state=absent).
+    type: bool
+    default: false
+requirements:
+  - cryptography, for certificates
+"""
+
+EXAMPLES = r"""
+- name: Run a broker for StudioML
+  muster.ml.rabbitmq_cluster:
+    namespace: ml
+    resources:
+      limits: {memory: 2Gi}
+    wait: true
+    wait_timeout: 300
+
+- name: Create the user of the runners, with the administrator's login from the cluster
+  muster.ml.rabbitmq_user:
+    login_kubernetes: {namespace: ml, name: rabbitmq}
+    name: runner
+    password: "{{ vault_rabbitmq_runner_password }}"
+    tags: [management]
+    permissions:
+      - {vhost: /, configure: ".*", write: ".*", read: ".*"}
+
+- name: Remove the broker with its queues
+  muster.ml.rabbitmq_cluster:
+    namespace: ml
+    state: absent
+    delete_data: true
+    wait: true
+"""
+
+RETURN = r"""
+objects:
+  description: Objects, each with what was done to it.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - kind: StatefulSet
+      name: rabbitmq
+      namespace: ml
+      action: created
+amqp_url:
+  description: Address for clients in the cluster, without a login.
+  returned: when O(state=present)
+  type: str
+  sample: amqps://rabbitmq.ml.svc:5671
+management_url:
+  description: Address of the management API for clients in the cluster.
+  returned: when O(state=present)
+  type: str
+  sample: https://rabbitmq.ml.svc:15671
+admin_secret:
+  description: Name of the Secret with the login of the administrator.
+  returned: when O(state=present)
+  type: str
+  sample: rabbitmq-admin
+version:
+  description: Version of RabbitMQ.
+  returned: when O(state=present) and O(wait=true), outside check mode
+  type: str
+  sample: 4.2.9
+nodes:
+  description: Nodes, as the broker reports them.
+  returned: when O(state=present) and O(wait=true), outside check mode
+  type: list
+  elements: dict
+  sample: [{name: rabbit@rabbitmq-0.rabbitmq-nodes.ml.svc, running: true}]
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.api import Login
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.manifests import (
+    RabbitmqCluster,
+    check_live,
+    manifests,
+    tls_of,
+)
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "default": "rabbitmq"},
+    "namespace": {"type": "str"},
+    **with_defaults(RabbitmqCluster, size="int", memory_watermark="float", disk_free_limit="str", storage_size="str"),
+    **groups.POD,
+    "image": {"type": "str", "default": "docker.io/library/rabbitmq:4.2.9"},
+    "tls": {"type": "bool"},
+    "admin_user": {"type": "str", "default": "admin"},
+    "admin_password": {"type": "str", "no_log": True},
+    "admin_secret": {"type": "str", "no_log": False},  # a name
+    "storage_class_name": {"type": "str"},
+    "overrides": {"type": "dict"},
+    **groups.NETWORK,
+    "delete_data": {"type": "bool", "default": False},
+    **STATE,
+    **APPLY,
+    **WAIT,
+}
+
+CONSTRAINTS: dict[str, t.Any] = {"mutually_exclusive": [("admin_password", "admin_secret")]}
+
+_PLAIN = ("name", "size", "memory_watermark", "disk_free_limit", "storage_size", "overrides", *groups.NETWORK)
+
+
+def desired(params: dict[str, t.Any], namespace: str, live: Manifest | None = None) -> RabbitmqCluster:
+    """The broker that the options describe. Without the option TLS stays as it is at LIVE."""
+    tls = params["tls"] if params["tls"] is not None else live is None or tls_of(live)
+    return RabbitmqCluster(
+        tls=tls,
+        namespace=namespace,
+        pod=PodSettings.from_params(params),
+        admin_secret=params["admin_secret"] or None,
+        storage_class_name=params["storage_class_name"] or None,
+        **{key: params[key] for key in _PLAIN},
+    )
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Create, update or delete the broker."""
+    params = ctx.params
+    password = None if params["admin_password"] is None else Sensitive(params["admin_password"])
+    if params["state"] == "present":
+        # Invalid input fails before any request to the cluster.
+        manifests(desired(params, params["namespace"] or "default"))
+        nodes.check_login(Login(params["admin_user"], password or Sensitive("x" * 8)), "admin_user and admin_password")
+    namespace = groups.namespace_of(ctx)
+    owner = owner_of("rabbitmq_cluster", namespace, params["name"])
+    if params["state"] == "absent":
+        return _absent(ctx, desired(params, namespace), owner)
+    live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", params["name"], namespace))
+    return _present(ctx, desired(params, namespace, live), live, owner, password)
+
+
+def _absent(ctx: Context, broker: RabbitmqCluster, owner: str) -> dict[str, t.Any]:
+    claims = nodes.claims(broker)
+    marked = claims.marked(ctx.cluster, owner, check=ctx.check)
+    report = groups.delete_group(ctx, broker.namespace, owner)
+    report.merge(claims.delete(ctx.cluster, marked, check=ctx.check, delete_data=ctx.params["delete_data"]))
+    return ctx.result(report)
+
+
+def _present(
+    ctx: Context, broker: RabbitmqCluster, live: Manifest | None, owner: str, password: Sensitive | None
+) -> dict[str, t.Any]:
+    have, in_use = nodes.stored(ctx.cluster, broker), live is not None
+    login = nodes.login_of(broker, have, ctx.params["admin_user"], password, in_use=in_use)
+    secrets = nodes.secret_manifests(ctx.cluster, broker, login, in_use=in_use)
+    if live:
+        check_live(broker, live)
+        nodes.change_password(ctx, broker, have, login)
+    elif not ctx.check:
+        nodes.check_storage(ctx.cluster, broker)
+    report = groups.apply_group(ctx, [*secrets, *manifests(broker)], owner, wait=False)
+    report.merge(groups.delete_unwanted_policy(ctx, broker.name, broker.namespace, owner))
+    result = {"amqp_url": broker.amqp_url, "management_url": broker.management_url, "admin_secret": broker.admin}
+    if ctx.params["wait"] and not ctx.check:
+        found = nodes.wait(ctx, broker, timeout=ctx.params["wait_timeout"])
+        result |= {"version": found["version"], "nodes": found["nodes"]}
+    return ctx.result(report, **result)
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rabbitmq_info
+short_description: Report the health of a RabbitMQ broker
+version_added: 0.2.0
+description:
+  - Reads versions, nodes, memory and disk alarms, listeners and queues by the management API, and names what is wrong.
+  - With O(wait=true) it waits until nothing is wrong. With O(probe=true) a message must go in and come out.
+author:
+  - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.attributes
+  - muster.ml.rabbitmq
+  - muster.ml.rabbitmq.reading
+options:
+  login_user:
+    description: User that the task logs in as. It needs the tag C(monitoring) or C(administrator).
+  vhost:
+    description: Name of the vhost whose queues are reported, and which O(probe) uses. Defaults to all vhosts, and V(/) for the probe.
+    type: str
+  wait:
+    description: Wait until nothing is wrong. After O(wait_timeout) the task fails with the reason.
+    type: bool
+    default: false
+  wait_timeout:
+    description: Seconds to wait.
+    type: int
+    default: 120
+  probe:
+    description:
+      - Publish a message to a queue that the module creates for it, consume it, and delete the queue. O(login_user) needs permissions in
+        the vhost. The broker deletes the queue after a minute if the module could not.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Wait until the broker works
+  muster.ml.rabbitmq_info:
+    login_host: broker.example
+    login_user: admin
+    login_password: "{{ rabbitmq_admin_password }}"
+    ca_cert: /etc/rabbitmq/ca.crt
+    wait: true
+    probe: true
+"""
+
+RETURN = r"""
+version:
+  description: Version of RabbitMQ.
+  returned: success
+  type: str
+  sample: 3.10.8
+erlang_version:
+  description: Version of Erlang.
+  returned: success
+  type: str
+cluster_name:
+  description: Name of the cluster of brokers.
+  returned: success
+  type: str
+alarms:
+  description: Alarms in effect, with the node and C(memory) or C(disk space). The broker takes no messages while there is one.
+  returned: success
+  type: list
+  elements: dict
+nodes:
+  description: Nodes with their memory and disk, in bytes. They are reported every 5 seconds, and null until then.
+  returned: success
+  type: list
+  elements: dict
+listeners:
+  description: Ports that the nodes listen at, with their protocol and whether they have TLS.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{node: rabbit@broker, protocol: amqp/ssl, address: "::", port: 5671, tls: true}]
+queues:
+  description: Queues with their numbers of messages and consumers, which are up to 5 seconds old.
+  returned: success
+  type: list
+  elements: dict
+problems:
+  description: Problems of the broker. Empty if it is healthy.
+  returned: success
+  type: list
+  elements: str
+  sample: ["node rabbit@broker: has a memory alarm (8 of 7 bytes): publishers are stopped"]
+probe:
+  description: Vhost and name of the queue that the message went through.
+  returned: with O(probe=true), outside check mode
+  type: dict
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, health
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    **api.CONNECTION,
+    "vhost": {"type": "str"},
+    "wait": {"type": "bool", "default": False},
+    "wait_timeout": {"type": "int", "default": 120},
+    "probe": {"type": "bool", "default": False},
+}
+CONSTRAINTS: dict[str, t.Any] = {**api.CONSTRAINTS}
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    """Read, wait until nothing is wrong if requested, and try a message."""
+    params = ctx.params
+    with api.connect(params) as broker:
+        if params["wait"] and not ctx.check:
+            found = health.wait(broker, params["vhost"], params["wait_timeout"], ctx.progress)
+        else:
+            found = health.survey(broker, params["vhost"])
+        if params["probe"] and not ctx.check:
+            if found["problems"]:
+                # A broker with an alarm takes no message, and does not say so.
+                raise Failed(
+                    f"The broker at {broker.address} is not healthy: {'; '.join(found['problems'])}.", details=found
+                )
+            found["probe"] = health.probe(broker, params["vhost"] or "/")
+    return {"changed": False, **found}
+
+
+def main() -> None:
+    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,404 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: studioml_runner
+short_description: Run StudioML's runner on Kubernetes
+version_added: 0.2.0
+description:
+  - Creates, updates and deletes a runner of StudioML as a Deployment, with its permissions, its broker's address in a Secret, and its
+    metrics. It takes experiments from the queues of a RabbitMQ broker.
+  - The keys are in Secrets that module M(muster.ml.training_secret) makes. They are checked before anything is changed.
+  - Before pods are replaced, removed or become fewer, the runners are drained. They finish their experiments and take no new ones.
+  - With O(wait=true) the task waits until each runner has listed the broker's queues. One that finds no queue is healthy.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.apply
+  - muster.ml.wait
+  - muster.ml.attributes
+  - muster.ml.attributes.kube
+options:
+  name:
+    description: Name of the Deployment, of its ServiceAccount and Service, and of the ConfigMap with which it is drained.
+    type: str
+    default: studioml-go-runner
+  namespace:
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
+    type: str
+  replicas:
+    description: Number of runners.
+    type: int
+    default: 1
+  amqp_url:
+    description:
+      - Address of the broker with user and password, C(amqp://USER:PASSWORD@HOST:5672/%2f), or C(amqps://). Required with
+        O(state=present).
+      - User and password may have letters, digits and the characters C(- _ . ~ & + , ; =). The runner would not send others as they are.
+      - The user needs a tag with which it may list bindings, C(management) or C(monitoring).
+    type: str
+  amqp_mgt_url:
+    description: Address of the broker's management API. Defaults to the host of O(amqp_url) and its port plus 10000.
+    type: str
+  broker_ca:
+    description: Certificate authority of the broker in PEM, which is trusted besides those of the image.
+    type: str
+  queue_match:
+    description: Regular expression of the queues to take experiments from.
+    type: str
+    default: ^rmq_.*$
+  queue_mismatch:
+    description: Regular expression of the queues to leave out.
+    type: str
+  gpus:
+    description: Number of GPUs of a runner, for which it tolerates the taint C(nvidia.com/gpu=present). V(0) runs experiments on the CPU.
+    type: int
+    default: 1
+  cache_size:
+    description: Size of the cache of downloaded artifacts, at least C(1Gib).
+    type: str
+    default: 10Gib
+  tmp_size:
+    description: Size of the volume with the cache and the folders of experiments.
+    type: str
+    default: 200Gi
+  max_cores:
+    description: Number of cores for experiments. V(0) means all.
+    type: int
+    default: 0
+  max_mem:
+    description: Memory for experiments, such as C(16gib). Defaults to all.
+    type: str
+  max_disk:
+    description: Disk space for experiments, such as C(100gib). Defaults to 85 % of it.
+    type: str
+  allow_env_secrets:
+    description:
+      - Take the credentials of the storage from C(AWS_ACCESS_KEY_ID) and C(AWS_SECRET_ACCESS_KEY) of a request's environment, where its
+        artifacts have none. The client sends them there.
+    type: bool
+    default: true
+  key_secret:
+    description: Name of the Secret with the key that opens requests.
+    type: str
+    default: studioml-runner-key-secret
+  passphrase_secret:
+    description: Name of the Secret with its passphrase.
+    type: str
+    default: studioml-runner-passphrase-secret
+  signing_secret:
+    description: Name of the Secret with the public keys that check signatures, by prefix of queue names.
+    type: str
+    default: studioml-signing
+  response_secret:
+    description: Name of the Secret with the public keys that encrypt reports, by prefix of queue names.
+    type: str
+    default: studioml-report-keys
+  monitoring:
+    description: Kind of object that has the metrics collected. V(auto) creates the one that the cluster serves, if any.
+    type: str
+    choices: [auto, PodMonitoring, ServiceMonitor, none]
+    default: auto
+  network_policy:
+    description: Create a NetworkPolicy that admits connections to the metrics only.
+    type: bool
+    default: true
+  image:
+    description: Image of the runner, with a version or digest. 0.14 is the last series that has RabbitMQ.
+    type: str
+    default: quay.io/leafai/studio-go-runner:0.14.2
+  image_pull_policy:
+    description: Pull policy of the image. Defaults to V(IfNotPresent).
+    type: str
+    choices: [Always, IfNotPresent, Never]
+  image_pull_secrets:
+    description: Names of Secrets with registry credentials.
+    type: list
+    elements: str
+  env:
+    description: Environment variables of the runner and of its experiments. Those that an option sets are refused.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the variable.
+        type: str
+        required: true
+      value:
+        description: Value of the variable.
+        type: str
+      value_from:
+        description: Source of the value, as in the Kubernetes API, such as C(secretKeyRef).
+        type: dict
+  resources:
+    description: C(requests) and C(limits) of a runner and its experiments together, as in the Kubernetes API, without GPUs.
+    type: dict
+  node_selector:
+    description: Labels that a node must have.
+    type: dict
+  tolerations:
+    description: Taints that the pods tolerate besides, as in the Kubernetes API.
+    type: list
+    elements: dict
+  affinity:
+    description: Affinity of the pods, as in the Kubernetes API.
+    type: dict
+  priority_class_name:
+    description: PriorityClass of the pods.
+    type: str
+  termination_grace_period_seconds:
+    description: Seconds between SIGTERM and SIGKILL. The runner ignores SIGTERM, and is drained before.
+    type: int
+    default: 10
+  pod_security_context:
+    description: Security context of the pods. By default they run as the image's user, with the default seccomp profile.
+    type: dict
+  security_context:
+    description: Security context of the container. By default it cannot gain privileges or make raw packets.
+    type: dict
+  overrides:
+    description: Fields to merge into the Deployment last, by the strategic merge rules of Kubernetes.
+    type: dict
+  drain:
+    description: Wait for running experiments before pods are replaced, removed or become fewer. V(false) stops them; they are run again.
+    type: bool
+    default: true
+  drain_timeout:
+    description: Seconds to wait for running experiments. The task then fails, and its next run goes on waiting.
+    type: int
+    default: 3600
+requirements:
+  - cryptography
+"""
+
+EXAMPLES = r"""
+- name: Run two runners with a GPU each
+  muster.ml.studioml_runner:
+    namespace: studioml
+    replicas: 2
+    amqp_url: amqps://runner:{{ broker_password }}@broker.example.com:5671/%2f
+    broker_ca: "{{ lookup('ansible.builtin.file', 'broker-ca.crt') }}"
+    wait: true
+
+- name: Run experiments on the CPU
+  muster.ml.studioml_runner:
+    namespace: studioml
+    amqp_url: amqp://runner:{{ broker_password }}@rabbitmq:5672/%2f
+    queue_match: ^rmq_cpu_.*$
+    gpus: 0
+
+- name: Remove the runners when their experiments have ended
+  muster.ml.studioml_runner:
+    namespace: studioml
+    state: absent
+    wait: true
+"""
+
+RETURN = r"""
+objects:
+  description: Objects, each with what was done to it.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - kind: Deployment
+      name: studioml-go-runner
+      namespace: studioml
+      action: created
+broker:
+  description: Address of the broker without user and password.
+  returned: when O(state=present)
+  type: str
+  sample: rabbitmq:5672/
+drained:
+  description: True if runners were drained.
+  returned: success
+  type: bool
+runners:
+  description: Pods, as they describe themselves.
+  returned: when O(state=present) and O(wait=true), outside check mode
+  type: list
+  elements: dict
+  contains:
+    pod:
+      description: Name of the pod.
+      type: str
+      returned: always
+    state:
+      description: V(working) if the runner has found queues, V(idle) if there are none for it.
+      type: str
+      returned: always
+    experiments:
+      description: Keys of the experiments that run.
+      type: list
+      elements: str
+      returned: always
+"""
+
+import dataclasses
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.plugins.module_utils._manifests.merge import apply_overrides
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import Manifest, owner_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import key_secrets, runners
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner import (
+    DRAINED,
+    MONITORS,
+    Runner,
+    check,
+    deployment,
+    manifests,
+    state_config_map,
+)
+
+_STRINGS = ("name", "queue_match", "cache_size", "tmp_size",
+            "key_secret", "passphrase_secret", "signing_secret", "response_secret")  # fmt: skip
+_NO_DEFAULT = ("amqp_mgt_url", "broker_ca", "queue_mismatch", "max_mem", "max_disk")
+_PLACEMENT = (
+    "node_selector",
+    "tolerations",
+    "affinity",
+    "priority_class_name",
+    "pod_security_context",
+    "security_context",
+)
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **with_defaults(
+        Runner, replicas="int", gpus="int", max_cores="int", allow_env_secrets="bool", network_policy="bool"
+    ),
+    **{
+        name: {**option, "no_log": False}
+        for name, option in with_defaults(Runner, **dict.fromkeys(_STRINGS, "str")).items()
+    },
+    **{name: {"type": "str"} for name in _NO_DEFAULT},
+    "namespace": {"type": "str"},
+    "amqp_url": {"type": "str", "no_log": True},
+    "monitoring": {"type": "str", "choices": ["auto", *MONITORS, "none"], "default": "auto"},
+    **{name: groups.POD[name] for name in ("image_pull_policy", "image_pull_secrets", "env", "resources", *_PLACEMENT)},
+    "image": {"type": "str", "default": "quay.io/leafai/studio-go-runner:0.14.2"},
+    "termination_grace_period_seconds": {"type": "int", "default": 10},
+    "overrides": {"type": "dict"},
+    "drain": {"type": "bool", "default": True},
+    "drain_timeout": {"type": "int", "default": 3600},
+    **STATE,
+    **APPLY,
+    **WAIT,
+}
+
+CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ["amqp_url"])]}
+
+
+def desired(params: dict[str, t.Any], namespace: str) -> Runner:
+    """The runner that the options describe."""
+    fields = {field.name for field in dataclasses.fields(Runner)} - {"namespace", "amqp_url"}
+    given = {key: params[key] for key in fields & params.keys() if params[key] is not None}
+    url = Sensitive(params["amqp_url"] or "")
+    return Runner(namespace=namespace, pod=PodSettings.from_params(params), amqp_url=url, **given)
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Create, update or delete the runner."""
+    params = ctx.params
+    if params["state"] == "absent":
+        return _absent(ctx)
+    # Invalid input fails before any request to the cluster.
+    broker = check(desired(params, params["namespace"] or "default"))
+    runner = desired(params, groups.namespace_of(ctx))
+    warnings = [] if ctx.check else runners.check_secrets(ctx.cluster, runner)
+    keys = key_secrets.runner_keys(ctx.cluster, runner.namespace, runner.key_secret, runner.passphrase_secret)
+    if keys is None and not ctx.check:
+        raise NotFound(
+            f"Secret {runner.namespace}/{runner.key_secret} or {runner.passphrase_secret} does not exist, and the runner mounts both.",
+            "Module training_secret makes them with content: decryption_key.",
+        )
+    report, drained = _present(ctx, dataclasses.replace(runner, keys=keys, monitor=_monitor(ctx)))
+    report.warnings += warnings
+    found: dict[str, t.Any] = {"broker": f"{broker.host}:{broker.port}{broker.vhost}", "drained": drained}
+    if params["wait"] and not ctx.check:
+        views = runners.wait_healthy(ctx.cluster, runner, timeout=params["wait_timeout"], on_progress=ctx.progress)
+        found["runners"] = [{"pod": v.pod, "state": v.state, "experiments": list(v.experiments)} for v in views]
+    return ctx.result(report, **found)
+
+
+def _present(ctx: Context, runner: Runner) -> tuple[Report, bool]:
+    """Apply what differs. What was planned is what is reported, because draining writes one object twice."""
+    owner = owner_of("studioml_runner", runner.namespace, runner.name)
+    objects = manifests(runner)
+    plan = _plan(ctx, objects, owner, prune=True)
+    if ctx.check or not plan.changed:
+        return plan, False
+    drained = runners.is_disruptive(ctx.cluster, runner, _is_changed(ctx, runner, owner))
+    if drained:
+        _drain(ctx, runner, owner)
+        groups.apply_group(ctx, manifests(runner, DRAINED), owner, wait=False)
+    if drained or runners.is_drained(ctx.cluster, runner):
+        # Also after a run that was killed before this: whoever takes work now must not be a pod that goes.
+        runners.wait_replaced(ctx.cluster, runner, timeout=ctx.params["wait_timeout"], on_progress=ctx.progress)
+    done = groups.apply_group(ctx, objects, owner, wait=ctx.params["wait"], prune=True)
+    plan.objects, plan.warnings = done.objects, done.warnings
+    return plan, drained and ctx.params["drain"]
+
+
+def _plan(ctx: Context, objects: list[Manifest], owner: str, *, prune: bool = False) -> Report:
+    options = {key: ctx.params[key] for key in APPLY}
+    return apply_objects(
+        ctx.cluster, objects, owner=owner, check=True, prune=prune, on_progress=ctx.progress, **options
+    )
+
+
+def _is_changed(ctx: Context, runner: Runner, owner: str) -> t.Callable[[int], bool]:
+    """Whether the Deployment would be changed with so many replicas."""
+
+    def changed(replicas: int) -> bool:
+        same_size = apply_overrides(deployment(dataclasses.replace(runner, replicas=replicas)), runner.overrides)
+        return _plan(ctx, [same_size], owner).changed
+
+    return changed
+
+
+def _drain(ctx: Context, runner: Runner, owner: str) -> None:
+    if ctx.params["drain"]:
+        before = runners.ignored(ctx.cluster, runner)
+        groups.apply_group(ctx, [state_config_map(runner, DRAINED)], owner, wait=False)
+        timeout = ctx.params["drain_timeout"]
+        runners.wait_drained(ctx.cluster, runner, before, timeout=timeout, on_progress=ctx.progress)
+
+
+def _absent(ctx: Context) -> dict[str, t.Any]:
+    params, namespace = ctx.params, groups.namespace_of(ctx)
+    owner = owner_of("studioml_runner", namespace, params["name"])
+    runner = desired(params, namespace)
+    drained = not ctx.check and runners.is_ours(ctx.cluster, runner, owner)
+    if drained:
+        _drain(ctx, runner, owner)
+    return ctx.result(groups.delete_group(ctx, namespace, owner), drained=drained and params["drain"])
+
+
+def _monitor(ctx: Context) -> str | None:
+    """The kind of object that has the metrics collected."""
+    asked = ctx.params["monitoring"]
+    if asked != "auto":
+        return None if asked == "none" else str(asked)
+    return next((kind for kind, version in MONITORS.items() if ctx.cluster.resource(version, kind)), None)
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,480 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules for RabbitMQ at real brokers, the oldest and the newest that Debian has: its own access log and logins are the judges."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from faults.proxy import certificates
+from support import canary
+from support.places import BIN, ROOT
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    Forbidden,
+    Immutable,
+    InvalidInput,
+    MusterError,
+    NotFound,
+    Rejected,
+    Unauthorized,
+    Unreachable,
+    WaitTimeout,
+)
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
+from ansible_collections.muster.ml.plugins.modules import (
+    etcd_certificates,
+    rabbitmq_info,
+    rabbitmq_policy,
+    rabbitmq_queue,
+    rabbitmq_user,
+    rabbitmq_vhost,
+)
+from rabbitmq.server import FIRST_PASSWORD, FIRST_USER, SUITES, Broker, running
+
+ADMIN = "admin"
+VHOST = "team/experiments"
+# No part of a word that a log may have.
+SECRETS = {name: f"canary-{secrets.token_hex(12)}" for name in ("admin", "runner", "other")}
+ALL = [{"vhost": VHOST, "configure": ".*", "write": ".*", "read": ".*"}]
+
+
+class Team:
+    """An administrator's view of a broker."""
+
+    def __init__(self, broker: Broker, folder: Path) -> None:
+        self.broker = broker
+        self.folder = folder
+        self.warnings: list[str] = []
+        self.certificate: dict[str, str] = {}
+
+    def run(
+        self, module: Any, *, check: bool = False, as_user: tuple[str, str] = (ADMIN, SECRETS["admin"]), **params: Any
+    ) -> dict[str, Any]:
+        login = self.broker.login(*as_user, startup_timeout=5, **self.certificate)
+        given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate({**login, **params})
+        assert not given.error_messages
+        context = HostContext(params=given.validated_parameters, check=check, warn=self.warnings.append, diff=True)
+        found: dict[str, Any] = module.execute(context)
+        assert not canary.in_text(SECRETS, json.dumps([found, self.warnings]).encode())
+        return found
+
+    def fails(self, error: type[MusterError], module: Any, **params: Any) -> str:
+        """The message of a failure that wrote nothing."""
+        before = self.broker.writes()
+        with pytest.raises(error) as caught:
+            self.run(module, **params)
+        assert self.broker.writes() == before
+        assert not canary.in_text(SECRETS, str(caught.value).encode())
+        return str(caught.value)
+
+    def logs_in(self, user: str, password: str) -> bool:
+        with self.broker.api(user, password) as found:
+            try:
+                return bool(found.get("whoami")["name"] == user)
+            except Unauthorized:
+                return False
+
+    def ask(self, *path: str) -> Any:
+        with self.broker.api(ADMIN, SECRETS["admin"]) as found:
+            return found.get(*path)
+
+    def send(self, method: str, *path: str, **body: Any) -> Any:
+        """What somebody else does, by the API and not by our modules."""
+        with self.broker.api(ADMIN, SECRETS["admin"]) as found:
+            return found.call(method, path, body)
+
+    def publish(self, queue: str) -> None:
+        message = {"properties": {}, "routing_key": queue, "payload": "work", "payload_encoding": "string"}
+        assert self.send("POST", "exchanges", VHOST, "amq.default", "publish", **message)["routed"]
+
+    def play(self, *options: str, elsewhere: bool = False) -> str:
+        """Run the playbook; its output, which shows no secret. ELSEWHERE: modules run as on another host, not in Ansible's process."""
+        settings = self.folder / "settings.json"
+        settings.touch(mode=0o600)
+        login = self.broker.login(ADMIN, SECRETS["admin"])
+        series = SUITES[self.folder.name]
+        environment = {"LC_ALL": "C.UTF-8"} if elsewhere else {}
+        given = {
+            "environment_of_tasks": environment,
+            "login": login,
+            "runner_password": SECRETS["runner"],
+            "series": series,
+        }
+        settings.write_text(json.dumps({**given, "ansible_python_interpreter": sys.executable}))
+        where = ("-i", "localhost,", "-c", "local", "-e", f"@{settings}")
+        words = [BIN / "ansible-playbook", *where, "tests/rabbitmq/site.yml", *options]
+        own = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
+        with canary.ProcessWatch(SECRETS) as watch:
+            done = subprocess.run(
+                words, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False
+            )
+        output = done.stdout + done.stderr
+        assert not watch.found
+        assert not canary.in_text(SECRETS, output.encode())
+        assert done.returncode == 0, output
+        return output
+
+
+@pytest.fixture(scope="module", params=SUITES)
+def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """A broker with an administrator beside the user that it comes with."""
+    folder = tmp_path_factory.mktemp(request.param, numbered=False)
+    with running(folder, request.param) as broker:
+        found = Team(broker, folder)
+        options = {"name": ADMIN, "password": SECRETS["admin"], "tags": ["administrator"]}
+        first = {
+            "as_user": (FIRST_USER, FIRST_PASSWORD),
+            "permissions": [{"vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+        }
+        assert found.run(rabbitmq_user, check=True, **first, **options)["changed"]
+        assert not broker.writes()
+        assert found.run(rabbitmq_user, **first, **options)["changed"]
+        yield found
+
+
+@contextlib.contextmanager
+def nothing_written(team: Team) -> Iterator[None]:
+    before = team.broker.writes()
+    yield
+    assert team.broker.writes() == before
+
+
+def test_a_playbook_from_nothing_and_again(team: Team) -> None:
+    """First, as later tests use what it makes. What others have on the broker stays as it was."""
+    team.send("PUT", "vhosts", "theirs", description="not ours")
+    team.send("PUT", "users", "their", password="x", tags="policymaker")
+    team.send("PUT", "permissions", "theirs", "their", configure="a", write="b", read="c")
+    team.send("PUT", "policies", "theirs", "theirs", pattern="x", definition={"max-length": 1})
+    before = team.ask("definitions")
+    with nothing_written(team):
+        planned = team.play("--check", "--diff")
+    # The plan has every change, though vhost and queue are not there yet.
+    assert " changed=5 " in planned
+    assert f"There is no vhost {VHOST}" in planned
+    made = team.play("-vvv")
+    assert " changed=5 " in made
+    count = len(team.broker.writes())
+    again = team.play("-vvv", "--diff", elsewhere=True)
+    assert " changed=0 " in again
+    # The probe alone: its queue made, a message in and out, the queue gone.
+    probe = [request.split("?")[0].partition("muster-probe-")[0] for request in team.broker.writes()[count:]]
+    assert probe == [
+        "PUT /api/queues/%2F/",
+        "POST /api/exchanges/%2F/amq.default/publish",
+        "POST /api/queues/%2F/",
+        "DELETE /api/queues/%2F/",
+    ]
+    after = team.ask("definitions")
+    assert {user["name"] for user in after["users"]} == {ADMIN, "runner", "their"}
+    assert [queue["name"] for queue in after["queues"]] == ["rmq_experiments"]
+    for kind in ("users", "vhosts", "permissions", "policies"):
+        ours = {json.dumps(row, sort_keys=True) for row in after[kind]}
+        theirs = [row for row in before[kind] if "their" in json.dumps(row)]
+        assert theirs
+        assert [row for row in theirs if json.dumps(row, sort_keys=True) not in ours] == []
+
+
+def test_no_secret_is_in_a_log_or_in_a_file_for_all(team: Team) -> None:
+    assert not canary.in_text(SECRETS, team.broker.log.encode())
+    assert not canary.in_text(SECRETS, "\n".join(team.broker.requests()).encode())
+    assert not canary.in_open_files(SECRETS, [team.folder])
+
+
+def test_the_first_user_cannot_log_in_any_more(team: Team) -> None:
+    assert not team.logs_in(FIRST_USER, FIRST_PASSWORD)
+    assert team.logs_in("runner", SECRETS["runner"])
+
+
+def test_a_changed_password_is_set_once_and_the_old_one_refused(team: Team) -> None:
+    options = {"name": "rotated", "tags": ["management"]}
+    team.run(rabbitmq_user, password=SECRETS["runner"], **options)
+    with nothing_written(team):
+        assert team.run(rabbitmq_user, check=True, password=SECRETS["other"], **options)["changed"]
+        assert team.logs_in("rotated", SECRETS["runner"])
+        assert not team.run(rabbitmq_user, password=SECRETS["other"], update_password="on_create", **options)["changed"]
+    changed = team.run(rabbitmq_user, password=SECRETS["other"], **options)
+    assert changed["actions"] == ["change password of user rotated"]
+    assert (team.logs_in("rotated", SECRETS["runner"]), team.logs_in("rotated", SECRETS["other"])) == (False, True)
+    with nothing_written(team):
+        assert not team.run(rabbitmq_user, password=SECRETS["other"], **options)["changed"]
+
+
+def test_other_tags_and_limits_leave_the_password(team: Team) -> None:
+    team.run(rabbitmq_user, name="tagged", password=SECRETS["runner"], tags=["management"])
+    changed = team.run(rabbitmq_user, name="tagged", tags=["monitoring"], limits={"max_connections": 3})
+    assert changed["user"]["tags"] == ["monitoring"]
+    assert changed["user"]["limits"] == {"max-connections": 3}
+    assert team.logs_in("tagged", SECRETS["runner"])
+    assert team.run(rabbitmq_user, name="tagged", limits={"max_connections": -1})["user"]["limits"] == {}
+    assert team.run(rabbitmq_user, name="tagged")["changed"] is False
+
+
+def test_a_new_user_without_a_password_cannot_log_in(team: Team) -> None:
+    team.run(rabbitmq_user, name="certified", tags=["management"])
+    assert team.ask("users", "certified")["password_hash"] == ""
+    assert team.run(rabbitmq_user, name="certified", tags=["management"])["changed"] is False
+    assert not team.logs_in("certified", "")
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "sha512", "md5"])
+def test_a_hash_tells_what_a_login_tells(team: Team, algorithm: str) -> None:
+    salt, password = b"salt", SECRETS["runner"]
+    digest = hashlib.new(algorithm, salt + password.encode()).digest()
+    hashed = {
+        "password_hash": base64.b64encode(salt + digest).decode(),
+        "hashing_algorithm": f"rabbit_password_hashing_{algorithm}",
+    }
+    team.send("PUT", "users", "hashed", tags="management", **hashed)
+    assert team.logs_in("hashed", password)
+    with nothing_written(team):
+        assert not team.run(rabbitmq_user, name="hashed", password=password, tags=["management"])["changed"]
+        assert team.run(rabbitmq_user, check=True, name="hashed", password="another", tags=["management"])["changed"]
+    # Other tags keep the hash with its algorithm.
+    team.run(rabbitmq_user, name="hashed", tags=["monitoring"])
+    assert team.logs_in("hashed", password)
+
+
+def test_a_user_changes_its_own_password_and_a_rerun_finds_it_changed(team: Team) -> None:
+    team.run(rabbitmq_user, name="boss", password=SECRETS["runner"], tags=["administrator"])
+    old = {"as_user": ("boss", SECRETS["runner"]), "name": "boss", "password": SECRETS["other"]}
+    rights = [{"vhost": "/", "configure": "a"}]
+    assert team.run(rabbitmq_user, **old, permissions=rights)["actions"] == [
+        "change password of user boss",
+        "permissions in /",
+    ]
+    with nothing_written(team):
+        assert not team.run(rabbitmq_user, **old, permissions=rights)["changed"]
+    assert "refuses the password of user boss" in team.fails(
+        Unauthorized, rabbitmq_user, **{**old, "password": "neither"}
+    )
+
+
+def test_nobody_locks_itself_out_without_the_word(team: Team) -> None:
+    team.run(rabbitmq_user, name="last", password=SECRETS["runner"], tags=["administrator"])
+    own = {"as_user": ("last", SECRETS["runner"]), "name": "last"}
+    assert "would lose the tag administrator" in team.fails(InvalidInput, rabbitmq_user, **own, tags=["management"])
+    assert "allow_lockout" in team.fails(InvalidInput, rabbitmq_user, **own, state="absent")
+    lowered = team.run(rabbitmq_user, **own, tags=[], permissions=[{"vhost": "/"}], allow_lockout=True)
+    assert lowered["actions"] == ["permissions in /", "change tags of user last"]
+    assert team.ask("users", "last")["tags"] == []
+    team.run(rabbitmq_user, name="last", tags=["administrator"])
+    team.run(rabbitmq_user, **own, state="absent", allow_lockout=True)
+    assert team.ask("users", "last") is None
+
+
+def test_permissions_elsewhere_stay_unless_they_are_purged(team: Team) -> None:
+    def rights() -> list[tuple[str, str]]:
+        rows = team.ask("users", "many", "topic-permissions")
+        return sorted(
+            [(r["vhost"], r["configure"]) for r in team.ask("users", "many", "permissions")]
+            + [(r["vhost"], r["exchange"]) for r in rows]
+        )
+
+    team.run(rabbitmq_user, name="many", password="x", tags=[], permissions=ALL)
+    team.send("PUT", "permissions", "theirs", "many", configure="t", write="t", read="t")
+    for exchange in ("amq.topic", "StudioML.topic"):
+        team.send("PUT", "topic-permissions", VHOST, "many", exchange=exchange, write="t", read="t")
+    topics = {"topic_permissions": [{"vhost": VHOST, "exchange": "amq.topic", "write": "t", "read": "t"}]}
+    with nothing_written(team):
+        assert not team.run(rabbitmq_user, name="many", permissions=ALL, **topics)["changed"]
+    assert rights() == sorted([(VHOST, ".*"), ("theirs", "t"), (VHOST, "amq.topic"), (VHOST, "StudioML.topic")])
+    purged = team.run(rabbitmq_user, name="many", permissions=ALL, **topics, purge_permissions=True)
+    assert purged["actions"] == ["remove permissions in theirs", f"remove topic_permissions in {VHOST} StudioML.topic"]
+    assert rights() == [(VHOST, ".*"), (VHOST, "amq.topic")]
+
+
+def test_a_vhost_that_is_not_there_is_told_before_anything_is_written(team: Team) -> None:
+    nowhere = [{"vhost": "nowhere"}]
+    assert "no vhost nowhere" in team.fails(NotFound, rabbitmq_user, name="new", password="x", permissions=nowhere)
+    assert "no vhost nowhere" in team.fails(NotFound, rabbitmq_queue, name="new", vhost="nowhere")
+    policy = {"name": "new", "vhost": "nowhere", "pattern": "x", "definition": {"max-length": 1}}
+    assert "no vhost nowhere" in team.fails(NotFound, rabbitmq_policy, **policy)
+    with nothing_written(team):
+        assert team.run(rabbitmq_policy, check=True, **policy)["changed"]
+    assert team.ask("users", "new") is None
+
+
+def test_a_queue_with_other_arguments_is_refused(team: Team) -> None:
+    same = {"name": "rmq_experiments", "vhost": VHOST}
+    with nothing_written(team):
+        assert not team.run(rabbitmq_queue, **same)["changed"]  # any arguments will do
+    told = team.fails(Immutable, rabbitmq_queue, **same, arguments={"x-max-priority": 10})
+    assert "exists with x-max-priority=5, and x-max-priority=10 is desired" in told
+    assert "type classic, and type quorum is desired" in team.fails(Immutable, rabbitmq_queue, **same, type="quorum")
+    assert "durable true, and durable false" in team.fails(Immutable, rabbitmq_queue, check=True, **same, durable=False)
+    with pytest.raises(Rejected, match="x-max-length"):
+        team.run(rabbitmq_queue, name="wrong", vhost=VHOST, arguments={"x-max-length": "many"})
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_a_queue_with_messages_is_kept_without_the_word(team: Team, kind: str) -> None:
+    queue = {"name": f"rmq_{kind}", "vhost": VHOST, "type": kind}
+    assert team.run(rabbitmq_queue, **queue)["queue"]["type"] == kind
+    team.publish(queue["name"])
+    gone = {**queue, "state": "absent"}
+    # The broker has not counted the message yet: a classic queue is kept by its own decision, another one because nobody can tell.
+    kept = team.run(rabbitmq_queue, **gone)["kept"]
+    assert (
+        "holds messages; delete_messages: true deletes it" if kind == "classic" else "not counted yet"
+    ) in kept or "holds 1 messages" in kept
+    assert kept in team.warnings
+    with nothing_written(team):
+        assert team.run(rabbitmq_queue, check=True, **gone, delete_messages=True)["changed"]
+    assert team.ask("queues", VHOST, queue["name"])
+    assert team.run(rabbitmq_queue, **gone, delete_messages=True)["changed"]
+    assert team.ask("queues", VHOST, queue["name"]) is None
+    with nothing_written(team):
+        assert not team.run(rabbitmq_queue, **gone)["changed"]
+
+
+def test_an_empty_queue_goes_at_once(team: Team) -> None:
+    team.run(rabbitmq_queue, name="rmq_empty", vhost=VHOST)
+    assert team.run(rabbitmq_queue, name="rmq_empty", vhost=VHOST, state="absent")["changed"]
+    assert team.ask("queues", VHOST, "rmq_empty") is None
+
+
+def test_a_vhost_changes_and_goes_but_not_with_queues(team: Team) -> None:
+    vhost = {"name": "short", "description": "for a while", "tags": ["a", "b"]}
+    team.run(rabbitmq_vhost, **vhost, limits={"max_queues": 2})
+    with nothing_written(team):
+        assert not team.run(rabbitmq_vhost, **vhost, limits={"max_queues": 2})["changed"]
+    changed = team.run(rabbitmq_vhost, name="short", tracing=True, limits={"max_queues": -1})
+    found = changed["vhost"]
+    assert (found["description"], found["tags"], found["tracing"], found["limits"]) == (
+        "for a while",
+        ["a", "b"],
+        True,
+        {},
+    )
+    team.run(rabbitmq_queue, name="q", vhost="short")
+    assert "has queues (q)" in team.run(rabbitmq_vhost, name="short", state="absent")["kept"]
+    assert team.ask("vhosts", "short")
+    assert team.run(rabbitmq_vhost, name="short", state="absent", delete_queues=True)["changed"]
+    assert team.ask("vhosts", "short") is None
+
+
+def test_a_policy_changes_and_goes(team: Team) -> None:
+    policy = {"name": "mine", "vhost": VHOST, "pattern": "^x"}
+    team.run(rabbitmq_policy, **policy, definition={"max-length": 1}, priority=3)
+    changed = team.run(rabbitmq_policy, **policy, definition={"max-length": 2}, priority=3)
+    assert changed["diff"] == {"before": {"definition": {"max-length": 1}}, "after": {"definition": {"max-length": 2}}}
+    assert {row["name"] for row in team.ask("policies", VHOST)} == {"experiments", "mine"}
+    assert team.run(rabbitmq_policy, name="mine", vhost=VHOST, state="absent")["changed"]
+    assert [row["name"] for row in team.ask("policies", VHOST)] == ["experiments"]
+    with pytest.raises(Rejected, match="nosuch"):
+        team.run(rabbitmq_policy, **policy, definition={"nosuch": 1})
+
+
+def test_a_run_that_was_killed_between_two_requests_is_finished_by_the_next(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {
+        "name": "killed", "password": SECRETS["runner"], "tags": ["management"], "permissions": ALL,
+        "topic_permissions": [{"vhost": VHOST, "exchange": "amq.topic"}], "limits": {"max_channels": 5},
+    }  # fmt: skip
+    whole = team.run(rabbitmq_user, check=True, **options)["actions"]
+    assert len(whole) == 4
+    send = api.ManagementApi.call
+    for survived in range(len(whole)):
+        left = [survived]
+
+        def until_killed(self: api.ManagementApi, method: str, *rest: Any, **more: Any) -> Any:
+            if method != "GET":
+                if not left[0]:  # noqa: B023  # of this round
+                    raise KeyboardInterrupt
+                left[0] -= 1  # noqa: B023
+            return send(self, method, *rest, **more)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(api.ManagementApi, "call", until_killed)
+            with pytest.raises(KeyboardInterrupt):
+                team.run(rabbitmq_user, **options)
+        assert team.run(rabbitmq_user, **options)["actions"] == whole[survived:]
+        assert not team.run(rabbitmq_user, **options)["changed"]
+        assert team.logs_in("killed", SECRETS["runner"])
+        team.run(rabbitmq_user, name="killed", state="absent")
+
+
+def test_who_may_not_is_told_what_is_missing(team: Team) -> None:
+    runner = {"as_user": ("runner", SECRETS["runner"])}
+    assert "User runner may not GET users/x" in team.fails(Forbidden, rabbitmq_user, **runner, name="x")
+    assert "Not monitor user" in team.fails(Forbidden, rabbitmq_info, **runner)
+    told = team.fails(Unauthorized, rabbitmq_user, as_user=("runner", "wrong"), name="x")
+    assert "refuses the password of user runner" in told
+    with pytest.raises(Forbidden, match="User runner may not"):
+        team.run(rabbitmq_queue, **runner, name="x")
+
+
+def test_who_has_permissions_needs_no_administrator_for_a_queue(team: Team) -> None:
+    own = {"as_user": ("runner", SECRETS["runner"]), "name": "rmq_own", "vhost": VHOST}
+    assert team.run(rabbitmq_queue, **own)["changed"]
+    with nothing_written(team):
+        assert not team.run(rabbitmq_queue, **own)["changed"]
+    assert team.run(rabbitmq_queue, **own, state="absent")["changed"]
+
+
+def test_another_authority_is_not_trusted(team: Team, tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text(certificates(tmp_path)[1])
+    told = team.fails(Unreachable, rabbitmq_info, ca_cert=str(tmp_path / "ca.crt"), startup_timeout=60)
+    assert f"The broker at 127.0.0.1:{team.broker.port} has a certificate that is not trusted" in told
+    assert "set ca_cert to the broker's authority" in told
+    assert "set ca_cert" in team.fails(Unreachable, rabbitmq_info, ca_cert=None, startup_timeout=60)
+    assert "The certificate is for other names" in team.fails(Unreachable, rabbitmq_info, login_host="localhost")
+    plain = team.fails(Unreachable, rabbitmq_info, login_protocol="http", startup_timeout=0)
+    assert "set login_protocol to https" in plain
+
+
+def test_info_reports_what_is_there(team: Team) -> None:
+    found = team.run(rabbitmq_info, vhost=VHOST, wait=True)
+    assert found["version"].startswith(SUITES[team.folder.name])
+    assert found["problems"] == []
+    assert found["alarms"] == []
+    assert [node["running"] for node in found["nodes"]] == [True]
+    assert [queue["name"] for queue in found["queues"]] == ["rmq_experiments"]
+    assert {row["port"]: row["tls"] for row in found["listeners"]}[team.broker.port] is True
+    with nothing_written(team):
+        assert "probe" not in team.run(rabbitmq_info, check=True, probe=True)
+
+
+def asking_for_certificates(team: Team) -> dict[str, str]:
+    """Settings of a broker that asks for a client certificate; the team has one from now on."""
+    folder = team.folder / "clients"
+    params = {"directory": str(folder), "members": {"broker": "127.0.0.1"}}
+    given = ArgumentSpecValidator(etcd_certificates.ARGUMENT_SPEC).validate(params).validated_parameters
+    etcd_certificates.execute(HostContext(given, check=False))
+    team.certificate = {"client_cert": str(folder / "client.crt"), "client_key": str(folder / "client.key")}
+    verify = {"verify": "verify_peer", "fail_if_no_peer_cert": "true", "cacertfile": "/data/clients/ca.crt"}
+    return {f"management.ssl.{name}": value for name, value in verify.items()}
+
+
+def test_a_broker_that_stops_starts_again_with_other_settings(team: Team) -> None:
+    """Last: the broker keeps an alarm and asks for a client certificate."""
+    team.broker.stop(signal.SIGKILL)
+    told = team.fails(Unreachable, rabbitmq_user, name="x", startup_timeout=1)
+    assert f"127.0.0.1:{team.broker.port} does not answer: Connection refused" in told
+    team.broker.configure({"vm_memory_high_watermark.absolute": "10MB", **asking_for_certificates(team)})
+    team.broker.start(wait=False)
+    # Nobody waits for it but the module.
+    assert team.run(rabbitmq_user, name="patient", password="x", startup_timeout=60)["changed"]
+    nobody = {"client_cert": None, "client_key": None, "startup_timeout": 60}
+    assert "check client_cert" in team.fails(Unreachable, rabbitmq_info, **nobody)
+    with pytest.raises(WaitTimeout, match="has a memory alarm") as caught:
+        team.run(rabbitmq_info, wait=True, wait_timeout=1)
+    assert "is not healthy" in str(caught.value)
+    assert "memory alarm" in team.fails(MusterError, rabbitmq_info, probe=True)

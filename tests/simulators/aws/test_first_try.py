@@ -1,0 +1,169 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What stands between a newcomer and the first cluster: from where the API server is reached, in which zones it may be, what names fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from simulators.aws.holdings import holdings
+from simulators.aws.play import Play, playground, recap
+
+OFFICE = {"eks_cluster_public_access_cidrs": ["203.0.113.0/24"]}
+
+
+def network(play: Play) -> dict[str, list[str]]:
+    """The private subnets, for runs of later roles alone."""
+    tagged = [{"Name": "tag:kubernetes.io/role/internal-elb", "Values": ["1"]}]
+    found = play.aws.client("ec2").describe_subnets(Filters=tagged)["Subnets"]
+    return {"eks_cluster_subnet_ids": [row["SubnetId"] for row in found]}
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
+    """The shipped inventory, in an account of its own."""
+    with playground(tmp_path_factory.mktemp("first"), {}) as ground:
+        yield ground
+
+
+def test_an_api_server_that_nobody_could_reach_is_refused_before_anything_is_made(play: Play) -> None:
+    done = play("eks", "--tags", "eks_network,eks_cluster")
+    assert (recap(done)["failed"], recap(done)["changed"], play.aws.attempts()) == (1, 0, []), done.stdout[-3000:]
+    assert "Set eks_cluster_public_access_cidrs" in play.said()
+    assert "eks_cluster_private_access_cidrs" in play.said()
+
+
+def test_the_endpoint_of_a_new_cluster_is_waited_for(play: Play) -> None:
+    play.api_server.warm_up = 8.0
+    done = play("eks", "--tags", "eks_network,eks_cluster", **OFFICE)
+    assert done.returncode == 0, done.stdout[-3000:]
+    config = play.aws.client("eks").describe_cluster(name="muster")["cluster"]["resourcesVpcConfig"]
+    assert (config["endpointPublicAccess"], config["publicAccessCidrs"]) == (True, ["203.0.113.0/24"])
+
+
+def test_ranges_are_let_in_as_they_are_meant_and_a_second_run_changes_nothing(play: Play) -> None:
+    """An address with the bits of its host, and one without a prefix."""
+    there = {"eks_cluster_public_access_cidrs": ["203.0.113.9/24", "198.51.100.7"]}
+    for writes in (["eks:UpdateClusterConfig"], []):
+        play.aws.clear()
+        done = play("eks", "--tags", "eks_cluster", **there, **network(play))
+        assert (done.returncode, play.aws.attempts()) == (0, writes), done.stdout[-3000:]
+    refused = play("eks", "--tags", "eks_network", eks_cluster_public_access_cidrs=["10.0.0.0/8"])
+    assert (refused.returncode, play.aws.attempts()) == (2, [])
+    assert "eks_cluster_public_access_cidrs: no request from the internet comes from 10.0.0.0/8" in play.said()
+
+
+@pytest.fixture
+def inside(play: Play) -> Iterator[None]:
+    """As from a machine in the VPC that the internet does not know."""
+    play.aws.caller("192.0.2.1", private_address="10.40.0.9")
+    yield
+    play.aws.caller()
+
+
+@pytest.mark.usefixtures("inside")
+def test_the_private_endpoint_is_open_to_named_ranges(play: Play) -> None:
+    closed = {"eks_cluster_wait_timeout": 4, "eks_cluster_private_only": True}
+    done = play("eks", "--tags", "eks_cluster", **network(play), **closed)
+    assert done.returncode == 2
+    assert "its API server cannot be used from here: The API server https://MUSTER.gr7.us-west-2" in play.said()
+    assert "inside the VPC from its nodes only (eks_cluster_private_access_cidrs)" in play.said()
+    for changed in (1, 0):
+        done = play("eks", "--tags", "eks_cluster", **network(play), eks_cluster_private_access_cidrs=["10.40.0.0/16"])
+        assert (done.returncode, recap(done)["changed"] > 0) == (0, bool(changed)), done.stdout[-3000:]
+
+
+def test_teardown_leaves_nothing(play: Play) -> None:
+    done = play("eks_teardown", eks_cluster_remove_logs=True)
+    assert done.returncode == 0, done.stdout[-3000:]
+    left = holdings(play.aws)
+    ours = {kind: [name for name, row in left[kind].items() if "muster" in str(row)] for kind in left}
+    assert {kind: names for kind, names in ours.items() if names} == {}
+
+
+EAST = {"muster_aws_region": "us-east-1", **OFFICE}
+
+
+def network_of_an_older_run(play: Play) -> str:
+    """A VPC of Muster's whose first subnets are in the zone that EKS refuses, as the first zone by name was chosen once."""
+    ec2 = play.aws.client("ec2", "us-east-1")
+
+    def tags(name: str, *more: str) -> list[dict[str, str]]:
+        return [{"Key": key, "Value": value} for key, value in (("Name", name), ("muster.ml/owner", "muster"), *more)]
+
+    vpc = str(ec2.create_vpc(CidrBlock="10.40.0.0/16")["Vpc"]["VpcId"])
+    ec2.create_tags(Resources=[vpc], Tags=tags("muster"))
+    for zone, cidr in (
+        ("us-east-1a", "10.40.0.0/20"),
+        ("us-east-1b", "10.40.16.0/20"),
+        ("us-east-1a", "10.40.128.0/23"),
+    ):
+        made = ec2.create_subnet(VpcId=vpc, CidrBlock=cidr, AvailabilityZone=zone)["Subnet"]["SubnetId"]
+        ec2.create_tags(Resources=[made], Tags=tags(f"muster-{zone}"))
+    return vpc
+
+
+def test_a_zone_that_eks_refuses_is_refused_before_anything_is_made(play: Play) -> None:
+    """Whatever it is called in this account."""
+    play.aws.clear()
+    done = play("eks", "--tags", "eks_network", **EAST, eks_network_zones=["us-east-1a", "us-east-1b"])
+    assert (recap(done)["failed"], play.aws.attempts()) == (1, []), done.stdout[-3000:]
+    assert "eks_network_zones: us-east-1a cannot be used" in play.said()
+    assert "It can use us-east-1b, us-east-1c" in play.said()
+
+
+def test_zones_are_chosen_by_what_eks_can_use_and_a_network_of_an_older_run_is_taken_up(play: Play) -> None:
+    vpc = network_of_an_older_run(play)
+    done = play("eks", "--tags", "eks_network,eks_cluster", **EAST)
+    assert done.returncode == 0, done.stdout[-3000:]
+    config = play.aws.client("eks", "us-east-1").describe_cluster(name="muster")["cluster"]["resourcesVpcConfig"]
+    assert config["vpcId"] == vpc
+    rows = play.aws.client("ec2", "us-east-1").describe_subnets(SubnetIds=config["subnetIds"])["Subnets"]
+    found = sorted((row["AvailabilityZone"], row["AvailabilityZoneId"], row["CidrBlock"]) for row in rows)
+    assert found == [("us-east-1b", "use1-az1", "10.40.16.0/20"), ("us-east-1c", "use1-az2", "10.40.32.0/20")]
+    play.aws.clear()
+    again = play("eks", "--tags", "eks_network", **EAST)
+    assert (again.returncode, play.aws.attempts()) == (0, [])
+
+
+def cluster_of_somebody_else(play: Play) -> None:
+    """Without any add-on."""
+    eks, iam = play.aws.client("eks"), play.aws.client("iam")
+    trust = {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    role = iam.create_role(RoleName="theirs", AssumeRolePolicyDocument=document)["Role"]["Arn"]
+    iam.attach_role_policy(RoleName="theirs", PolicyArn="arn:aws:iam::aws:policy/AmazonEKSClusterPolicy")
+    subnets = [row["SubnetId"] for row in play.aws.client("ec2").describe_subnets()["Subnets"][:2]]
+    eks.create_cluster(name="theirs", roleArn=role, resourcesVpcConfig={"subnetIds": subnets})
+
+
+def test_a_cluster_without_the_agent_of_pod_identity_is_refused(play: Play) -> None:
+    cluster_of_somebody_else(play)
+    play.aws.clear()
+    adopted = {"muster_eks_name": "theirs", "eks_manage_cluster": False}
+    done = play("eks", "--tags", "efs_filesystem_preflight,s3_artifacts_preflight", **adopted)
+    assert (recap(done)["failed"], play.aws.attempts()) == (1, []), done.stdout[-3000:]
+    assert "has no add-on eks-pod-identity-agent, without which no pod gets an IAM role" in play.said()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "a-name-that-is-too-long-for-a-bucket",
+            "S3 does not take a-name-that-is-too-long-for-a-bucket-artifacts-000000000000-us-west-2",
+        ),
+        ("Team_ML", "lowercase letters, digits, dots and hyphens"),
+        ("n" * 53, "IAM roles of at most 64 characters"),
+        ("-x", "-x cannot be the name of the cluster"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused_before_anything_is_made(play: Play, name: str, words: str) -> None:
+    play.aws.clear()
+    done = play("eks", "--tags", "eks_network", **OFFICE, muster_eks_name=name)
+    assert (recap(done)["failed"], play.aws.attempts()) == (1, []), done.stdout[-3000:]
+    assert words in play.said()

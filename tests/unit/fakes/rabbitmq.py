@@ -1,0 +1,253 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A management API of RabbitMQ on the loopback interface: users, vhosts, permissions, limits, policies, queues, messages.
+
+It answers as 3.10 and 4.0 do, traps included; tests/rabbitmq runs the modules at the real ones.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.server
+import json
+import threading
+import typing as t
+import urllib.parse
+
+Rows = dict[tuple[str, ...], dict[str, t.Any]]
+PASSWORD = "secret-of-admin"
+_SALT = b"abcd"
+
+
+class FakeBroker(http.server.ThreadingHTTPServer):
+    """Objects by their path. ``requests`` has what was asked; ``faults`` breaks the next requests, one each, None for none."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.objects: Rows = {("vhosts", "/"): _vhost({})}
+        self.messages: dict[tuple[str, ...], list[str]] = {}
+        self.bindings: set[tuple[str, ...]] = set()
+        """Vhost, exchange, queue, routing key."""
+        self.published: list[dict[str, t.Any]] = []
+        self.stats: dict[str, t.Any] = {}
+        """What else is known of every queue."""
+        self.requests: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        self.faults: list[str | None] = []
+        self.alarms: list[dict[str, str]] = []
+        self.nodes = ["n"]
+        self.counts = True
+        """Whether the numbers of messages are known; a real broker needs some seconds."""
+        self.put(("users", "admin"), {"password": PASSWORD, "tags": "administrator"})
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def writes(self) -> list[str]:
+        return [request for request in self.requests if not request.startswith("GET ")]
+
+    def login(self, user: str = "admin", password: str = PASSWORD) -> dict[str, t.Any]:
+        where = {
+            "login_host": "127.0.0.1",
+            "login_port": self.server_port,
+            "login_protocol": "http",
+            "startup_timeout": 0,
+        }
+        return {**where, "login_user": user, "login_password": password}
+
+    def is_user(self, name: str, password: str) -> bool:
+        user = self.objects.get(("users", name))
+        return bool(user and user["password_hash"] == _hashed(password))
+
+    def put(self, path: tuple[str, ...], body: dict[str, t.Any]) -> None:
+        kind = path[0]
+        if kind == "users":
+            body = {"limits": {}, **self.objects.get(path, {}), "name": path[1], **_user(body)}
+        elif kind == "vhosts":
+            body = _vhost(body)
+        elif kind == "queues":
+            body = {"name": path[2], "vhost": path[1], "type": body["arguments"].get("x-queue-type", "classic"), **body}
+            self.messages[path] = []
+        elif kind == "policies":
+            body = {"name": path[2], "vhost": path[1], **body}
+        self.objects[path] = body
+
+
+def _user(body: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Without a password and without a hash the user has none any more."""
+    hashed = _hashed(body["password"]) if "password" in body else body.get("password_hash", "")
+    algorithm = body.get("hashing_algorithm", "rabbit_password_hashing_sha256")
+    return {
+        "password_hash": hashed,
+        "hashing_algorithm": algorithm,
+        "tags": [tag for tag in body["tags"].split(",") if tag],
+    }
+
+
+def _hashed(password: str) -> str:
+    return base64.b64encode(_SALT + hashlib.sha256(_SALT + password.encode()).digest()).decode()
+
+
+def _vhost(body: dict[str, t.Any]) -> dict[str, t.Any]:
+    """What a PUT does not name is emptied."""
+    tags = [tag for tag in body.get("tags", "").split(",") if tag]
+    plain = {"description": body.get("description", ""), "tags": tags, "tracing": body.get("tracing", False)}
+    return {**plain, "default_queue_type": "undefined", "cluster_state": {"n": "running"}}
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # an answer in one piece
+    server: FakeBroker
+
+    def log_message(self, format: str, *args: t.Any) -> None:  # noqa: A002
+        """Quiet."""
+
+    def relay(self) -> None:
+        target, _mark, query = self.path.partition("?")
+        self.server.requests.append(f"{self.command} {target}")
+        self.server.headers.append(dict(self.headers))
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        fault = self.server.faults.pop(0) if self.server.faults else None
+        if fault == "cut before":
+            self.close_connection = True
+            return
+        path = tuple(urllib.parse.unquote(part) for part in target.removeprefix("/api/").split("/"))
+        status, found = self.respond(path, json.loads(body) if body else None, dict(urllib.parse.parse_qsl(query)))
+        if fault == "cut after":
+            self.close_connection = True
+        elif fault == "failing":
+            self.send(500, {"error": "internal", "reason": "mnesia"})
+        elif fault == "a page":
+            self.send(200, "<html>")
+        elif fault == "a redirect":
+            self.send_response(302)
+            self.send_header("Location", "http://127.0.0.1:9/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        elif fault == "half":
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b'{"half')
+            self.close_connection = True
+        elif fault and fault.startswith("{"):
+            self.send(400, json.loads(fault))
+        else:
+            self.send(status, found)
+
+    do_GET = do_PUT = do_DELETE = do_POST = relay  # noqa: N815
+
+    def send(self, status: int, found: t.Any) -> None:
+        text = b"" if found is None else found.encode() if isinstance(found, str) else json.dumps(found).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def respond(self, path: tuple[str, ...], body: t.Any, query: dict[str, str]) -> tuple[int, t.Any]:
+        kind, word = self.headers.get("Authorization", " ").split(" ", 1)
+        user, _colon, password = base64.b64decode(word).decode().partition(":")
+        if kind != "Basic" or not self.server.is_user(user, password):
+            return 401, {"error": "not_authorized", "reason": "Login failed"}
+        if path == ("whoami",):
+            return 200, {"name": user}
+        if "administrator" not in self.server.objects["users", user]["tags"]:
+            return 401, {"error": "not_authorised", "reason": "Not administrator user"}
+        return getattr(self, self.command.lower())(path, body, query)
+
+    def get(self, path: tuple[str, ...], _body: t.Any, _query: dict[str, str]) -> tuple[int, t.Any]:
+        broker = self.server
+        if path[0] in ("overview", "nodes", "health"):
+            return self.health(path[0])
+        if path[0] == "vhost-limits":
+            values = {key[2]: row["value"] for key, row in broker.objects.items() if key[:2] == path}
+            return 200, [{"vhost": path[1], "value": values}] if values else []
+        if path[0] == "users" and len(path) == 3:
+            found = [
+                {"user": path[1], "vhost": key[1], **row}
+                for key, row in broker.objects.items()
+                if key[0] == path[2] and key[2] == path[1]
+            ]
+            return 200, found
+        if path[0] == "queues" and len(path) < 3:
+            return 200, [self.counted(key) for key in broker.objects if key[: len(path)] == path]
+        if path[0] == "queues" and path[3:] == ("bindings",):
+            rows = [row for row in broker.bindings if (row[0], row[2]) == path[1:3]]
+            return 200, [{"source": row[1], "routing_key": row[3]} for row in rows]
+        if path not in broker.objects:
+            return 404, {"error": "Object Not Found", "reason": "Not Found"}
+        if path[0] == "users":
+            limits = {
+                key[2]: row["value"] for key, row in broker.objects.items() if key[:2] == ("user-limits", path[1])
+            }
+            return 200, {**broker.objects[path], "limits": limits}
+        return 200, self.counted(path) if path[0] == "queues" else broker.objects[path]
+
+    def counted(self, path: tuple[str, ...]) -> dict[str, t.Any]:
+        numbers = {"messages": len(self.server.messages[path])} if self.server.counts else {}
+        return {**self.server.objects[path], **numbers, **self.server.stats}
+
+    def health(self, what: str) -> tuple[int, t.Any]:
+        if what == "health":
+            return (503 if self.server.alarms else 200), {"status": "x", "alarms": self.server.alarms}
+        if what == "nodes":
+            facts = {"running": True, "mem_used": 8, "mem_limit": 7, "partitions": []}
+            return 200, [{"name": name, **facts} for name in self.server.nodes]
+        listener = {"node": "n", "protocol": "amqp/ssl", "ip_address": "::", "port": 5671}
+        return 200, {
+            "rabbitmq_version": "3.10.8",
+            "erlang_version": "25.2.3",
+            "cluster_name": "c",
+            "listeners": [listener],
+        }
+
+    def put(self, path: tuple[str, ...], body: t.Any, _query: dict[str, str]) -> tuple[int, t.Any]:
+        broker = self.server
+        if path[0].endswith("-limits") and self.headers["Accept"] == "application/json":
+            return 406, None
+        if (
+            path[0] in ("permissions", "topic-permissions")
+            and not {("vhosts", path[1]), ("users", path[2])} <= broker.objects.keys()
+        ):
+            return 400, {"error": "bad_request", "reason": "vhost_or_user_not_found"}
+        if path[0] in ("queues", "policies") and ("vhosts", path[1]) not in broker.objects:
+            return 404, {"error": "Object Not Found", "reason": "Not Found"}
+        if path[0] == "topic-permissions":
+            path = (*path, body["exchange"])
+        new = path not in broker.objects
+        broker.put(path, body)
+        return (201 if new else 204), None
+
+    def delete(self, path: tuple[str, ...], _body: t.Any, query: dict[str, str]) -> tuple[int, t.Any]:
+        broker = self.server
+        if path not in broker.objects:
+            return 404, {"error": "Object Not Found", "reason": "Not Found"}
+        if query.get("if-empty") and broker.messages[path]:
+            return 400, {"error": "bad_request", "reason": f"queue '{path[2]}' in vhost '{path[1]}' not empty"}
+        del broker.objects[path]
+        return 204, None
+
+    def post(self, path: tuple[str, ...], body: t.Any, _query: dict[str, str]) -> tuple[int, t.Any]:
+        if path[0] == "bindings":
+            self.server.bindings.add((path[1], path[3], path[5], body["routing_key"]))
+            return 201, None
+        if path[-1] == "publish":
+            self.server.published.append(body)
+            names = {"amq.default": body["routing_key"]} | {
+                row[1]: row[2] for row in self.server.bindings if row[3] == body["routing_key"]
+            }
+            if path[2] not in names:
+                return 200, {"routed": False}
+            queue = ("queues", path[1], names[path[2]])
+            self.server.messages[queue].append(body["payload"])
+            return 200, {"routed": True}
+        found = self.server.messages[path[:-1]]
+        return 200, [{"payload": found.pop(0)}] if found else []

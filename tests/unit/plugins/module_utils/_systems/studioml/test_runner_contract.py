@@ -1,0 +1,321 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What leaf-ai/studio-go-runner reads, against what is made for it. Beside each fact is where it was read.
+
+15a450f3^ is the last commit with its examples, as they were at 0.14.3.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import typing as t
+
+import pytest
+import yaml
+from cryptography.hazmat.primitives import serialization as s
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, revealed
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.amqp_url import check_amqp_url
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner import DRAINED, Runner, manifests
+from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
+
+Manifest = dict[str, t.Any]
+PASSWORD = "canary-of-the-broker"
+URL = f"amqp://runner:{PASSWORD}@broker:5672/%2f?connection_attempts=30&retry_delay=.5&socket_timeout=5"
+IMAGE = studioml_runner.ARGUMENT_SPEC["image"]["default"]
+
+
+def runner(**more: t.Any) -> Runner:
+    pod = PodSettings(image=IMAGE, resources={"limits": {"memory": "11Gi", "cpu": "2"}})
+    return Runner(**{"namespace": "studioml", "pod": pod, "amqp_url": Sensitive(URL), **more})
+
+
+def made(kind: str, called: str | None = None, /, **more: t.Any) -> Manifest:
+    (found,) = [m for m in manifests(runner(**more)) if m["kind"] == kind and called in (None, m["metadata"]["name"])]
+    return found
+
+
+def pod(**more: t.Any) -> Manifest:
+    return t.cast(Manifest, made("Deployment", **more)["spec"]["template"]["spec"])
+
+
+def container(**more: t.Any) -> Manifest:
+    return t.cast(Manifest, pod(**more)["containers"][0])
+
+
+def variables(**more: t.Any) -> dict[str, str]:
+    return {row["name"]: row["value"] for row in container(**more)["env"] if "value" in row}
+
+
+def test_the_whole(golden: t.Callable[[str, list[Manifest]], None]) -> None:
+    golden("studioml_runner", revealed(manifests(runner(**EVERYTHING, monitor="PodMonitoring"))))
+
+
+# The Deployment: deployment.yaml of its example for Google at 15a450f3^
+
+
+MOUNTS = {
+    "/runner/certs/message/encryption": ("studioml-runner-key-secret", ["ssh-privatekey", "ssh-publickey"]),
+    "/runner/certs/message/passphrase": ("studioml-runner-passphrase-secret", ["ssh-passphrase"]),
+    "/runner/certs/queues/signing": ("studioml-signing", []),
+    "/runner/certs/queues/response-encrypt": ("studioml-report-keys", []),
+}
+
+
+@pytest.mark.parametrize("path", MOUNTS)
+def test_the_four_mounts_have_their_paths_and_keys(path: str) -> None:
+    """deployment.yaml, volumeMounts and volumes. A Secret of public keys is mounted whole: a file for each prefix of queue names."""
+    secret, items = MOUNTS[path]
+    (mount,) = [one for one in container()["volumeMounts"] if one["mountPath"] == path]
+    (volume,) = [one for one in pod()["volumes"] if one["name"] == mount["name"]]
+    assert mount["readOnly"] is True
+    assert volume["secret"]["secretName"] == secret
+    assert volume["secret"]["optional"] is False
+    assert [(item["key"], item["path"]) for item in volume["secret"].get("items", [])] == [(key, key) for key in items]
+
+
+def test_module_training_secret_makes_the_secrets_that_are_mounted() -> None:
+    made_by_default = {*training_secret.NAMES.values(), training_secret.ARGUMENT_SPEC["passphrase_name"]["default"]}
+    assert {secret for secret, _items in MOUNTS.values()} <= made_by_default
+
+
+def test_the_working_folder_is_a_volume_of_200_gi() -> None:
+    """deployment.yaml: tmp-volume at /tmp, emptyDir with sizeLimit 200Gi."""
+    (volume,) = [one for one in pod()["volumes"] if "emptyDir" in one]
+    assert volume["emptyDir"] == {"sizeLimit": "200Gi"}
+    assert next(one["mountPath"] for one in container()["volumeMounts"] if one["name"] == volume["name"]) == "/tmp"
+
+
+def test_the_folder_of_the_cache_exists() -> None:
+    """internal/runner/objectstore.go, InitObjStore: a folder that is not there is an error, which cmd/runner/cache.go drops."""
+    found = variables()
+    assert re.fullmatch(r"/tmp/\w+", found["CACHE_DIR"])
+    assert found["CACHE_DIR"] in [one["mountPath"] for one in container()["volumeMounts"] if one.get("subPath")]
+
+
+def test_the_cache_is_larger_than_a_gibibyte() -> None:
+    """cmd/runner/cache.go, getCacheOptions: less than 1Gb is refused, and size and folder are only read together."""
+    assert variables()["CACHE_SIZE"] == "10Gib"
+
+
+def test_gpu_limit_and_toleration() -> None:
+    """deployment.yaml: limits nvidia.com/gpu 1, memory 11Gi, cpu 2; a toleration of the taint that GKE sets, Equal present NoSchedule."""
+    assert container()["resources"]["limits"] == {"nvidia.com/gpu": "1", "memory": "11Gi", "cpu": "2"}
+    assert pod()["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}
+    ]
+    assert variables()["CPU_ONLY"] == "false"
+
+
+def test_without_a_gpu_it_is_told_so() -> None:
+    """cmd/runner/main.go, validateGPUOpts: without cpu-only a missing GPU is an error at the start."""
+    assert variables(gpus=0)["CPU_ONLY"] == "true"
+    assert "tolerations" not in pod(gpus=0)
+    assert "nvidia.com/gpu" not in container(gpus=0)["resources"]["limits"]
+
+
+def test_the_node_is_chosen_by_the_label_of_today() -> None:
+    """deployment.yaml says beta.kubernetes.io/os, deprecated since Kubernetes 1.14."""
+    assert pod()["nodeSelector"] == {"kubernetes.io/os": "linux"}
+
+
+def test_it_may_read_configmaps_of_its_namespace_and_nothing_else() -> None:
+    """deployment.yaml: get, list, watch of configmaps, by a RoleBinding. It watches all (internal/runner/k8s.go, watchCMaps)."""
+    assert made("Role")["rules"] == [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}
+    ]
+    (subject,) = made("RoleBinding")["subjects"]
+    assert subject["name"] == made("ServiceAccount")["metadata"]["name"] == pod()["serviceAccountName"]
+    assert pod().get("automountServiceAccountToken") is None
+    assert [m["kind"] for m in manifests(runner()) if m["kind"].startswith("Cluster")] == []
+
+
+def test_metrics_are_served_at_9090() -> None:
+    """cmd/runner/prometheus.go: prom-address :9090, path /metrics. The example has neither port nor Service."""
+    assert variables()["PROM_ADDRESS"] == ":9090"
+    assert container()["ports"] == [{"name": "metrics", "containerPort": 9090, "protocol": "TCP"}]
+    assert container()["readinessProbe"]["httpGet"] == {"path": "/metrics", "port": 9090}
+    (port,) = made("Service")["spec"]["ports"]
+    assert (port["port"], made("Service")["spec"]["selector"]) == (9090, runner().labels)
+
+
+@pytest.mark.parametrize("kind", ["PodMonitoring", "ServiceMonitor"])
+def test_metrics_are_collected_from_the_named_port(kind: str) -> None:
+    """The kinds of Google's managed Prometheus and of prometheus-operator; both name a port, and select by labels."""
+    found = made(kind, monitor=kind)
+    assert found["spec"] == {
+        "selector": {"matchLabels": runner().labels},
+        "endpoints": [{"port": "metrics", "interval": "30s"}],
+    }
+    served = made("Service") if kind == "ServiceMonitor" else made("Deployment")["spec"]["template"]
+    assert runner().labels.items() <= served["metadata"]["labels"].items()
+
+
+# Its state: internal/runner/k8s.go, cmd/runner/k8s.go
+
+
+def test_the_state_is_in_the_configmap_that_it_watches() -> None:
+    """Flags k8s-namespace and k8s-configmap, whose default is studioml-go-runner; key STATE, Running or DrainAndSuspend."""
+    found = made("ConfigMap")
+    assert found["metadata"]["name"] == "studioml-go-runner"
+    assert (variables()["K8S_NAMESPACE"], variables()["K8S_CONFIGMAP"]) == ("studioml", found["metadata"]["name"])
+    assert found["data"] == {"STATE": "Running"}
+    (drained,) = [m for m in manifests(runner(), DRAINED) if m["kind"] == "ConfigMap"]
+    assert drained["data"] == {"STATE": "DrainAndSuspend"}
+
+
+def test_every_runner_watches_a_configmap_of_its_own() -> None:
+    one, other = (variables(name=name)["K8S_CONFIGMAP"] for name in ("one", "other"))
+    assert (one, other) == ("one", "other")
+
+
+def test_termination_does_not_wait_for_a_runner_that_ignores_it() -> None:
+    """cmd/runner/main.go, watchReportingChannels: its goroutine ends with the first message, after which SIGTERM has no reader."""
+    assert studioml_runner.ARGUMENT_SPEC["termination_grace_period_seconds"]["default"] == 10
+    assert "livenessProbe" not in container()
+
+
+def test_old_pods_are_gone_before_new_ones_start() -> None:
+    """The example rolls, for which a cluster needs a free GPU more than it has runners."""
+    assert made("Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+
+
+# Variables: cmd/runner/main.go (envflag.Parse): flags in upper case, - as _
+
+FLAGS = {
+    "k8s-namespace", "k8s-configmap", "amqp-url", "amqp-mgt-url", "queue-match", "queue-mismatch", "working-dir", "cache-dir", "cache-size",
+    "max-cores", "max-mem", "max-disk", "cpu-only", "encrypt-dir", "clear-text-messages", "request-signatures-dir",
+    "response-signatures-dir", "prom-address", "allow-env-secrets",
+}  # fmt: skip
+"""Of 0.14, as its usage lists them. LOGXI variables are those of its logger, SSL_CERT_FILE is Go's."""
+EVERYTHING: Manifest = {
+    "amqp_mgt_url": "http://broker:15672", "broker_ca": "-----BEGIN CERTIFICATE-----", "queue_mismatch": "x", "max_cores": 2,
+    "max_mem": "1gib", "max_disk": "1gib",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [{}, EVERYTHING], ids=["least", "everything"])
+def test_every_variable_is_a_flag(more: Manifest) -> None:
+    """MESSAGE_CRYPT of the example is none, and does nothing."""
+    names = {row["name"] for row in container(**more)["env"]} - {"LOGXI", "LOGXI_FORMAT", "SSL_CERT_FILE"}
+    assert names <= {flag.upper().replace("-", "_") for flag in FLAGS}
+    assert "MESSAGE_CRYPT" not in names
+
+
+def test_keys_are_found_where_they_are_mounted() -> None:
+    """internal/runner/secret_store.go, KubernetesWrapper: encryption and passphrase below encrypt-dir; the stores of keys at theirs."""
+    found = variables()
+    below = [f"{found['ENCRYPT_DIR']}/{name}" for name in ("encryption", "passphrase")]
+    assert [*below, found["REQUEST_SIGNATURES_DIR"], found["RESPONSE_SIGNATURES_DIR"]] == list(MOUNTS)
+
+
+def test_clear_text_is_off() -> None:
+    """The example sets CLEAR_TEXT_MESSAGES to true, which takes unencrypted messages in spite of the keys."""
+    assert variables()["CLEAR_TEXT_MESSAGES"] == "false"
+
+
+def test_the_address_of_the_broker_is_in_a_secret_only() -> None:
+    """The example has it in a ConfigMap."""
+    (row,) = [row for row in container()["env"] if row["name"] == "AMQP_URL"]
+    reference = row["valueFrom"]["secretKeyRef"]
+    secret = made("Secret", reference["name"])
+    assert secret["stringData"][reference["key"]].reveal() == URL
+    text = yaml.safe_dump([m for m in manifests(runner()) if m["kind"] != "Secret"])
+    assert PASSWORD not in text
+    assert base64.b64encode(PASSWORD.encode()).decode()[:12] not in text
+
+
+def test_queue_names_match_as_in_the_example() -> None:
+    """deployment.yaml: ^rmq_.*$. Kubernetes would replace $(NAME), and nothing else."""
+    assert variables()["QUEUE_MATCH"] == "^rmq_.*$"
+
+
+def test_the_management_api_is_where_the_runner_derives_it() -> None:
+    """cmd/runner/rabbit.go: the port of AMQP plus 10000, http for amqp and https for amqps, unless amqp-mgt-url says another."""
+    assert check_amqp_url(Sensitive(URL)).management_url == "http://broker:15672"
+    assert (
+        check_amqp_url(Sensitive(URL.replace("amqp:", "amqps:").replace("5672", "5671"))).management_url
+        == "https://broker:15671"
+    )
+    assert variables(amqp_mgt_url="http://other:1")["AMQP_MGT_URL"] == "http://other:1"
+
+
+def test_an_authority_of_the_broker_is_read_by_go() -> None:
+    """crypto/x509, root_unix.go: SSL_CERT_FILE instead of the usual file; the usual folders are read in any case."""
+    found = variables(broker_ca="-----BEGIN CERTIFICATE-----")
+    (mount,) = [
+        m for m in container(broker_ca="-----BEGIN CERTIFICATE-----")["volumeMounts"] if m["name"] == "broker-ca"
+    ]
+    assert found["SSL_CERT_FILE"] == f"{mount['mountPath']}/ca.crt"
+    config_map = made("ConfigMap", "studioml-go-runner-ca", broker_ca="-----BEGIN CERTIFICATE-----")
+    assert config_map["data"] == {"ca.crt": "-----BEGIN CERTIFICATE-----"}
+
+
+def test_the_credentials_of_the_storage_may_come_with_the_request() -> None:
+    """cmd/runner/handle.go: only with allow-env-secrets, off by default. Older clients send them in config.env
+    and nowhere else; 0.0.49 with each artifact (studio/credentials/credentials.py)."""
+    assert variables()["ALLOW_ENV_SECRETS"] == "true"
+    assert variables(allow_env_secrets=False)["ALLOW_ENV_SECRETS"] == "false"
+
+
+def test_the_image_is_of_the_last_series_with_rabbitmq() -> None:
+    """1bbc93f8 removed cmd/runner/rabbit.go."""
+    assert re.fullmatch(r"quay\.io/leafai/studio-go-runner:0\.14\.\d+", IMAGE)
+
+
+# Messages: internal/defense/envelope.go, internal/runner/secret_store.go, cmd/runner/processor.go
+
+
+@pytest.fixture(scope="module")
+def request_key() -> keys.Pair:
+    key = rsa.generate_private_key(65537, keys.BITS)
+    return keys.rsa_pair(key, Sensitive("phrase"))
+
+
+REQUEST = {
+    "config": {"experimentLifetime": "30m", "env": {}},
+    "experiment": {
+        "key": "1",
+        "status": "waiting",
+        "pythonver": "3",
+        "time_added": 1.5,
+        "resources_needed": {"cpus": 1, "ram": "1gb"},
+    },
+}
+
+
+def test_the_wire_format(request_key: keys.Pair) -> None:
+    signer = keys.new_signing_pair()
+    wire = json.loads(message.build(REQUEST, request_key.public, signer.private))
+    assert list(wire) == ["message"]
+    clear = wire["message"]
+    assert set(clear) == {
+        "experiment", "time_added", "experiment_lifetime", "resources_needed", "payload", "fingerprint", "signature",
+    }  # fmt: skip
+    assert set(clear["experiment"]) == {"status", "pthonver"}
+    sealed, box = (base64.b64decode(part) for part in clear["payload"].split(","))
+    assert len(sealed) == keys.BITS // 8
+    assert len(box) == 24 + 16 + len(json.dumps(REQUEST))
+    assert clear["fingerprint"] == signer.fingerprint
+
+
+def test_the_private_key_is_in_the_one_format_that_is_read(request_key: keys.Pair) -> None:
+    """secret_store.go, NewWrapper: pem type RSA PRIVATE KEY, decrypted by x509.DecryptPEMBlock."""
+    text = request_key.private.reveal()
+    assert text.startswith("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,")
+    assert s.load_pem_private_key(text.encode(), b"phrase").key_size == 4096  # type: ignore[union-attr]
+    assert request_key.public.startswith("-----BEGIN RSA PUBLIC KEY-----")
+
+
+def test_the_longest_prefix_of_four_characters_or_more_signs() -> None:
+    """internal/runner/dynamic_store.go: prefixes of at least four characters, the longest wins."""
+    assert message.longest_prefix("rmq_cpu_a", ["rmq_", "rmq_cpu_", "rmq_gpu_"]) == "rmq_cpu_"
+    assert message.longest_prefix("sqs_a", ["rmq_"]) is None
+    assert keys.PREFIX_LENGTH == 4
