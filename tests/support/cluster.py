@@ -325,17 +325,18 @@ def last_recap(log: Path) -> str:
 
 def machine_checks() -> list[Check]:
     """The scenarios of roles for hosts, in order."""
-    return [Check(f"molecule-{name}", partial(life, name), timeout_s=1500) for name in ON_MACHINES]
+    return [_scenario(name) for name in ON_MACHINES]
+
+
+def _scenario(name: str, *needs: str) -> Check:
+    return Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs)
 
 
 def checks() -> list[Check]:
     """The lane of the cluster, in order. A scenario that fails does not stop the next; the cluster goes in any case."""
     return [
         Check("cluster-up", up, timeout_s=3000),
-        *(
-            Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=("cluster-up",))
-            for name in scenarios()
-        ),
+        *(_scenario(name, "cluster-up") for name in scenarios()),
         Check("oldest-ansible", oldest_ansible, timeout_s=1500, needs=("cluster-up",)),
         Check("registry", registry, needs=("cluster-up",)),
         Check("commands", commands, needs=("cluster-up",)),

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from acceptance.filter_plugins import elastic_log as log
 from acceptance.filter_plugins import objects as listed
 from acceptance.filter_plugins.persia_log import persia_endings, persia_event, persia_lost, persia_ranks
 from acceptance.filter_plugins.reports import claim_problems, claims_to_check, failure_text
+from support.docs.collection import tasks_in
 from support.objects import objects
 from support.reading import load
 
@@ -57,7 +57,7 @@ def test_no_variable_of_a_task_has_the_name_of_a_fact_or_a_result() -> None:
     facts: set[str] = set()
     variables: dict[str, str] = {}
     for path in sorted((ROOT / "tests" / "acceptance").rglob("*.yml")):
-        for task in tasks_in(load(path)):
+        for task in tasks_in(page if isinstance(page := load(path), list) else []):
             facts |= {task["register"]} if "register" in task else set()
             facts |= task.get("ansible.builtin.set_fact", {}).keys()
             # Those of an include come before facts.
@@ -66,13 +66,6 @@ def test_no_variable_of_a_task_has_the_name_of_a_fact_or_a_result() -> None:
     assert facts
     assert variables
     assert {name: path for name, path in variables.items() if name in facts} == {}
-
-
-def tasks_in(page: Any) -> Iterator[dict[str, Any]]:
-    for task in page if isinstance(page, list) else ():
-        yield task
-        for part in ("block", "rescue", "always", "tasks", "pre_tasks", "post_tasks"):
-            yield from tasks_in(task.get(part))
 
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: path.parent.name)

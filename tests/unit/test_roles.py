@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support import reading
+from support.docs.collection import tasks_in
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
@@ -54,15 +55,8 @@ def tasks(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every task below a folder with its place, those inside blocks and plays too."""
     for path in sorted(folder.rglob("*.yml")):
         page = load(path)
-        for task in flatten(page if isinstance(page, list) else []):
+        for task in tasks_in(page if isinstance(page, list) else []):
             yield f"{path.relative_to(ROOT)}: {task.get('name')}", task
-
-
-def flatten(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for item in items:
-        yield item
-        for part in ("block", "rescue", "always", "pre_tasks", "tasks", "post_tasks", "handlers"):
-            yield from flatten(item.get(part) or [])
 
 
 def test_the_collection_has_roles() -> None:
@@ -107,7 +101,7 @@ def test_main_is_a_contents_page(role: Path) -> None:
     """Nothing happens in tasks/main.yml itself: it names the phases, in their order."""
     pages = load(role / "tasks" / "main.yml")
     keys = ("ansible.builtin.import_tasks", "ansible.builtin.include_tasks")
-    named = [next((task[key] for key in keys if key in task), None) for task in flatten(pages) if "block" not in task]
+    named = [next((task[key] for key in keys if key in task), None) for task in tasks_in(pages) if "block" not in task]
     phases = [Path(page["file"] if isinstance(page, dict) else page).stem for page in named if page]
     assert len(phases) == len(named), "a task in tasks/main.yml is no import"
     assert phases == [phase for phase in (READ, *PHASES) if phase in phases]

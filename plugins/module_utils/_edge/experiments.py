@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import hashlib
-import os
 import pathlib
 import shutil
 import tempfile
@@ -20,6 +19,7 @@ import typing as t
 from collections.abc import Mapping
 
 from .._core.errors import Failed, InvalidInput
+from .._core.files import replaced
 from .._core.sensitive import Sensitive
 from .._systems.rabbitmq.api import ManagementApi
 from .._systems.rabbitmq.publish import TopicQueue
@@ -210,19 +210,10 @@ def _fetched(life: Life, dest: pathlib.Path, *, check: bool) -> list[str]:
             return []
         if not check:
             file.seek(0)
-            _write(dest, file)
+            # Readable for its owner only: variables of the program are in it.
+            with replaced(dest) as made:
+                shutil.copyfileobj(file, made)
     return [f"write {dest}"]
-
-
-def _write(dest: pathlib.Path, content: t.IO[bytes]) -> None:
-    """In one step, readable for its owner only: variables of the program are in it."""
-    handle, name = tempfile.mkstemp(dir=dest.parent, prefix=f".{dest.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            shutil.copyfileobj(content, file)
-        pathlib.Path(name).replace(dest)
-    finally:
-        pathlib.Path(name).unlink(missing_ok=True)
 
 
 def _sum(path: pathlib.Path) -> bytes:

@@ -17,12 +17,12 @@ import dataclasses
 import datetime as dt
 import hashlib
 import ipaddress
-import os
 import typing as t
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .._core.errors import Failed
+from .._core.files import replaced
 from .._core.sensitive import Sensitive, revealed
 from .objects import ANNOTATION_GENERATED, Manifest, Ref
 
@@ -189,13 +189,9 @@ def _refuse_another(own: _Pair, certificate: str, message: str) -> None:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Write a file atomically, unreadable for others from the beginning."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+    with replaced(path, mode) as file:
         file.write(content)
-    fresh.replace(path)
 
 
 def _pairs(

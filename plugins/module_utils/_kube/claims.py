@@ -15,8 +15,9 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from . import storage
 from .deletion import Ownership
-from .objects import LABEL_OWNER, Ref, is_made_for, labels_of, ref_of
+from .objects import LABEL_OWNER, Ref, is_made_for, labels_of, ref_of, selector_of
 from .removal import delete_objects
 
 if t.TYPE_CHECKING:
@@ -34,6 +35,15 @@ class Claims:
     labels: t.Mapping[str, str]
     mark: str
 
+    def of_pod(self, pod: str) -> Ref:
+        """The claim of a pod."""
+        return Ref("v1", _KIND, f"data-{pod}", self._namespace)
+
+    def check_storage(self, cluster: Cluster, *, size: str, storage_class: str | None) -> None:
+        """Refuse claims that could never be bound."""
+        first = self.of_pod(f"{self.stateful_set.name}-0")
+        storage.check_claim(cluster, first, size=size, storage_class=storage_class, modes=["ReadWriteOnce"])
+
     @property
     def _namespace(self) -> str | None:
         return self.stateful_set.namespace
@@ -42,18 +52,14 @@ class Claims:
         """Mark the claims if their StatefulSet is the owner's; else those that an earlier run has marked."""
         live, name = cluster.get(self.stateful_set), self.stateful_set.name
         if live and labels_of(live).get(LABEL_OWNER) == owner and is_made_for(live, owner):
-            found = cluster.list("v1", _KIND, self._namespace, _selector(self.labels))
+            found = cluster.list("v1", _KIND, self._namespace, selector_of(self.labels))
             refs = [ref_of(claim) for claim in found if claim["metadata"]["name"].startswith(f"data-{name}-")]
             for ref in refs:
                 cluster.patch(ref, {"metadata": {"labels": {self.mark: name}}}, dry_run=check)
             return refs
-        return [ref_of(claim) for claim in cluster.list("v1", _KIND, self._namespace, _selector({self.mark: name}))]
+        return [ref_of(claim) for claim in cluster.list("v1", _KIND, self._namespace, selector_of({self.mark: name}))]
 
     def delete(self, cluster: Cluster, refs: t.Sequence[Ref], *, check: bool, delete_data: bool) -> Report:
         """Delete the claims that were marked (in check mode, that would have been), or name them as kept."""
         ownership = Ownership(self.stateful_set.name, self.mark, applied=False, unowned=check)
         return delete_objects(cluster, refs, ownership, check=check, delete_data=delete_data)
-
-
-def _selector(labels: t.Mapping[str, str]) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

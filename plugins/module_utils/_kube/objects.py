@@ -123,6 +123,11 @@ def annotations_of(manifest: Manifest) -> dict[str, str]:
     return manifest.get("metadata", {}).get("annotations") or {}
 
 
+def selector_of(labels: t.Mapping[str, str]) -> str:
+    """The label selector of what has all of these labels."""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
 def deep_copy(value: t.Any) -> t.Any:
     """A copy that shares no map or list. A manifest is a tree of plain values, for which copy.deepcopy is five times slower."""
     if isinstance(value, dict):

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from .._core.conditions import condition, conditions, reason_of
 from .._core.errors import MusterError
 from .cluster import Cluster
-from .objects import Manifest, Ref, ref_of
+from .objects import Manifest, Ref, ref_of, selector_of
 from .ready import State, deletion_state, pod
 
 _SHOWN = 3
@@ -149,7 +149,7 @@ def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:
 def _selector(manifest: Manifest) -> str:
     selector = (manifest.get("spec") or {}).get("selector")
     labels = selector.get("matchLabels") if isinstance(selector, dict) else None
-    return ",".join(f"{key}={value}" for key, value in (labels or {}).items())
+    return selector_of(labels or {})
 
 
 def _api_services(cluster: Cluster, manifest: Manifest) -> list[str]:

@@ -79,7 +79,7 @@ def _bootstrap(image: OciImage, sources: t.Sequence[str], target: Path) -> None:
     try:
         run(
             [*debian_argv(debian, image.architecture), debian["suite"], str(draft), *sources],
-            env={"SOURCE_DATE_EPOCH": "1", **without_ours(os.environ)},
+            env={"SOURCE_DATE_EPOCH": "1", **without_python_settings(os.environ)},
         )
         draft.replace(target)
     except CommandFailed as exc:
@@ -91,7 +91,7 @@ def _bootstrap(image: OciImage, sources: t.Sequence[str], target: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def without_ours(environment: t.Mapping[str, str]) -> dict[str, str]:
+def without_python_settings(environment: t.Mapping[str, str]) -> dict[str, str]:
     """Python's variables of this host, emptied: packages compile their bytecode in the new file system, and where these say."""
     return dict.fromkeys((name for name in environment if name.startswith("PYTHON")), "")
 

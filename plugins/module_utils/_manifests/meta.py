@@ -110,6 +110,15 @@ def quantity(value: t.Any, what: str) -> str:
     return text
 
 
+def pinned_tag(image: str, hint: str) -> str:
+    """The tag of IMAGE, which is empty where a digest pins it. Refused is an image that the next pull may change."""
+    named, _at, digest = image.partition("@")
+    tag = named.rpartition(":")[2] if ":" in named.rpartition("/")[2] else ""
+    if not digest and tag in ("", "latest"):
+        raise InvalidInput(f"image: '{image}' is not pinned.", hint)
+    return tag
+
+
 def owner(kind: str, name: str) -> str:
     """The label value that ties objects to the task that created them: a valid label value of at most 63 characters."""
     text = f"{kind}.{name}"

@@ -20,6 +20,7 @@ from ..._manifests.meta import ANNOTATION_CONFIG_HASH, ANNOTATION_SPEC_PARTS, Ma
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, pod_template
 from ..._manifests.programs import program
+from ..._manifests.servers import headless_service
 from ..._manifests.shared import config_map, mounted
 from ..._manifests.storage import storage_claim
 from ..._pod_programs import dataset_fetch, elastic_launch
@@ -51,23 +52,12 @@ def shared_objects(job: ElasticJob) -> list[Manifest]:
     files = [config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
     claim = storage_claim(job.storage, job.namespace, job.labels)
     policy = own_pods(of(job.objects_name), job.selector, job.network_policy_from)
-    service = _service(of(job.name), job.selector)
+    service = headless_service(of(job.name), job.selector, {"c10d": C10D_PORT})
     return [config, *files, *claim, service, *([policy] if job.network_policy else [])]
 
 
 def _files_name(objects_name: str) -> str:
     return f"{objects_name}-files"
-
-
-def _service(its: Manifest, selector: Mapping[str, str]) -> Manifest:
-    """The Service that gives every pod a DNS name, ready or not, because pods meet while they start."""
-    spec: Manifest = {
-        "clusterIP": "None",
-        "publishNotReadyAddresses": True,
-        "selector": dict(selector),
-        "ports": [{"name": "c10d", "port": C10D_PORT, "targetPort": C10D_PORT, "protocol": "TCP"}],
-    }
-    return {"apiVersion": "v1", "kind": "Service", "metadata": its, "spec": spec}
 
 
 def launcher_env(job: ElasticJob) -> dict[str, str]:

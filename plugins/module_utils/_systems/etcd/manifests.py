@@ -13,9 +13,17 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
-from ..._manifests import storage
+from ..._manifests import servers, storage
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_name, quantity, spec_hash
+from ..._manifests.meta import (
+    ANNOTATION_CONFIG_HASH,
+    STATEFULSET_NAME_MAX,
+    Manifest,
+    check_name,
+    pinned_tag,
+    quantity,
+    spec_hash,
+)
 from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template
 
@@ -91,7 +99,7 @@ def manifests(cluster: EtcdCluster) -> list[Manifest]:
         apply_overrides(stateful_set(cluster), cluster.overrides),
     ]
     if cluster.size > 1:
-        objects.append(disruption_budget(cluster))
+        objects.append(servers.disruption_budget(_metadata(cluster, cluster.name), cluster.labels))
     if cluster.network_policy:
         objects.append(ingress(cluster))
     return objects
@@ -115,13 +123,7 @@ def check(cluster: EtcdCluster) -> None:
 
 
 def _check_image(cluster: EtcdCluster) -> None:
-    image = cluster.pod.image
-    named, _at, digest = image.partition("@")
-    tag = named.rpartition(":")[2] if ":" in named.rpartition("/")[2] else ""
-    if not digest and tag in ("", "latest"):
-        raise InvalidInput(
-            f"image: '{image}' is not pinned.", "Give it a version, such as quay.io/coreos/etcd:v3.5.35, or a digest."
-        )
+    tag = pinned_tag(cluster.pod.image, "Give it a version, such as quay.io/coreos/etcd:v3.5.35, or a digest.")
     found = _VERSION.match(tag)
     if cluster.enable_v2 and found and (int(found[1]), int(found[2])) >= (3, 6):
         raise InvalidInput(
@@ -134,31 +136,15 @@ def _metadata(cluster: EtcdCluster, name: str) -> Manifest:
     return {"name": name, "namespace": cluster.namespace, "labels": cluster.labels}
 
 
-def _service(cluster: EtcdCluster, name: str, ports: Mapping[str, int], **more: t.Any) -> Manifest:
-    rows = [{"name": key, "port": port, "targetPort": port, "protocol": "TCP"} for key, port in ports.items()]
-    spec = {**more, "selector": cluster.labels, "ports": rows}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(cluster, name), "spec": spec}
-
-
 def client_service(cluster: EtcdCluster) -> Manifest:
     """The Service for clients: members that have a leader."""
-    return _service(cluster, cluster.name, {"client": CLIENT_PORT}, type="ClusterIP")
+    return servers.client_service(_metadata(cluster, cluster.name), cluster.labels, {"client": CLIENT_PORT})
 
 
 def peer_service(cluster: EtcdCluster) -> Manifest:
     """The Service by which members find each other, ready or not."""
     ports = {"client": CLIENT_PORT, "peer": PEER_PORT}
-    return _service(cluster, cluster.peers, ports, clusterIP="None", publishNotReadyAddresses=True)
-
-
-def disruption_budget(cluster: EtcdCluster) -> Manifest:
-    """Let node drains stop one member at a time."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": _metadata(cluster, cluster.name),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": cluster.labels}},
-    }
+    return servers.headless_service(_metadata(cluster, cluster.peers), cluster.labels, ports)
 
 
 def ingress(cluster: EtcdCluster) -> Manifest:
@@ -254,17 +240,8 @@ def _member_pod(cluster: EtcdCluster) -> PodSettings:
         if pod.security_context is None
         else pod.security_context,
         pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
-        affinity=pod.affinity or _anti_affinity(cluster),
+        affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.size > 1 else None),
     )
-
-
-def _anti_affinity(cluster: EtcdCluster) -> Manifest | None:
-    """Avoid two members on one node if there are enough nodes."""
-    if cluster.size == 1:
-        return None
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": cluster.labels}}
-    preferred = [{"weight": 100, "podAffinityTerm": term}]
-    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
 def stateful_set(cluster: EtcdCluster) -> Manifest:

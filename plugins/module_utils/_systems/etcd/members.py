@@ -17,7 +17,7 @@ from ..._core.pool import PARALLEL, run_all
 from ..._kube import reasons, storage, watching
 from ..._kube.certificates import Leaf, secrets
 from ..._kube.claims import Claims
-from ..._kube.objects import Manifest, Ref
+from ..._kube.objects import Manifest, Ref, selector_of
 from ..._kube.ready import stateful_set
 from ..._training.status import rank_of
 from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, with_mutual_connections
@@ -33,11 +33,6 @@ LABEL_CLAIM = "muster.ml/etcd-cluster"
 _LOST = "has already been bootstrapped"
 
 
-def selector(labels: t.Mapping[str, str]) -> str:
-    """The label selector of the members' pods and claims."""
-    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-
-
 def certificates(cluster: Cluster, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
     """Secrets for the connections with TLS, created once. ``in_use``: members run with them."""
     leaves = []
@@ -51,20 +46,10 @@ def certificates(cluster: Cluster, etcd: EtcdCluster, *, in_use: bool) -> list[M
     return secrets(cluster, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels, in_use=in_use)
 
 
-def _claim(etcd: EtcdCluster, pod: str) -> Ref:
-    return Ref("v1", "PersistentVolumeClaim", f"data-{pod}", etcd.namespace)
-
-
 def check_storage(cluster: Cluster, etcd: EtcdCluster) -> None:
     """Refuse claims that could never be bound."""
     if etcd.storage_size is not None:
-        storage.check_claim(
-            cluster,
-            _claim(etcd, f"{etcd.name}-0"),
-            size=etcd.storage_size,
-            storage_class=etcd.storage_class_name,
-            modes=["ReadWriteOnce"],
-        )
+        claims(etcd).check_storage(cluster, size=etcd.storage_size, storage_class=etcd.storage_class_name)
 
 
 def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
@@ -76,7 +61,7 @@ def _refuse_lost(cluster: Cluster, etcd: EtcdCluster, pod: str) -> None:
             continue
         if _LOST in log:
             raise Failed(
-                f"etcd {etcd.namespace}/{etcd.name}: member {pod} has lost its data, {_claim(etcd, pod)} is new and empty. "
+                f"etcd {etcd.namespace}/{etcd.name}: member {pod} has lost its data, {claims(etcd).of_pod(pod)} is new and empty. "
                 "The other members list it and do not accept it as a new one.",
                 ref=Ref("v1", "Pod", pod, etcd.namespace),
                 hint="If the data are not needed after a training, remove the cluster with its data (state: absent, "
@@ -90,7 +75,7 @@ def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
     if rank.restarts and not rank.ready:
         _refuse_lost(cluster, etcd, name)
     if rank.phase == "Pending":
-        unbound = storage.why_unbound(cluster, _claim(etcd, name)) if etcd.storage_size else ""
+        unbound = storage.why_unbound(cluster, claims(etcd).of_pod(name)) if etcd.storage_size else ""
         return MemberView(name, error=unbound or rank.reason or rank.phase)
     if rank.phase != "Running" or rank.reason:
         return MemberView(name, error=rank.reason or rank.phase)
@@ -106,7 +91,7 @@ def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
 
 def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]:
     """Wait until every member is healthy and connected to every other one, and one of them leads."""
-    labels = selector(etcd.labels)
+    labels = selector_of(etcd.labels)
 
     def observe_once(cluster: Cluster) -> tuple[list[MemberView], str | None]:
         pods = [

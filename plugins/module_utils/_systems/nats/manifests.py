@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from ..._core.brief import Missing, listed
 from ..._core.errors import InvalidInput
 from ..._core.quantity import parse
+from ..._manifests import servers, shared
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
     ANNOTATION_CONFIG_HASH,
@@ -91,7 +92,7 @@ def manifests(cluster: NatsCluster) -> list[Manifest]:
     workload = apply_overrides(stateful_set(cluster, spec_hash(_settings(cluster))), cluster.overrides)
     objects = [config, client_service(cluster), management_service(cluster), *policy, workload]
     if cluster.pod_disruption_budget and cluster.size > 1:
-        objects.append(disruption_budget(cluster))
+        objects.append(servers.disruption_budget(_metadata(cluster, cluster.name), cluster.labels))
     return objects
 
 
@@ -260,38 +261,18 @@ def _settings(cluster: NatsCluster) -> list[str]:
 
 def config_map(cluster: NatsCluster) -> Manifest:
     """The servers' configuration file."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": _metadata(cluster, f"{cluster.name}-config"),
-        "data": {"nats.conf": server_config(cluster)},
-    }
+    return shared.config_map(_metadata(cluster, f"{cluster.name}-config"), {"nats.conf": server_config(cluster)})
 
 
 def client_service(cluster: NatsCluster) -> Manifest:
     """The Service for clients."""
-    port = {"name": "client", "port": CLIENT_PORT, "targetPort": CLIENT_PORT, "protocol": "TCP"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": _metadata(cluster, cluster.name),
-        "spec": {"type": "ClusterIP", "selector": cluster.labels, "ports": [port]},
-    }
+    return servers.client_service(_metadata(cluster, cluster.name), cluster.labels, {"client": CLIENT_PORT})
 
 
 def management_service(cluster: NatsCluster) -> Manifest:
     """The Service by which servers find each other, ready or not."""
-    ports = [
-        {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
-        for name, port in (("cluster", CLUSTER_PORT), ("monitor", MONITOR_PORT))
-    ]
-    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": cluster.labels, "ports": ports}
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": _metadata(cluster, cluster.management),
-        "spec": spec,
-    }
+    ports = {"cluster": CLUSTER_PORT, "monitor": MONITOR_PORT}
+    return servers.headless_service(_metadata(cluster, cluster.management), cluster.labels, ports)
 
 
 def ingress(cluster: NatsCluster) -> Manifest:
@@ -332,7 +313,7 @@ def _server_pod(cluster: NatsCluster) -> PodSettings:
         ),
         pod_security_context=_secured(cluster.pod.pod_security_context, RESTRICTED_POD),
         topology_spread_constraints=cluster.pod.topology_spread_constraints or _spread(cluster),
-        affinity=cluster.pod.affinity or _anti_affinity(cluster),
+        affinity=cluster.pod.affinity or (servers.require_own_nodes(cluster.labels) if cluster.anti_affinity else None),
     )
 
 
@@ -345,13 +326,6 @@ def _spread(cluster: NatsCluster) -> tuple[Manifest, ...]:
     if cluster.anti_affinity or cluster.size == 1:
         return ()
     return ({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"},)
-
-
-def _anti_affinity(cluster: NatsCluster) -> Manifest | None:
-    if not cluster.anti_affinity:
-        return None
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": cluster.labels}}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
@@ -375,16 +349,6 @@ def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
         "kind": "StatefulSet",
         "metadata": _metadata(cluster, cluster.name),
         "spec": spec,
-    }
-
-
-def disruption_budget(cluster: NatsCluster) -> Manifest:
-    """Let node drains stop one server at a time."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": _metadata(cluster, cluster.name),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": cluster.labels}},
     }
 
 

@@ -16,7 +16,7 @@ from ..._core.clock import Deadline
 from ..._core.errors import MusterError, Unreachable
 from ..._core.pool import PARALLEL, run_all_or_raise
 from ..._kube import watching
-from ..._kube.objects import Manifest, Ref
+from ..._kube.objects import Manifest, Ref, selector_of
 from ..._training.status import rank_of
 from .manifests import MONITOR_PORT, NatsCluster, ServerView, advice, is_stale, missing
 
@@ -33,14 +33,9 @@ OPERATOR_HINT = (
 )
 
 
-def selector(nats: NatsCluster) -> str:
-    """The label selector of the servers' pods."""
-    return ",".join(f"{key}={value}" for key, value in sorted(nats.labels.items()))
-
-
 def pods(cluster: Cluster, nats: NatsCluster) -> list[Manifest]:
     """The servers' pods, without those that are being deleted."""
-    found = cluster.list("v1", "Pod", nats.namespace, selector(nats))
+    found = cluster.list("v1", "Pod", nats.namespace, selector_of(nats.labels))
     return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
 
@@ -103,7 +98,7 @@ def _watch(ctx: Context, nats: NatsCluster, observe: Observe[T], *, goal: str, t
     """Observe whenever a pod of a server changes, until nothing is missing."""
     return watching.watch_until(
         ctx.cluster,
-        watching.Changes.of_pods(nats.namespace, selector(nats)),
+        watching.Changes.of_pods(nats.namespace, selector_of(nats.labels)),
         observe,
         goal=f"NATS cluster {nats.namespace}/{nats.name} {goal}",
         timeout=timeout,

@@ -13,13 +13,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import typing as t
 from collections.abc import Sequence
 
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, spec_hash
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, resources
 from ..._manifests.programs import program
+from ..._manifests.servers import client_service
 from ..._manifests.training_statefulset import TrainingStatefulSet, headless_service, stateful_set
 from ..._manifests.training_statefulset import manifests as statefulset_manifests
 from ..._pod_programs import persia_launch, persia_metrics
@@ -231,11 +231,5 @@ def metrics_gateway(job: PersiaJob) -> list[Manifest]:
         "metadata": {"name": job.gateway, "namespace": job.namespace, "labels": labels},
         "spec": {"replicas": 1, "selector": {"matchLabels": selector}, "template": template},
     }
-    port: dict[str, t.Any] = {"name": "http", "port": GATEWAY_PORT, "targetPort": GATEWAY_PORT, "protocol": "TCP"}
-    service: Manifest = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": service_name, "namespace": job.namespace, "labels": labels},
-        "spec": {"type": "ClusterIP", "selector": selector, "ports": [port]},
-    }
-    return [service, deployment]
+    its = {"name": service_name, "namespace": job.namespace, "labels": labels}
+    return [client_service(its, selector, {"http": GATEWAY_PORT}), deployment]

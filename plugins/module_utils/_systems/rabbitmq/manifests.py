@@ -14,9 +14,17 @@ from decimal import Decimal
 
 from ..._core.errors import InvalidInput
 from ..._core.quantity import parse
-from ..._manifests import storage
+from ..._manifests import servers, shared, storage
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_CONFIG_HASH, STATEFULSET_NAME_MAX, Manifest, check_name, quantity, spec_hash
+from ..._manifests.meta import (
+    ANNOTATION_CONFIG_HASH,
+    STATEFULSET_NAME_MAX,
+    Manifest,
+    check_name,
+    pinned_tag,
+    quantity,
+    spec_hash,
+)
 from ..._manifests.network_policy import EVERY_POD, Flow, labelled, network_policy
 from ..._manifests.pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, field_env, pod_template, resources
 
@@ -79,11 +87,6 @@ class RabbitmqCluster:
         return {"app.kubernetes.io/name": "rabbitmq", "app.kubernetes.io/instance": self.name}
 
     @property
-    def selector(self) -> str:
-        """The label selector of the nodes' pods and claims."""
-        return ",".join(f"{key}={value}" for key, value in sorted(self.labels.items()))
-
-    @property
     def peers(self) -> str:
         """The name of the headless Service, which includes nodes that are not ready."""
         return f"{self.name}-nodes"
@@ -143,7 +146,7 @@ def manifests(cluster: RabbitmqCluster) -> list[Manifest]:
         apply_overrides(stateful_set(cluster), cluster.overrides),
     ]
     if cluster.size > 1:
-        objects.append(disruption_budget(cluster))
+        objects.append(servers.disruption_budget(_metadata(cluster, cluster.name), cluster.labels))
     if cluster.network_policy:
         objects.append(ingress(cluster))
     return objects
@@ -178,14 +181,8 @@ def information_units(text: str, what: str) -> Decimal:
 
 
 def _check_image(cluster: RabbitmqCluster) -> None:
-    image = cluster.pod.image
-    named, _at, digest = image.partition("@")
-    tag = named.rpartition(":")[2] if ":" in named.rpartition("/")[2] else ""
-    if not digest and tag in ("", "latest"):
-        raise InvalidInput(
-            f"image: '{image}' is not pinned.",
-            "Give it a version, such as docker.io/library/rabbitmq:4.2.9, or a digest.",
-        )
+    hint = "Give it a version, such as docker.io/library/rabbitmq:4.2.9, or a digest."
+    tag = pinned_tag(cluster.pod.image, hint)
     found = _VERSION.match(tag)
     if cluster.size > 1 and found and (int(found[1]), int(found[2])) < (4, 1):
         raise InvalidInput(
@@ -198,12 +195,6 @@ def _metadata(cluster: RabbitmqCluster, name: str) -> Manifest:
     return {"name": name, "namespace": cluster.namespace, "labels": cluster.labels}
 
 
-def _service(cluster: RabbitmqCluster, name: str, ports: Mapping[str, int], **more: t.Any) -> Manifest:
-    rows = [{"name": key, "port": port, "targetPort": port, "protocol": "TCP"} for key, port in ports.items()]
-    spec = {**more, "selector": cluster.labels, "ports": rows}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(cluster, name), "spec": spec}
-
-
 def _client_ports(cluster: RabbitmqCluster) -> dict[str, int]:
     names = ("amqps", "https") if cluster.tls else ("amqp", "http")
     return dict(zip(names, (AMQP_PORTS[cluster.tls], MANAGEMENT_PORTS[cluster.tls]), strict=True))
@@ -212,23 +203,13 @@ def _client_ports(cluster: RabbitmqCluster) -> dict[str, int]:
 def client_service(cluster: RabbitmqCluster) -> Manifest:
     """The Service for clients: nodes that take connections."""
     ports = {**_client_ports(cluster), "metrics": METRICS_PORT}
-    return _service(cluster, cluster.name, ports, type="ClusterIP")
+    return servers.client_service(_metadata(cluster, cluster.name), cluster.labels, ports)
 
 
 def peer_service(cluster: RabbitmqCluster) -> Manifest:
     """The Service that gives nodes their names, ready or not: a node looks its own up before it starts."""
     ports = {"epmd": EPMD_PORT, "distribution": DISTRIBUTION_PORT}
-    return _service(cluster, cluster.peers, ports, clusterIP="None", publishNotReadyAddresses=True)
-
-
-def disruption_budget(cluster: RabbitmqCluster) -> Manifest:
-    """Let node drains stop one node at a time."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": _metadata(cluster, cluster.name),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": cluster.labels}},
-    }
+    return servers.headless_service(_metadata(cluster, cluster.peers), cluster.labels, ports)
 
 
 def ingress(cluster: RabbitmqCluster) -> Manifest:
@@ -295,22 +276,12 @@ def _files(cluster: RabbitmqCluster) -> dict[str, str]:
 
 def config_map(cluster: RabbitmqCluster) -> Manifest:
     """The configuration, without secrets. It takes the place of the image's own."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": _metadata(cluster, cluster.name),
-        "data": _files(cluster),
-    }
+    return shared.config_map(_metadata(cluster, cluster.name), _files(cluster))
 
 
 def authority_map(cluster: RabbitmqCluster, certificate: str) -> Manifest:
     """The certificate of the authority, for pods of clients: the Secrets that have it hold keys, too."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": _metadata(cluster, f"{cluster.name}-ca"),
-        "data": {"ca.crt": certificate},
-    }
+    return shared.config_map(_metadata(cluster, f"{cluster.name}-ca"), {"ca.crt": certificate})
 
 
 def _volumes(cluster: RabbitmqCluster) -> list[Manifest]:
@@ -383,17 +354,8 @@ def _node_pod(cluster: RabbitmqCluster) -> PodSettings:
         security_context=context,
         pod_security_context=RESTRICTED_POD if pod.pod_security_context is None else pod.pod_security_context,
         termination_grace_period_seconds=_GRACE_S if grace is None else grace,
-        affinity=pod.affinity or _anti_affinity(cluster),
+        affinity=pod.affinity or (servers.prefer_own_nodes(cluster.labels) if cluster.size > 1 else None),
     )
-
-
-def _anti_affinity(cluster: RabbitmqCluster) -> Manifest | None:
-    """Avoid two nodes of the broker on one of the cluster if there are enough."""
-    if cluster.size == 1:
-        return None
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": cluster.labels}}
-    preferred = [{"weight": 100, "podAffinityTerm": term}]
-    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
 def _environment(cluster: RabbitmqCluster) -> list[Manifest]:

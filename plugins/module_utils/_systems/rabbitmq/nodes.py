@@ -19,7 +19,7 @@ from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unautho
 from ..._core.sensitive import Sensitive
 from ..._kube import certificates, reasons, storage, watching
 from ..._kube.claims import Claims
-from ..._kube.objects import ANNOTATION_GENERATED, Manifest, Ref
+from ..._kube.objects import ANNOTATION_GENERATED, Manifest, Ref, selector_of
 from ..._kube.ready import stateful_set
 from ..._training.status import rank_of
 from . import health
@@ -140,19 +140,9 @@ def change_password(ctx: Context, broker: RabbitmqCluster, have: Login | None, d
         converge(wanted, api, absent=False, check=False, warn=ctx.warn)
 
 
-def _claim(broker: RabbitmqCluster, pod: str) -> Ref:
-    return Ref("v1", "PersistentVolumeClaim", f"data-{pod}", broker.namespace)
-
-
 def check_storage(cluster: Cluster, broker: RabbitmqCluster) -> None:
     """Refuse claims that could never be bound."""
-    storage.check_claim(
-        cluster,
-        _claim(broker, f"{broker.name}-0"),
-        size=broker.storage_size,
-        storage_class=broker.storage_class_name,
-        modes=["ReadWriteOnce"],
-    )
+    claims(broker).check_storage(cluster, size=broker.storage_size, storage_class=broker.storage_class_name)
 
 
 def wait(ctx: Context, broker: RabbitmqCluster, *, timeout: float) -> health.Row:
@@ -161,7 +151,7 @@ def wait(ctx: Context, broker: RabbitmqCluster, *, timeout: float) -> health.Row
     def observe_once(cluster: Cluster) -> tuple[health.Row, str | None]:
         pods = [
             pod
-            for pod in cluster.list("v1", "Pod", broker.namespace, broker.selector)
+            for pod in cluster.list("v1", "Pod", broker.namespace, selector_of(broker.labels))
             if not pod["metadata"].get("deletionTimestamp")
         ]
         missing = _missing(cluster, broker, pods)
@@ -180,7 +170,7 @@ def wait(ctx: Context, broker: RabbitmqCluster, *, timeout: float) -> health.Row
         return found, listed(_unhealthy(broker, found))
 
     goal = f"RabbitMQ {broker.namespace}/{broker.name} is not healthy"
-    changes = watching.Changes.of_pods(broker.namespace, broker.selector)
+    changes = watching.Changes.of_pods(broker.namespace, selector_of(broker.labels))
     return watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
 
 
@@ -203,7 +193,8 @@ def _trouble(cluster: Cluster, broker: RabbitmqCluster, pod: Manifest) -> str:
     rank = rank_of(pod)
     if rank.ready:
         return ""
-    unbound = storage.why_unbound(cluster, _claim(broker, pod["metadata"]["name"])) if rank.phase == "Pending" else ""
+    claim = claims(broker).of_pod(pod["metadata"]["name"])
+    unbound = storage.why_unbound(cluster, claim) if rank.phase == "Pending" else ""
     return unbound or rank.reason or ("has not started yet" if rank.phase == "Running" else rank.phase)
 
 

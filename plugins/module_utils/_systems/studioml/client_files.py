@@ -13,14 +13,13 @@ import dataclasses
 import datetime as dt
 import functools
 import json
-import os
 import pathlib
 import stat
-import tempfile
 import typing as t
 from collections.abc import Mapping
 
 from ..._core.errors import Conflict, InvalidInput
+from ..._core.files import replaced
 from ..._core.sensitive import Sensitive, printable
 from . import client
 from .client import Settings
@@ -180,15 +179,8 @@ class Folder:
             work()
 
     def _write(self, file: pathlib.Path, text: str, mode: int) -> None:
-        """In one step, never readable for others."""
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as made:
-                made.write(text)
-            pathlib.Path(name).chmod(mode)
-            pathlib.Path(name).replace(file)
-        finally:
-            pathlib.Path(name).unlink(missing_ok=True)
+        with replaced(file, mode) as made:
+            made.write(text.encode())
 
     def _restrict(self, file: pathlib.Path, mode: int) -> None:
         if file.exists() and stat.S_IMODE(file.stat().st_mode) != mode:

@@ -147,19 +147,10 @@ class Experiment:
 
 
 def _check_texts(wanted: Experiment) -> None:
+    plain = "Letters, digits, '-', '_' and '.' can be used: the runner writes it into a script as it is."
     for name, text, pattern, hint in (
-        (
-            "name",
-            wanted.name,
-            _NAME,
-            "Letters, digits, '-', '_' and '.' can be used: the runner writes it into a script as it is.",
-        ),
-        (
-            "project",
-            wanted.project,
-            _NAME,
-            "Letters, digits, '-', '_' and '.' can be used: the runner writes it into a script as it is.",
-        ),
+        ("name", wanted.name, _NAME, plain),
+        ("project", wanted.project, _NAME, plain),
         ("queue", wanted.queue, _QUEUE, "The client's names for queues of RabbitMQ begin with rmq_."),
         (
             "pythonver",

@@ -40,10 +40,12 @@ from ..._manifests.meta import (
     check_count,
     check_name,
     metadata,
+    pinned_tag,
     quantity,
 )
 from ..._manifests.network_policy import Flow, network_policy
 from ..._manifests.pods import PodSettings, pod_template
+from ..._manifests.servers import client_service
 from ..._manifests.shared import config_map
 from .amqp_url import Broker, check_amqp_url
 
@@ -160,10 +162,7 @@ def check(runner: Runner) -> Broker:
 
 
 def _check_image(image: str) -> None:
-    named, _at, digest = image.partition("@")
-    tag = named.rpartition(":")[2] if ":" in named.rpartition("/")[2] else ""
-    if not digest and tag in ("", "latest"):
-        raise InvalidInput(f"image: '{image}' is not pinned.", "Give it a version of the series 0.14, or a digest.")
+    tag = pinned_tag(image, "Give it a version of the series 0.14, or a digest.")
     found = _VERSION.match(tag)
     if found and (int(found[1]), int(found[2])) > _LAST:
         raise InvalidInput(f"image: '{image}' has no RabbitMQ any more.", "0.14 is the last series that has.")
@@ -335,9 +334,7 @@ def _ca_config_map(runner: Runner) -> Manifest:
 
 def _service(runner: Runner) -> Manifest:
     """The Service of the metrics."""
-    port = {"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT, "protocol": "TCP"}
-    spec = {"type": "ClusterIP", "selector": runner.labels, "ports": [port]}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(runner, runner.name), "spec": spec}
+    return client_service(_metadata(runner, runner.name), runner.labels, {"metrics": METRICS_PORT})
 
 
 def _monitor(runner: Runner, kind: str) -> Manifest:

@@ -16,7 +16,7 @@ from ..._core.brief import listed
 from ..._core.errors import MusterError, NotFound
 from ..._core.pool import PARALLEL, OnProgress, run_all_or_raise
 from ..._kube import watching
-from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of
+from ..._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of, selector_of
 from ..._training.status import rank_of
 from .key_secrets import has_public_key
 from .runner import DRAINED, METRICS_PORT, Runner
@@ -35,11 +35,6 @@ _LINES = 200
 def deployment_of(runner: Runner) -> Ref:
     """The Deployment of a runner."""
     return Ref("apps/v1", "Deployment", runner.name, runner.namespace)
-
-
-def selector(runner: Runner) -> str:
-    """The label selector of its pods."""
-    return ",".join(f"{key}={value}" for key, value in sorted(runner.labels.items()))
 
 
 def check_secrets(cluster: Cluster, runner: Runner) -> list[str]:
@@ -167,13 +162,13 @@ def _watch(
     on_progress: OnProgress,
     hint: str | None = None,
 ) -> T:
-    changes = watching.Changes.of_pods(runner.namespace, selector(runner))
+    changes = watching.Changes.of_pods(runner.namespace, selector_of(runner.labels))
     goal = f"Runner {runner.namespace}/{runner.name} {goal}"
     return watching.watch_until(cluster, changes, observe, goal=goal, timeout=timeout, progress=on_progress, hint=hint)
 
 
 def _all_pods(cluster: Cluster, runner: Runner) -> list[Manifest]:
-    return list(cluster.list("v1", "Pod", runner.namespace, selector(runner)))
+    return list(cluster.list("v1", "Pod", runner.namespace, selector_of(runner.labels)))
 
 
 def _pods(cluster: Cluster, runner: Runner) -> list[Manifest]:

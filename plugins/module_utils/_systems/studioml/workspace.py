@@ -25,7 +25,6 @@ from collections.abc import Iterator, Sequence
 from ..._core.errors import InvalidInput
 
 _IN_MEMORY = 1 << 24
-_PIECE = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,10 +90,8 @@ def _add(tar: tarfile.TarFile, name: str, path: pathlib.Path) -> None:
         tar.addfile(info, content)
 
 
-def _sum(file: t.IO[bytes]) -> str:
+def _sum(file: tempfile.SpooledTemporaryFile[bytes]) -> str:
     file.seek(0)
-    found = hashlib.sha256()
-    while piece := file.read(_PIECE):
-        found.update(piece)
+    found = hashlib.file_digest(file, "sha256").hexdigest()
     file.seek(0)
-    return found.hexdigest()
+    return found

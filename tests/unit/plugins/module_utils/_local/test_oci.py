@@ -185,7 +185,7 @@ def test_console_scripts_start_the_python_of_the_image() -> None:
 
 def test_a_debian_root_is_made_without_the_hosts_variables_of_python() -> None:
     host = {"PYTHONPYCACHEPREFIX": "/x/pycache", "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/x"}
-    assert oci_layers.without_ours(host) == {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": ""}
+    assert oci_layers.without_python_settings(host) == {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": ""}
 
 
 class Programs:

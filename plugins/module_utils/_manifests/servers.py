@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What every group of servers needs around its pods: Services, a disruption budget, nodes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .meta import Manifest
+
+
+def client_service(metadata: Manifest, selector: Mapping[str, str], ports: Mapping[str, int]) -> Manifest:
+    """The Service for clients: pods that are ready. PORTS: name -> number."""
+    return _service(metadata, {"type": "ClusterIP"}, selector, ports)
+
+
+def headless_service(metadata: Manifest, selector: Mapping[str, str], ports: Mapping[str, int]) -> Manifest:
+    """The Service that gives every pod a DNS name, ready or not, because pods meet while they start."""
+    return _service(metadata, {"clusterIP": "None", "publishNotReadyAddresses": True}, selector, ports)
+
+
+def _service(metadata: Manifest, kind: Manifest, selector: Mapping[str, str], ports: Mapping[str, int]) -> Manifest:
+    rows = [{"name": name, "port": port, "targetPort": port, "protocol": "TCP"} for name, port in ports.items()]
+    spec = {**kind, "selector": dict(selector), "ports": rows}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def disruption_budget(metadata: Manifest, selector: Mapping[str, str]) -> Manifest:
+    """Let node drains stop one pod at a time."""
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": dict(selector)}}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
+
+
+def prefer_own_nodes(selector: Mapping[str, str]) -> Manifest:
+    """The affinity that avoids two of the pods on one node if there are enough nodes."""
+    preferred = [{"weight": 100, "podAffinityTerm": _same_node(selector)}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+
+
+def require_own_nodes(selector: Mapping[str, str]) -> Manifest:
+    """The affinity that never puts two of the pods on one node."""
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_same_node(selector)]}}
+
+
+def _same_node(selector: Mapping[str, str]) -> Manifest:
+    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(selector)}}
