@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_secret
-short_description: Create and replace keys of StudioML in Secrets
+short_description: Create and replace keys and logins of StudioML in Secrets
 version_added: 0.2.0
 description:
   - Manages the Secrets from which a StudioML runner opens requests, checks their signatures and encrypts its reports, and the one with
-    which a client signs.
+    which a client signs, and the one with the login of both at the broker.
   - Missing private keys are made in memory and stored only in their Secret. Results, diffs and messages contain fingerprints, as
     C(ssh-keygen -l) shows them.
-  - A key that can be used is never made again. It is replaced only when O(generation) is raised.
+  - A key or password that can be used is never made again. It is replaced only when O(generation) is raised.
   - Own keys are given as options, for example from a vault, or in a Secret that exists already. Such a Secret is used as it is, and
     changed only with O(adopt=true).
   - Formats that the runner or the client cannot read are refused before anything is changed.
@@ -33,14 +33,15 @@ options:
         cannot ask for one.
       - V(signing_public_keys) are Ed25519 public keys of clients, by prefix of queue names. The longest prefix of a queue's name counts.
       - V(response_public_keys) are RSA public keys with which the runner encrypts its reports, by prefix of queue names.
+      - V(broker_login) is the name and the password of a user of the broker, with the keys C(username) and C(password).
     type: str
     required: true
-    choices: [decryption_key, signing_key, signing_public_keys, response_public_keys]
+    choices: [decryption_key, signing_key, signing_public_keys, response_public_keys, broker_login]
   name:
     description:
       - Name of the Secret. Defaults to the one that the runner mounts, C(studioml-runner-key-secret) for V(decryption_key),
-        C(studioml-signing) for V(signing_public_keys) and C(studioml-report-keys) for V(response_public_keys), and to
-        C(studioml-client-signing-key) for V(signing_key).
+        C(studioml-signing) for V(signing_public_keys) and C(studioml-report-keys) for V(response_public_keys), to
+        C(studioml-client-signing-key) for V(signing_key) and to C(studioml-broker-login) for V(broker_login).
     type: str
   namespace:
     description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
@@ -56,6 +57,8 @@ options:
       - The new key has the passphrase of the old one, so that there is no moment at which the two do not fit.
       - A runner has one key, and reads it when it starts. Requests that still wait for the old key are then not run, so let the queues
         run empty first. Signatures are checked with one key for each prefix, likewise.
+      - A V(broker_login) gets another password. Set it in the broker with M(muster.ml.rabbitmq_user), and for runners with
+        M(muster.ml.studioml_runner).
     type: int
     default: 1
   private_key:
@@ -69,6 +72,13 @@ options:
     description:
       - Passphrase of the V(decryption_key), without a line break. Made if it is not given. Required with O(private_key).
       - If it differs from the stored one, the same key is stored encrypted with it.
+    type: str
+  username:
+    description: Name of the user of a V(broker_login). Another one than the stored is refused unless O(generation) is raised.
+    type: str
+    default: studioml
+  password:
+    description: Password of a V(broker_login), of characters that StudioML's runner can use. Made if it is not given.
     type: str
   public_key:
     description: Public key of O(private_key). The task fails if the two do not belong together.
@@ -125,6 +135,11 @@ EXAMPLES = r"""
     public_keys:
       rmq_cpu_: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFITo06Pk8sqCMoMHPaQiQ7BY3pjf7OE8BDcsnYozmIG experimenter
 
+- name: Create the login of runners and clients at the broker
+  muster.ml.training_secret:
+    content: broker_login
+    namespace: studioml
+
 - name: Replace the key after its queues ran empty
   muster.ml.training_secret:
     content: decryption_key
@@ -177,6 +192,7 @@ NAMES = {
     "signing_key": "studioml-client-signing-key",
     "signing_public_keys": "studioml-signing",
     "response_public_keys": "studioml-report-keys",
+    "broker_login": "studioml-broker-login",
 }
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -187,6 +203,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "generation": {"type": "int", "default": 1},
     "private_key": {"type": "str", "no_log": True},
     "passphrase": {"type": "str", "no_log": True},
+    "username": {"type": "str", "default": "studioml"},
+    "password": {"type": "str", "no_log": True},
     "public_key": {"type": "str", "no_log": False},
     "public_keys": {"type": "dict", "default": {}, "no_log": False},
     "public_key_secrets": {"type": "dict", "default": {}, "no_log": False},
@@ -209,7 +227,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     if params["state"] == "absent":
         namespace = groups.namespace_of(ctx)
         return ctx.result(groups.delete_group(ctx, namespace, owner_of("training_secret", namespace, name)))
-    read = _private(ctx, name) if params["content"] in ("decryption_key", "signing_key") else _public(ctx, name)
+    read = READERS.get(params["content"], _private)(ctx, name)
     namespace = groups.namespace_of(ctx)
     wanted = desired(ctx, namespace, name)
     report, material = key_secrets.store(
@@ -234,6 +252,8 @@ def desired(ctx: Context, namespace: str, name: str) -> Desired:
         # An empty text is the error of a template, not the wish for a new key.
         private_key=None if params["private_key"] is None else Sensitive(params["private_key"]),
         passphrase=None if params["passphrase"] is None else Sensitive(params["passphrase"]),
+        username=params["username"],
+        password=None if params["password"] is None else Sensitive(params["password"]),
         public_key=params["public_key"],
         passphrase_name=check_name(params["passphrase_name"], "passphrase_name", limit=NAME_MAX),
         adopt=params["adopt"],
@@ -264,8 +284,18 @@ def _public(ctx: Context, name: str) -> t.Callable[[Desired], Material]:
     return lambda wanted: key_secrets.public_keys(ctx.cluster, wanted, texts, others, read)
 
 
+def _login(ctx: Context, name: str) -> t.Callable[[Desired], Material]:
+    """The same for the login at the broker."""
+    _refuse_others(ctx.params, "password")
+    desired(ctx, ctx.params["namespace"] or "", name).check_login()
+    return lambda wanted: key_secrets.broker_login(ctx.cluster, wanted)
+
+
+READERS = {"signing_public_keys": _public, "response_public_keys": _public, "broker_login": _login}
+
+
 def _refuse_others(params: dict[str, t.Any], *known: str) -> None:
-    for option in ("private_key", "public_key", "passphrase", "public_keys", "public_key_secrets"):
+    for option in ("private_key", "public_key", "passphrase", "password", "public_keys", "public_key_secrets"):
         if params[option] and option not in known:
             raise InvalidInput(
                 f"{option} does not belong to content {params['content']}.", f"It has {', '.join(known)}."

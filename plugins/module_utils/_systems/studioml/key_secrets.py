@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Secrets with the keys of StudioML: what is stored is read and checked, what is missing is made, and nothing usable is replaced.
+"""Secrets with keys and logins of StudioML: what is stored is read and checked, what is missing is made, nothing usable is replaced.
 
 The functions read from the cluster and return what is to be applied, in that order. Killed in between, the next run finishes:
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import secrets
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
@@ -31,6 +32,7 @@ from ..._kube.objects import ANNOTATION_GENERATED, LABEL_OWNER, Manifest, Ref, a
 from ..._kube.report import Report
 from ..._manifests.meta import owner_of
 from . import keys
+from .amqp_url import check_credential
 from .keys import Pair
 
 if t.TYPE_CHECKING:
@@ -39,6 +41,8 @@ if t.TYPE_CHECKING:
 
 PRIVATE_KEY, PUBLIC_KEY, PASSPHRASE = "ssh-privatekey", "ssh-publickey", "ssh-passphrase"
 """Keys of the Secrets, as the runner's mounts name them."""
+USERNAME, PASSWORD = "username", "password"
+"""Keys of the Secret with the login, those of type kubernetes.io/basic-auth."""
 ANNOTATION_GENERATION = "muster.ml/key-generation"
 ANNOTATION_FINGERPRINTS = "muster.ml/key-fingerprints"
 """A line for each public key in the Secret: its name and its fingerprint."""
@@ -57,6 +61,8 @@ class Desired:
     private_key: Sensitive | None = None
     public_key: str | None = None
     passphrase: Sensitive | None = None
+    username: str | None = None
+    password: Sensitive | None = None
     passphrase_name: str = ""
     adopt: bool = False
     check: bool = False
@@ -74,6 +80,12 @@ class Desired:
         if self.public_key:
             keys.check_rsa_public(self.public_key, key, "public_key")
         return keys.rsa_pair(key, self.passphrase, self.private_key)
+
+    def check_login(self) -> None:
+        """Refuse a login with which the runner could not connect."""
+        check_credential(Sensitive(self.username or ""), "username")
+        if self.password is not None:
+            check_credential(self.password, "password")
 
     def given_signing_key(self) -> Pair | None:
         """The user's own signing key, checked."""
@@ -136,7 +148,7 @@ class _Stored:
             raise InvalidInput(f"{self.what(key)} is not text.") from None
 
     def manifest(self, data: Mapping[str, str | Sensitive], fingerprints: Mapping[str, str | None] | None = None,
-                 *, generated: bool) -> Manifest:  # fmt: skip
+                 *, generated: bool, numbered: bool = False) -> Manifest:  # fmt: skip
         """The Secret with these values. Nothing but the values is demanded of somebody else's."""
         metadata: Manifest = {"name": self.ref.name, "namespace": self.ref.namespace}
         if not self.bare:
@@ -144,7 +156,7 @@ class _Stored:
             if fingerprints:
                 lines = [f"{name} {found or _LATER}" for name, found in sorted(fingerprints.items())]
                 annotations[ANNOTATION_FINGERPRINTS] = "\n".join(lines)
-            if fingerprints and generated:
+            if generated and (fingerprints or numbered):
                 annotations[ANNOTATION_GENERATION] = str(max(self.desired.generation, self.generation))
             metadata["annotations"] = annotations
         encoded = {key: base64.b64encode(Sensitive(value).reveal().encode()).decode() for key, value in data.items()}
@@ -222,6 +234,24 @@ def signing_key(cluster: Cluster, desired: Desired, given: Pair | None) -> Mater
     public = _public(stored, pair, _ed25519_fingerprint)
     shown = {PUBLIC_KEY: pair.fingerprint or None}
     return Material([stored.manifest({PRIVATE_KEY: pair.private, PUBLIC_KEY: public}, shown, generated=True)], shown)
+
+
+def broker_login(cluster: Cluster, desired: Desired) -> Material:
+    """The login of the broker's user that runners and clients have."""
+    stored = _Stored.read(cluster, desired.name, desired)
+    user, password = stored.text(USERNAME), stored.text(PASSWORD)
+    if user and user.reveal() != desired.username and not stored.raised:
+        raise InvalidInput(
+            f"{stored.ref} has the login of {user.reveal()}, and username is {desired.username}.",
+            f"Keep the user, or set generation: {stored.generation + 1}, which makes another login.",
+        )
+    if stored.raised:
+        password = None
+    if password and not desired.password:
+        check_credential(password, stored.what(PASSWORD))
+    made = Sensitive(_LATER) if desired.check else Sensitive(secrets.token_urlsafe(24))
+    data = {USERNAME: str(desired.username), PASSWORD: desired.password or password or made}
+    return Material([stored.manifest(data, generated=True, numbered=True)], {})
 
 
 def check_public_keys(texts: Mapping[str, str], others: Mapping[str, str], read: Callable[[str, str], str]) -> None:

@@ -529,3 +529,70 @@ def test_ed25519_of_the_public_secret_checks_what_the_client_signs() -> None:
     private = s.load_ssh_private_key(text(cluster, CLIENT, "ssh-privatekey").encode(), None)
     assert isinstance(private, ed25519.Ed25519PrivateKey)
     keys.read_ssh_public(text(cluster, SIGNING, "rmq_"), "it").verify(private.sign(b"payload"), b"payload")
+
+
+LOGIN = "studioml-broker-login"
+
+
+def test_a_login_is_made_once_and_never_shown() -> None:
+    cluster = FakeCluster()
+    first = run(cluster, "broker_login")
+    made = text(cluster, LOGIN, "password")
+    assert len(made) >= 32
+    assert text(cluster, LOGIN, "username") == "studioml"
+    again = run(cluster, "broker_login")
+    assert not again["changed"]
+    assert text(cluster, LOGIN, "password") == made
+    assert made not in json.dumps([first, again], default=str)
+
+
+def test_a_raised_generation_makes_another_password_once() -> None:
+    cluster = FakeCluster()
+    run(cluster, "broker_login")
+    made = text(cluster, LOGIN, "password")
+    assert run(cluster, "broker_login", generation=2)["changed"]
+    raised = text(cluster, LOGIN, "password")
+    assert raised != made
+    assert not run(cluster, "broker_login", generation=2)["changed"]
+    assert text(cluster, LOGIN, "password") == raised
+
+
+def test_an_own_password_is_stored_and_a_task_without_one_keeps_it() -> None:
+    cluster = FakeCluster()
+    assert run(cluster, "broker_login", password=CANARY)["changed"]
+    assert not run(cluster, "broker_login")["changed"]
+    assert text(cluster, LOGIN, "password") == CANARY
+
+
+def test_another_user_is_refused_until_a_new_login_is_asked_for() -> None:
+    cluster = FakeCluster()
+    run(cluster, "broker_login")
+    with pytest.raises(InvalidInput, match="has the login of studioml, and username is other"):
+        run(cluster, "broker_login", username="other")
+    assert run(cluster, "broker_login", username="other", generation=2)["changed"]
+    assert text(cluster, LOGIN, "username") == "other"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [({"username": "a:b"}, "username has a colon"), ({"password": "a$b"}, r"password has a \$")],
+)
+def test_a_login_that_the_runner_cannot_use_is_refused(options: dict[str, str], why: str) -> None:
+    cluster = FakeCluster()
+    with pytest.raises(InvalidInput, match=why) as caught:
+        run(cluster, "broker_login", **options)
+    assert options.get("password", CANARY) not in str(caught.value)
+    assert writes(cluster) == []
+
+
+def test_the_login_of_somebody_else_is_used_as_it_is() -> None:
+    cluster = FakeCluster()
+    cluster.add(secret(LOGIN, username="studioml", password="theirs-4Tz"))
+    assert not run(cluster, "broker_login")["changed"]
+    assert text(cluster, LOGIN, "password") == "theirs-4Tz"
+
+
+def test_check_mode_makes_no_password() -> None:
+    cluster = FakeCluster()
+    assert run(cluster, "broker_login", check=True)["changed"]
+    assert cluster.stored("Secret", LOGIN, "default") is None
