@@ -250,7 +250,7 @@ def broker_login(cluster: Cluster, desired: Desired) -> Material:
     if password and not desired.password:
         check_credential(password, stored.what(PASSWORD))
     made = Sensitive(_LATER) if desired.check else Sensitive(secrets.token_urlsafe(24))
-    data = {USERNAME: str(desired.username), PASSWORD: desired.password or password or made}
+    data: dict[str, str | Sensitive] = {USERNAME: str(desired.username), PASSWORD: desired.password or password or made}
     return Material([stored.manifest(data, generated=True, numbered=True)], {})
 
 
