@@ -48,7 +48,7 @@ options:
     description: StorageClass of the claim. Defaults to the cluster's default StorageClass.
     type: str
   image:
-    description: Image of the pod, with a version or digest. It needs C(/usr/local/bin/versitygw) of 1.1 or later, and C(/bin/sh).
+    description: Image of the pod, with a version or digest. It needs C(/usr/local/bin/versitygw) and C(/bin/sh).
     type: str
     default: ghcr.io/versity/versitygw:v1.8.0
   env:
@@ -79,7 +79,7 @@ options:
     type: bool
     default: false
 requirements:
-  - boto3 and botocore, for O(buckets)
+  - boto3 and botocore, for O(wait=true)
 """
 
 EXAMPLES = r"""

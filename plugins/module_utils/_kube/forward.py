@@ -13,6 +13,7 @@ Private to the collection.
 from __future__ import annotations
 
 import contextlib
+import functools
 import selectors
 import socket
 import threading
@@ -58,10 +59,11 @@ def reach(cluster: Cluster, pod: Ref, port: int, hint: str) -> Tunnel:
 
 
 @contextlib.contextmanager
-def forwarded(to: Reach) -> Iterator[Forward]:
+def forwarded(cluster: Cluster, pod: Ref, port: int, hint: str) -> Iterator[Forward]:
     """Listen for the time of the with block. That a connection can be made at all is tried first, so that its error comes at once."""
+    to = functools.partial(reach, cluster, pod, port, hint)
     to().close()
-    forward = Forward(to)
+    forward = Forward(to, f"Port {port} of {pod}", hint)
     try:
         yield forward
     finally:
@@ -69,10 +71,11 @@ def forwarded(to: Reach) -> Iterator[Forward]:
 
 
 class Forward:
-    """Listens at ``address``, a port of this machine that the system has chosen."""
+    """Listens at ``address``, a port of this machine that the system has chosen. WHAT and HINT are for messages."""
 
-    def __init__(self, to: Reach) -> None:
+    def __init__(self, to: Reach, what: str, hint: str) -> None:
         self._to = to
+        self._what, self._hint = what, hint
         self._listener = socket.create_server((_HOST, 0))
         self._ending, self._ended = socket.socketpair()
         self._guard = threading.Lock()
@@ -121,11 +124,12 @@ class Forward:
         me = threading.current_thread()
         try:
             with client:
-                self._exchange(client, me)
-        except MusterError as error:
-            self._note(error)
-        except OSError:
-            pass  # the client sees that its connection ended
+                try:
+                    self._exchange(client, me)
+                except MusterError as error:
+                    self._note(error)  # before the client sees that its connection ended
+                except OSError:
+                    pass
         finally:
             with self._guard:
                 del self._carried[me]
@@ -144,7 +148,7 @@ class Forward:
                 while all(self._move(key.fileobj, key.data, client) for key, _events in ready.select()):
                     pass
             if tunnel.trouble:
-                raise Unreachable(f"The forwarded port gives no answer: {tunnel.trouble}.")
+                raise Unreachable(f"{self._what} gives no answer: {tunnel.trouble}.", self._hint)
         finally:
             tunnel.close()
 

@@ -6,7 +6,7 @@
 
 Read in the code of versitygw 1.8.0 and in its Dockerfile:
 
-- The image is Alpine with ``/usr/local/bin/versitygw``; up to 1.0 the program was ``/app/versitygw``. Its entrypoint is a shell script.
+- The image is Alpine with ``/usr/local/bin/versitygw`` (earlier ones had it in ``/app``). Its entrypoint is a shell script.
 - Tags of the image are those of the repository, with a ``v`` (.github/workflows/docker.yml).
 - Content types and other attributes of objects are extended attributes of their files (backend/meta/xattr.go), which NFS and others do
   not have. With ``--sidecar`` they are files of another folder (sidecar.go), which must not begin with the name of the folder of buckets

@@ -15,7 +15,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
-import functools
 import secrets
 import typing as t
 from collections.abc import Iterator, Mapping, Sequence
@@ -125,7 +124,7 @@ def check_storage(cluster: Cluster, store: ObjectStore) -> None:
 def forwarded(cluster: Cluster, store: ObjectStore) -> contextlib.AbstractContextManager[forward.Forward]:
     """A local port that leads to STORE."""
     pod = Ref("v1", "Pod", store.pod_name, store.namespace)
-    return forward.forwarded(functools.partial(forward.reach, cluster, pod, PORT, _TELLS_WHY))
+    return forward.forwarded(cluster, pod, PORT, _TELLS_WHY)
 
 
 @contextlib.contextmanager
