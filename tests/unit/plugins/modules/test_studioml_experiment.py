@@ -127,7 +127,7 @@ class World:
             "workspace": [str(self.folder)], "filename": "train.py", "wait_timeout": 60, **more,
         }  # fmt: skip
         given = ArgumentSpecValidator(studioml_experiment.ARGUMENT_SPEC, **studioml_experiment.CONSTRAINTS).validate(
-            options
+            {name: value for name, value in options.items() if value is not None}
         )
         assert not given.error_messages
         ctx = HostContext(

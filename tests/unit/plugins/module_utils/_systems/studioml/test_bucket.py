@@ -115,7 +115,7 @@ def test_what_went_wrong_on_the_way_is_told() -> None:
     with pytest.raises(Forbidden, match="pods/portforward"):
         bucket.S3Bucket(STORAGE, lambda: Client(error), way).look("a/")
     way.trouble = None
-    with pytest.raises(Unreachable, match="The store at https://s3.example gives no answer"):
+    with pytest.raises(Unreachable, match=r"The store at https://s3\.example gives no answer"):
         bucket.S3Bucket(STORAGE, lambda: Client(error), way).look("a/")
 
 
