@@ -128,8 +128,6 @@ class Forward:
                     self._exchange(client, me)
                 except MusterError as error:
                     self._note(error)  # before the client sees that its connection ended
-                except OSError:
-                    pass
         finally:
             with self._guard:
                 del self._carried[me]
@@ -142,7 +140,8 @@ class Forward:
                 if self._closed:
                     return
                 self._carried[me].append(tunnel.socket)
-            with selectors.DefaultSelector() as ready:
+            # Bytes for an end that is gone already fail, whoever ended it.
+            with contextlib.suppress(OSError), selectors.DefaultSelector() as ready:
                 ready.register(client, selectors.EVENT_READ, tunnel.socket)
                 ready.register(tunnel.socket, selectors.EVENT_READ, client)
                 while all(self._move(key.fileobj, key.data, client) for key, _events in ready.select()):
@@ -156,10 +155,10 @@ class Forward:
         """Move what SOURCE has to the other side; false at its end."""
         data = source.recv(_PIECE)
         if data:
-            # A client of HTTP reads the answer before it asks again, so the two sides do not wait for each other.
-            target.sendall(data)
             if target is client:
                 self._note(None)
+            # A client of HTTP reads the answer before it asks again, so the two sides do not wait for each other.
+            target.sendall(data)
         return bool(data)
 
     def _note(self, trouble: MusterError | None) -> None:

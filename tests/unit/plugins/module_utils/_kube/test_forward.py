@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import typing as t
@@ -135,6 +136,7 @@ def test_the_cause_of_a_connection_that_ends_is_kept_until_one_brings_an_answer(
         with dial(way) as wire:
             assert wire.recv(1) == b""
         assert "Port 7070 of Pod default/store-0 gives no answer: nobody listens at port 7070" in str(way.trouble)
+        assert "Look there." in str(way.trouble)
         cluster.remove(POD)
         with dial(way) as wire:
             assert wire.recv(1) == b""
@@ -145,3 +147,14 @@ def test_the_cause_of_a_connection_that_ends_is_kept_until_one_brings_an_answer(
             wire.sendall(b"x")
             assert read(wire, 1) == b"x"
         assert way.trouble is None
+
+
+def test_the_cause_is_kept_also_where_the_client_sends_to_an_end_that_is_gone(cluster: FakeCluster) -> None:
+    with forwarded(cluster) as way:
+        cluster.forwarded.clear()
+        for _number in range(20):
+            way._note(None)
+            with dial(way) as wire, contextlib.suppress(OSError):  # it may have ended in between
+                wire.sendall(b"x" * 10_000)
+                assert wire.recv(1) == b""
+            assert "nobody listens at port 7070" in str(way.trouble)
