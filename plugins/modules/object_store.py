@@ -79,7 +79,8 @@ options:
     type: bool
     default: false
 requirements:
-  - boto3 and botocore, for O(wait=true)
+  - boto3, with O(wait=true)
+  - botocore, with O(wait=true)
 """
 
 EXAMPLES = r"""
