@@ -51,12 +51,34 @@ options:
     type: str
     required: true
   endpoint:
-    description: Address of the S3-compatible store.
+    description: Address of the S3-compatible store. Not used with O(store_kubernetes).
     type: str
     default: https://storage.googleapis.com
+  store_kubernetes:
+    description:
+      - Store of M(muster.ml.object_store) to reach through the Kubernetes API, by a forwarded port, instead of O(endpoint), O(access_key),
+        O(secret_key) and O(storage_ca_cert). Runners reach it at its address in the cluster, C(http://NAME.NAMESPACE.svc:7070), unless
+        O(runner_endpoint) is given.
+      - The kubeconfig's user needs the verbs C(get) and C(create) for C(pods/portforward), and C(get) for Pods, StatefulSets and
+        the Secret.
+    type: dict
+    suboptions:
+      name:
+        description: Name of the store.
+        type: str
+        default: store
+      namespace:
+        description: Namespace of the store. Defaults to the namespace of the kubeconfig's context.
+        type: str
+      kubeconfig:
+        description: Path of a kubeconfig file, or its content as a dictionary. Found as by kubectl if it is omitted.
+        type: raw
+      context:
+        description: Context of the kubeconfig, instead of its current one.
+        type: str
   runner_endpoint:
     description:
-      - Address of the store as runners reach it. Defaults to O(endpoint).
+      - Address of the store as runners reach it. Defaults to O(endpoint), or to the address in the cluster of O(store_kubernetes).
       - Upstream's runner takes only its host and port. It uses TLS for hosts of AWS, and for others if it runs with C(S3_CA).
     type: str
   region:
@@ -64,13 +86,13 @@ options:
     type: str
     default: us-east-1
   access_key:
-    description: Access key of the store, for Google Cloud Storage that of an HMAC key. Runners get it, encrypted, with the request.
+    description:
+      - Access key of the store, for Google Cloud Storage that of an HMAC key. Runners get it, encrypted, with the request.
+      - Required without O(store_kubernetes).
     type: str
-    required: true
   secret_key:
     description: Secret of O(access_key).
     type: str
-    required: true
   storage_ca_cert:
     description: Path of the certificate authority of the store, in PEM. Defaults to the authorities that botocore comes with.
     type: path
@@ -206,6 +228,18 @@ EXAMPLES = r"""
     resources_needed: {gpus: 1, gpu_mem: 8gb}
     metric: experiment.loss
     wait_timeout: 7200
+
+- name: Train with the broker and the store of a cluster
+  muster.ml.studioml_experiment:
+    login_kubernetes: {namespace: ml}
+    store_kubernetes: {namespace: ml}
+    name: mnist-2
+    queue: rmq_cpu
+    bucket: experiments
+    public_key: "{{ lookup('ansible.builtin.file', 'runner.pub.pem') }}"
+    signing_key: "{{ signing_key }}"
+    workspace: [examples/keras]
+    filename: train_mnist_keras.py
 """
 
 RETURN = r"""
@@ -246,6 +280,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.experiments import run
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.store import STORE_KUBERNETES
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.experiment import GOOGLE
 
@@ -264,10 +299,11 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "bind": {"type": "bool", "default": True},
     "bucket": {"type": "str", "required": True},
     "endpoint": {"type": "str", "default": GOOGLE},
+    "store_kubernetes": {"type": "dict", "options": STORE_KUBERNETES},
     "runner_endpoint": {"type": "str"},
     "region": {"type": "str", "default": "us-east-1"},
-    "access_key": {"type": "str", "required": True, "no_log": True},
-    "secret_key": {"type": "str", "required": True, "no_log": True},
+    "access_key": {"type": "str", "no_log": True},
+    "secret_key": {"type": "str", "no_log": True},
     "storage_ca_cert": {"type": "path"},
     "public_key": {"type": "str", "required": True, "no_log": False},
     "signing_key": {"type": "str", "required": True, "no_log": True},
@@ -290,7 +326,11 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "wait": {"type": "bool", "default": True},
     "wait_timeout": {"type": "int", "default": 1800},
 }
-CONSTRAINTS: dict[str, t.Any] = {**api.CONSTRAINTS}
+CONSTRAINTS: dict[str, t.Any] = {
+    "required_together": [*api.CONSTRAINTS["required_together"], ("access_key", "secret_key")],
+    "required_one_of": [*api.CONSTRAINTS["required_one_of"], ("access_key", "store_kubernetes")],
+    "mutually_exclusive": [("store_kubernetes", "access_key"), ("store_kubernetes", "storage_ca_cert")],
+}
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:

@@ -188,7 +188,7 @@ class Store:
 @contextlib.contextmanager
 def store(folder: Path) -> Iterator[Store]:
     """Run it for the time of the with block; built once per machine."""
-    pins = ROOT / "tests" / "acceptance" / "elastic" / "go"
+    pins = ROOT / "roles" / "local_images" / "files" / "go" / "versitygw"
     built = GoBuild(name="versitygw", module_dir=pins, package="github.com/versity/versitygw/cmd/versitygw", cache_dir=cache_home(),
                     architecture=architecture())  # fmt: skip
     program = ensure(built, "building versitygw", print)

@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import hashlib
@@ -16,11 +17,12 @@ import pathlib
 import shutil
 import tempfile
 import typing as t
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from .._core.errors import Failed, InvalidInput
 from .._core.files import replaced
 from .._core.sensitive import Sensitive
+from .._systems.object_store import store
 from .._systems.rabbitmq.api import ManagementApi
 from .._systems.rabbitmq.publish import TopicQueue
 from .._systems.studioml import bucket as buckets
@@ -54,14 +56,24 @@ class Channel:
 def run(ctx: HostContext, api: ManagementApi) -> Result:
     """Submit the experiment unless that was done, wait for its end, report."""
     params = ctx.params
-    storage, wanted, pair = storage_of(params), experiment_of(params), signing_pair(params)
+    if not params["store_kubernetes"]:
+        storage_of(params)
+    wanted, pair = experiment_of(params), signing_pair(params)
+    with reached(params) as (storage, bucket):
+        return _run(ctx, api, wanted, pair, storage, bucket)
+
+
+def _run(
+    ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pair, storage: Storage, bucket: buckets.Bucket
+) -> Result:
+    params = ctx.params
     topic = TopicQueue(api, params["vhost"], wanted.queue, EXCHANGE, f"StudioML.{wanted.queue}")
     with workspace.packed(params["workspace"], params["exclude"], params["filename"]) as packed:
         wanted = dataclasses.replace(wanted, workspace=packed.key)
         hidden = (storage.secret_key, storage.access_key, *wanted.secret_env.values())
         life = Life(
             wanted,
-            buckets.connect(storage, params["storage_ca_cert"]),
+            bucket,
             Channel(topic, bind=params["bind"]),
             _now,
             hidden,
@@ -87,8 +99,22 @@ def _now() -> dt.datetime:
 # Options
 
 
+@contextlib.contextmanager
+def reached(params: Params) -> Iterator[tuple[Storage, buckets.Bucket]]:
+    """The bucket, and where it is, for the time of the with block: of a store in a cluster, or of one that has an address."""
+    where = params["store_kubernetes"]
+    if not where:
+        storage = storage_of(params)
+        yield storage, buckets.connect(storage, params["storage_ca_cert"])
+        return
+    with store.inside(where) as found:
+        keys_of = {"access_key": found.login.access_key, "secret_key": found.login.secret_key}
+        storage = storage_of({**params, "endpoint": found.endpoint, **keys_of})
+        yield storage, buckets.connect(storage, None, found.way)
+
+
 def storage_of(params: Params) -> Storage:
-    """The bucket as this host reaches it."""
+    """The bucket, with the address of its store."""
     bucket, endpoint = params["bucket"], params["endpoint"]
     if bucket.startswith("gs://"):
         bucket = bucket.removeprefix("gs://").rstrip("/")

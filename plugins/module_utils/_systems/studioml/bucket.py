@@ -12,24 +12,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
+import functools
 import typing as t
-from collections.abc import Iterator
 
-from ..._core.clock import LEAST_FOR_AN_ANSWER
+from ..._core import s3
 from ..._core.errors import Failed, Forbidden, MusterError, NotFound, ServerError, Unauthorized, Unreachable
 from .experiment import Storage
 
-_PATIENCE = 10 * LEAST_FOR_AN_ANSWER
+if t.TYPE_CHECKING:
+    from ..._kube.forward import Forward
+
 _MISSING = {"404", "NoSuchKey", "NotFound"}
 _NO_BUCKET = "NoSuchBucket"
-_BAD_LOGIN = {
-    "AuthorizationHeaderMalformed": "does not take the signature of access_key",
-    "InvalidAccessKeyId": "does not know access_key, or it is disabled",
-    "InvalidSecurity": "does not take access_key",
-    # versitygw
-    "XAdminUserNotFound": "does not know access_key, or it is disabled",
-    "SignatureDoesNotMatch": "does not take secret_key with this access_key",
-}
 _LOGIN_HINT = (
     "Check access_key and secret_key, and that the key is active. For Google Cloud Storage they are an HMAC key."
 )
@@ -62,12 +56,13 @@ class Bucket(t.Protocol):
 
 
 class S3Bucket:
-    """The real one. ``make``: a client of boto3's for S3."""
+    """The real one. ``make``: a client of boto3's for S3. ``way``: the forwarded port that leads there, if one does."""
 
-    def __init__(self, storage: Storage, make: t.Callable[[], t.Any]) -> None:
+    def __init__(self, storage: Storage, make: t.Callable[[], t.Any], way: Forward | None = None) -> None:
         self.name = storage.bucket
         self._storage = storage
         self._client = make()
+        self._way = way
 
     def look(self, folder: str) -> dict[str, Found]:
         found: dict[str, Found] = {}
@@ -96,32 +91,18 @@ class S3Bucket:
         with self._errors(f"delete {key}"):
             self._client.delete_object(Bucket=self.name, Key=key)
 
-    @contextlib.contextmanager
-    def _errors(self, doing: str) -> Iterator[None]:
-        """Errors of boto3 are not chained: they may quote what they sent."""
-        import boto3.exceptions
-        import botocore.exceptions
-
-        try:
-            yield
-        except botocore.exceptions.ClientError as error:
-            raise self._refused(doing, error.response) from None
-        except boto3.exceptions.S3UploadFailedError as error:
-            cause = error.__context__
-            raise self._refused(doing, getattr(cause, "response", {})) from None
-        except botocore.exceptions.BotoCoreError as error:
-            raise self._unreachable(type(error).__name__) from None
+    def _errors(self, doing: str) -> contextlib.AbstractContextManager[None]:
+        return s3.errors(functools.partial(self._refused, doing), self._unreachable)
 
     def _unreachable(self, reason: str) -> MusterError:
-        return Unreachable(
+        trouble = self._way.trouble if self._way else None
+        return trouble or Unreachable(
             f"The store at {self._storage.endpoint} gives no answer: {reason}.",
             "Check endpoint, and storage_ca_cert if it has TLS.",
         )
 
     def _refused(self, doing: str, response: t.Any) -> MusterError:
-        error = response.get("Error") or {}
-        code, said = str(error.get("Code", "")), str(error.get("Message", "")).rstrip(".")
-        status = (response.get("ResponseMetadata") or {}).get("HTTPStatusCode") or 0
+        code, said, status = s3.code_of(response)
         where = f"bucket {self.name} of {self._storage.endpoint}"
         details = {"code": code}
         if code == _NO_BUCKET:
@@ -129,9 +110,9 @@ class S3Bucket:
             return NotFound(f"There is no {where}.", hint, details=details)
         if code in _MISSING:
             return NotFound(f"Cannot {doing} in {where}: it does not exist.", details=details)
-        if code in _BAD_LOGIN:
+        if code in s3.BAD_LOGIN:
             return Unauthorized(
-                f"The store at {self._storage.endpoint} {_BAD_LOGIN[code]} ({code}).", _LOGIN_HINT, details=details
+                f"The store at {self._storage.endpoint} {s3.BAD_LOGIN[code]} ({code}).", _LOGIN_HINT, details=details
             )
         if status in (401, 403):
             hint = f"The key needs to list, read and write objects of the bucket. {_LOGIN_HINT}"
@@ -143,21 +124,9 @@ class S3Bucket:
         return Failed(f"The store refuses to {doing} in {where}: {said or code} (status {status}).", details=details)
 
 
-def connect(storage: Storage, ca_cert: str | None) -> S3Bucket:
-    """A bucket; nothing is sent yet."""
-    return S3Bucket(storage, lambda: _client(storage, ca_cert))
-
-
-def _client(storage: Storage, ca_cert: str | None) -> t.Any:
-    import boto3
-    import botocore.config
-
-    # Sums that botocore adds by itself since 1.36 are refused by Google Cloud Storage and others.
-    config = botocore.config.Config(
-        signature_version="s3v4", s3={"addressing_style": "path"}, retries={"max_attempts": 3, "mode": "standard"},
-        connect_timeout=_PATIENCE, request_checksum_calculation="when_required", response_checksum_validation="when_required",
-    )  # fmt: skip
-    return boto3.session.Session().client(
-        "s3", endpoint_url=storage.endpoint, aws_access_key_id=storage.access_key.reveal(),
-        aws_secret_access_key=storage.secret_key.reveal(), region_name=storage.region, config=config, verify=ca_cert,
-    )  # fmt: skip
+def connect(storage: Storage, ca_cert: str | None, way: Forward | None = None) -> S3Bucket:
+    """A bucket; nothing is sent yet. With WAY the store is reached there, and STORAGE has the address that others reach it at."""
+    endpoint = f"http://{way.address}" if way else storage.endpoint
+    keys = storage.access_key, storage.secret_key
+    make = functools.partial(s3.client, endpoint, *keys, region=storage.region, ca_cert=ca_cert, direct=way is not None)
+    return S3Bucket(storage, make, way)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime as dt
 import hashlib
 import io
@@ -14,7 +15,9 @@ import json
 import os
 import re
 import tarfile
+import types
 import typing as t
+import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import bucket as buckets
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
@@ -124,7 +128,7 @@ class World:
             "workspace": [str(self.folder)], "filename": "train.py", "wait_timeout": 60, **more,
         }  # fmt: skip
         given = ArgumentSpecValidator(studioml_experiment.ARGUMENT_SPEC, **studioml_experiment.CONSTRAINTS).validate(
-            options
+            {name: value for name, value in options.items() if value is not None}
         )
         assert not given.error_messages
         ctx = HostContext(
@@ -149,6 +153,12 @@ class World:
             body, queue="rmq_test", private_key=PAIR.private, passphrase=Sensitive("phrase"), public_keys={"rmq_": SIGNER.public}
         )  # fmt: skip
         return dict(found.request)
+
+    def hosts(self) -> set[str]:
+        """Where the runner finds the artifacts."""
+        return {
+            urllib.parse.urlsplit(row["qualified"]).netloc for row in self.request()["experiment"]["artifacts"].values()
+        }
 
     def ends(self, text: str = ENDED) -> t.Callable[[], None]:
         """A runner takes the message and stores an output."""
@@ -446,3 +456,57 @@ def test_runners_may_reach_the_store_by_another_address(world: World) -> None:
     assert (
         request["experiment"]["artifacts"]["output"]["qualified"] == f"s3://store.studioml:7070/example-store/{OUTPUT}"
     )
+
+
+IN_CLUSTER = {
+    "store_kubernetes": {"namespace": "ml"},
+    "access_key": None,
+    "secret_key": None,
+    "bucket": "example-store",
+}
+
+
+def test_a_store_in_a_cluster_is_reached_by_its_name_and_runners_get_its_address_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[t.Any] = []
+    way = types.SimpleNamespace(address="127.0.0.1:1", trouble=None)
+    login = store.Login(Sensitive("canary-access"), Sensitive("canary-storage"))
+
+    @contextlib.contextmanager
+    def inside(where: t.Any) -> t.Iterator[store.Inside]:
+        asked.append(where)
+        yield store.Inside("http://store.ml.svc:7070", login, t.cast(t.Any, way))
+        asked.append("closed")
+
+    def connect(storage: t.Any, ca_cert: t.Any, at: t.Any) -> MemoryBucket:
+        asked.append((storage.endpoint, ca_cert, at))
+        return world.bucket
+
+    monkeypatch.setattr(store, "inside", inside)
+    monkeypatch.setattr(buckets, "connect", connect)
+    assert world(wait=False, **IN_CLUSTER)["changed"]
+    assert (asked[0]["name"], asked[0]["namespace"]) == ("store", "ml")
+    assert asked[1:] == [("http://store.ml.svc:7070", None, way), "closed"]
+    assert world.hosts() == {"store.ml.svc:7070"}
+    with pytest.raises(InvalidInput, match="gs:// is for"):
+        world(**{**IN_CLUSTER, "bucket": "gs://example-store"})
+    world(name="two", wait=False, runner_endpoint="http://other:9000", **IN_CLUSTER)
+    assert world.hosts() == {"other:9000"}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, "one of the following is required: access_key, store_kubernetes"),
+        ({"access_key": "a"}, "required together: access_key, secret_key"),
+        (
+            {"access_key": "a", "secret_key": "b", "store_kubernetes": {}},
+            "mutually exclusive: store_kubernetes|access_key",
+        ),
+        ({"storage_ca_cert": "a", "store_kubernetes": {}}, "mutually exclusive: store_kubernetes|storage_ca_cert"),
+    ],
+)
+def test_a_login_is_either_given_or_that_of_a_store_in_a_cluster(options: dict[str, t.Any], told: str) -> None:
+    spec = ArgumentSpecValidator(studioml_experiment.ARGUMENT_SPEC, **studioml_experiment.CONSTRAINTS)
+    assert told in " ".join(spec.validate({"login_user": "u", "login_password": "p", **options}).error_messages)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import io
+import types
 import typing as t
 
 import pytest
@@ -103,3 +104,23 @@ def test_no_sums_are_sent_that_google_refuses() -> None:
         "when_required",
     )
     assert config.s3["addressing_style"] == "path"
+
+
+def test_what_went_wrong_on_the_way_is_told() -> None:
+    """A client at a forwarded port only sees that its connection ended."""
+    way: t.Any = types.SimpleNamespace(
+        address="127.0.0.1:1234", trouble=Forbidden("User u may not create pods/portforward.")
+    )
+    error = ConnectTimeoutError(endpoint_url="http://127.0.0.1:1234")
+    with pytest.raises(Forbidden, match="pods/portforward"):
+        bucket.S3Bucket(STORAGE, lambda: Client(error), way).look("a/")
+    way.trouble = None
+    with pytest.raises(Unreachable, match=r"The store at https://s3\.example gives no answer"):
+        bucket.S3Bucket(STORAGE, lambda: Client(error), way).look("a/")
+
+
+def test_a_forwarded_port_is_reached_past_proxies() -> None:
+    way: t.Any = types.SimpleNamespace(address="127.0.0.1:1234", trouble=None)
+    meta = bucket.connect(STORAGE, None, way)._client.meta
+    assert (meta.endpoint_url, meta.config.proxies) == ("http://127.0.0.1:1234", {})
+    assert bucket.connect(STORAGE, None)._client.meta.config.proxies is None

@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A local port whose connections lead to a port of a pod, for clients that open connections themselves: ``kubectl port-forward``.
+
+Each connection is one tunnel through the API server, made when somebody connects. A client at the local port only sees that its
+connection ended, so what was the cause is kept for the error that it then raises.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import selectors
+import socket
+import threading
+import typing as t
+from collections.abc import Iterator
+
+from .._core.conditions import condition, is_true, reason_of
+from .._core.errors import MusterError, Unreachable
+from .objects import Ref
+from .pod_status import why_not_running
+from .tunnel import Tunnel
+
+if t.TYPE_CHECKING:
+    from .cluster import Cluster
+
+Reach = t.Callable[[], Tunnel]
+
+_HOST = "127.0.0.1"
+_CONNECTS_S = 10.0
+_ENDS_S = 2.0
+"""Seconds for the threads to end after their sockets were shut down."""
+_PIECE = 1 << 16
+
+
+def reach(cluster: Cluster, pod: Ref, port: int, hint: str) -> Tunnel:
+    """A connection to a port of a pod that is ready. HINT is for the error if it is not."""
+    found = cluster.get(pod)
+    if found is None:
+        raise Unreachable(f"{pod} does not exist, so port {port} of it cannot be forwarded.", hint, ref=pod)
+    phase = (found.get("status") or {}).get("phase") or "Pending"
+    if found["metadata"].get("deletionTimestamp"):
+        raise Unreachable(f"{pod} is being deleted, so port {port} of it cannot be forwarded.", hint, ref=pod)
+    if phase != "Running":
+        raise Unreachable(f"{pod} is not running: {why_not_running(found)[0] or phase}.", hint, ref=pod)
+    if not is_true(found, "Ready"):
+        why = (
+            why_not_running(found)[0]
+            or reason_of(condition(found, "Ready"))
+            or "its readiness probe has not succeeded yet"
+        )
+        raise Unreachable(f"{pod} is not ready: {why}.", hint, ref=pod)
+    return cluster.port_forward(str(pod.namespace), pod.name, port, timeout=_CONNECTS_S)
+
+
+@contextlib.contextmanager
+def forwarded(cluster: Cluster, pod: Ref, port: int, hint: str) -> Iterator[Forward]:
+    """Listen for the time of the with block. That a connection can be made at all is tried first, so that its error comes at once."""
+    to = functools.partial(reach, cluster, pod, port, hint)
+    to().close()
+    forward = Forward(to, f"Port {port} of {pod}", hint)
+    try:
+        yield forward
+    finally:
+        forward.close()
+
+
+class Forward:
+    """Listens at ``address``, a port of this machine that the system has chosen. WHAT and HINT are for messages."""
+
+    def __init__(self, to: Reach, what: str, hint: str) -> None:
+        self._to = to
+        self._what, self._hint = what, hint
+        self._listener = socket.create_server((_HOST, 0))
+        self._ending, self._ended = socket.socketpair()
+        self._guard = threading.Lock()
+        self._closed = False
+        self._trouble: MusterError | None = None
+        self._carried: dict[threading.Thread, list[socket.socket]] = {}
+        self.address = f"{_HOST}:{self._listener.getsockname()[1]}"
+        self._server = threading.Thread(target=self._serve, daemon=True)
+        self._server.start()
+
+    @property
+    def trouble(self) -> MusterError | None:
+        """Why the last connection was not made, or ended; None if it has brought an answer."""
+        with self._guard:
+            return self._trouble
+
+    def close(self) -> None:
+        """End the connections, and listen no more."""
+        with self._guard:
+            self._closed = True
+            carried = dict(self._carried)
+            for end in (end for ends in carried.values() for end in ends):
+                # Only the thread that uses a socket closes it: its number could be that of another one by then.
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+        self._ending.close()
+        for thread in (self._server, *carried):
+            thread.join(_ENDS_S)
+
+    def _serve(self) -> None:
+        with self._listener, self._ended, selectors.DefaultSelector() as ready:
+            ready.register(self._listener, selectors.EVENT_READ)
+            ready.register(self._ended, selectors.EVENT_READ)
+            while self._ended not in [key.fileobj for key, _events in ready.select()]:
+                with contextlib.suppress(OSError):  # a client that has gone already
+                    self._begin(self._listener.accept()[0])
+
+    def _begin(self, client: socket.socket) -> None:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        thread = threading.Thread(target=self._carry, args=(client,), daemon=True)
+        with self._guard:
+            self._carried[thread] = [client]
+        thread.start()
+
+    def _carry(self, client: socket.socket) -> None:
+        me = threading.current_thread()
+        try:
+            with client:
+                try:
+                    self._exchange(client, me)
+                except MusterError as error:
+                    self._note(error)  # before the client sees that its connection ended
+        finally:
+            with self._guard:
+                del self._carried[me]
+
+    def _exchange(self, client: socket.socket, me: threading.Thread) -> None:
+        """Move bytes both ways until one side ends."""
+        tunnel = self._to()
+        try:
+            with self._guard:
+                if self._closed:
+                    return
+                self._carried[me].append(tunnel.socket)
+            # Bytes for an end that is gone already fail, whoever ended it.
+            with contextlib.suppress(OSError), selectors.DefaultSelector() as ready:
+                ready.register(client, selectors.EVENT_READ, tunnel.socket)
+                ready.register(tunnel.socket, selectors.EVENT_READ, client)
+                while all(self._move(key.fileobj, key.data, client) for key, _events in ready.select()):
+                    pass
+            if tunnel.trouble:
+                raise Unreachable(f"{self._what} gives no answer: {tunnel.trouble}.", self._hint)
+        finally:
+            tunnel.close()
+
+    def _move(self, source: t.Any, target: socket.socket, client: socket.socket) -> bool:
+        """Move what SOURCE has to the other side; false at its end."""
+        data = source.recv(_PIECE)
+        if data:
+            if target is client:
+                self._note(None)
+            # A client of HTTP reads the answer before it asks again, so the two sides do not wait for each other.
+            target.sendall(data)
+        return bool(data)
+
+    def _note(self, trouble: MusterError | None) -> None:
+        with self._guard:
+            self._trouble = trouble

@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The login of a store in the cluster, the way to it, its claim and its buckets.
+
+By a forwarded port: a store has no port outside of the cluster, and what it answers depends on a signature that the API server's HTTP
+proxy does not leave as it is.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import secrets
+import typing as t
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..._core import s3
+from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unauthorized, Unreachable
+from ..._core.sensitive import Sensitive
+from ..._kube import forward
+from ..._kube.claims import Claims
+from ..._kube.objects import Manifest, Ref
+from ..._manifests.pods import PodSettings
+from .manifests import ACCESS_KEY, PORT, REGION, SECRET_KEY, ObjectStore, login_secret
+
+if t.TYPE_CHECKING:
+    from ..._kube.cluster import Cluster
+
+STORE_KUBERNETES: dict[str, t.Any] = {
+    "name": {"type": "str", "default": "store"},
+    "namespace": {"type": "str"},
+    "kubeconfig": {"type": "raw"},
+    "context": {"type": "str"},
+}
+"""The options that name a store in a cluster."""
+LABEL_CLAIM = "muster.ml/object-store"
+"""Set on the claim when the store is removed, so that it can be recognised later; the value is the store's name."""
+_TELLS_WHY = "Module object_store with wait: true says why."
+_OWN = ("BucketAlreadyOwnedByYou",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Login:
+    """The two keys."""
+
+    access_key: Sensitive
+    secret_key: Sensitive
+
+
+@dataclasses.dataclass(frozen=True)
+class Inside:
+    """A store in a cluster as this machine reaches it."""
+
+    endpoint: str
+    """The address for clients in the cluster."""
+    login: Login
+    way: forward.Forward
+
+
+@dataclasses.dataclass(frozen=True)
+class Buckets:
+    """What a store has. ``missing``: what it was to have, and had not."""
+
+    names: list[str]
+    missing: list[str]
+
+
+def stored(cluster: Cluster, store: ObjectStore) -> Login | None:
+    """The login in the Secret; None if there is no Secret."""
+    found = cluster.get(Ref("v1", "Secret", store.login, store.namespace))
+    return Login(*(_value_of(found, key) for key in (ACCESS_KEY, SECRET_KEY))) if found else None
+
+
+def _value_of(secret: Manifest, key: str) -> Sensitive:
+    value = (secret.get("data") or {}).get(key)
+    name = f"Secret {secret['metadata']['namespace']}/{secret['metadata']['name']}"
+    text = ""
+    with contextlib.suppress(ValueError):
+        text = base64.b64decode(Sensitive(value or "").reveal(), validate=True).decode()
+    if not text:
+        raise InvalidInput(
+            f"{name} has no key {key}, or one that is empty or no text.", f"It needs {ACCESS_KEY} and {SECRET_KEY}."
+        )
+    return Sensitive(text)
+
+
+def login_of(cluster: Cluster, store: ObjectStore, *, runs: bool) -> Login:
+    """The login that STORE is to have: the stored one, or for a new store one that is made. ``runs``: there is a StatefulSet."""
+    found = stored(cluster, store)
+    if found:
+        return found
+    claim = claims(store).of_pod(store.pod_name)
+    if runs or cluster.get(claim):
+        there = f"the object store {store.namespace}/{store.name} does" if runs else f"{claim} with its objects does"
+        raise Failed(
+            f"Secret {store.namespace}/{store.login} does not exist, but {there}: clients have a login that is known to nobody here.",
+            hint=f"Put back a copy of it. If there is none, create it with new values of {ACCESS_KEY} and {SECRET_KEY}, "
+            f"delete pod {store.pod_name}, and give them to the clients.",
+        )
+    return Login(Sensitive(secrets.token_hex(10)), Sensitive(secrets.token_hex(20)))
+
+
+def secret_of(store: ObjectStore, login: Login) -> Manifest:
+    """The Secret with LOGIN."""
+    values = {ACCESS_KEY: login.access_key, SECRET_KEY: login.secret_key}
+    return login_secret(store, {k: base64.b64encode(v.reveal().encode()).decode() for k, v in values.items()})
+
+
+def claims(of: ObjectStore) -> Claims:
+    """The claim of the store."""
+    return Claims(Ref("apps/v1", "StatefulSet", of.name, of.namespace), of.labels, LABEL_CLAIM)
+
+
+def check_storage(cluster: Cluster, store: ObjectStore) -> None:
+    """Refuse a claim that could never be bound."""
+    claims(store).check_storage(cluster, size=store.storage_size, storage_class=store.storage_class_name)
+
+
+def forwarded(cluster: Cluster, store: ObjectStore) -> contextlib.AbstractContextManager[forward.Forward]:
+    """A local port that leads to STORE."""
+    pod = Ref("v1", "Pod", store.pod_name, store.namespace)
+    return forward.forwarded(cluster, pod, PORT, _TELLS_WHY)
+
+
+@contextlib.contextmanager
+def inside(where: Mapping[str, t.Any]) -> Iterator[Inside]:
+    """The store in the options STORE_KUBERNETES, for the time of the with block."""
+    from ..._kube.client import connect
+
+    cluster = connect(where)
+    try:
+        namespace = where["namespace"] or cluster.namespace
+        ref = Ref("apps/v1", "StatefulSet", where["name"], namespace)
+        if cluster.get(ref) is None:
+            raise NotFound(f"{ref} does not exist.", "Module object_store makes it.", ref=ref)
+        store = ObjectStore(name=where["name"], namespace=namespace, pod=PodSettings(image=""))
+        login = stored(cluster, store)
+        if login is None:
+            secret = Ref("v1", "Secret", store.login, namespace)
+            raise NotFound(f"{secret}, which has the login of the store, does not exist.", ref=secret)
+        with forwarded(cluster, store) as way:
+            yield Inside(store.endpoint, login, way)
+    finally:
+        cluster.close()
+
+
+def sync(cluster: Cluster, store: ObjectStore, login: Login, desired: Sequence[str], *, check: bool) -> Buckets:
+    """Create the missing buckets. None is ever deleted."""
+    with forwarded(cluster, store) as way:
+        client = s3.client(f"http://{way.address}", login.access_key, login.secret_key, region=REGION, direct=True)
+        with _errors(store, way, "list its buckets"):
+            have = [row["Name"] for row in client.list_buckets().get("Buckets") or []]
+        missing = [name for name in desired if name not in have]
+        for name in [] if check else missing:
+            with contextlib.suppress(_AlreadyThere), _errors(store, way, f"create bucket {name}"):
+                client.create_bucket(Bucket=name)
+    return Buckets(sorted({*have, *missing}), missing)
+
+
+class _AlreadyThere(MusterError):
+    """Another run has created the bucket in the meantime."""
+
+
+def _errors(store: ObjectStore, way: forward.Forward, doing: str) -> contextlib.AbstractContextManager[None]:
+    name = f"Object store {store.namespace}/{store.name}"
+
+    def refused(answer: Mapping[str, t.Any]) -> MusterError:
+        code, said, status = s3.code_of(answer)
+        if code in _OWN:
+            return _AlreadyThere(f"{name}: {said}.")
+        if code in s3.BAD_LOGIN:
+            return Unauthorized(
+                f"{name} does not take the login of Secret {store.namespace}/{store.login} ({code}).",
+                f"The pod reads it when it starts: if the Secret was changed since, delete pod {store.pod_name}.",
+                details={"code": code},
+            )
+        return Failed(f"{name} refuses to {doing}: {said or code} (status {status}).", details={"code": code})
+
+    def unreachable(reason: str) -> MusterError:
+        return way.trouble or Unreachable(f"{name} gives no answer: {reason}.", _TELLS_WHY)
+
+    return s3.errors(refused, unreachable)

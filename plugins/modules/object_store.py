@@ -1,0 +1,241 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: object_store
+short_description: Run an S3-compatible store on Kubernetes
+version_added: 0.2.0
+description:
+  - Creates, updates and deletes a store of one pod, versitygw, which keeps objects as files of its own claim. Clients reach it at
+    C(http://<name>.<namespace>.svc:7070), with addresses of the form C(ENDPOINT/BUCKET/KEY) and the region C(us-east-1).
+  - There is no TLS, because StudioML's runner speaks plain HTTP to stores that are not those of AWS. Keys are never sent, only signatures
+    made with them, but objects can be read on the network. The NetworkPolicy admits pods of the namespace only.
+  - There is one login, which may do everything. It is made once, and stored only in the Secret C(<name>-login), with the keys
+    C(AWS_ACCESS_KEY_ID) and C(AWS_SECRET_ACCESS_KEY).
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.apply
+  - muster.ml.wait
+  - muster.ml.attributes
+  - muster.ml.attributes.kube
+  - muster.ml.pod
+  - muster.ml.network_policy
+options:
+  name:
+    description: Name of the store and of its Service.
+    type: str
+    default: store
+  namespace:
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
+    type: str
+  buckets:
+    description:
+      - Names of buckets to create if they are missing. None is ever deleted, whether it is listed or not.
+      - Needs O(wait=true), because they are created when the store answers, through a forwarded port.
+    type: list
+    elements: str
+    default: []
+  storage_size:
+    description: Size of the claim.
+    type: str
+    default: 20Gi
+  storage_class_name:
+    description: StorageClass of the claim. Defaults to the cluster's default StorageClass.
+    type: str
+  image:
+    description: Image of the pod, with a version or digest. It needs C(/usr/local/bin/versitygw) and C(/bin/sh).
+    type: str
+    default: ghcr.io/versity/versitygw:v1.8.0
+  env:
+    description: Environment variables of the pod.
+  resources:
+    description: C(requests) and C(limits) of the pod, as in the Kubernetes API.
+  tolerations:
+    description: Taints that the pod tolerates, as in the Kubernetes API.
+  affinity:
+    description: Affinity of the pod, as in the Kubernetes API.
+  topology_spread_constraints:
+    description: Topology spread constraints of the pod, as in the Kubernetes API.
+  priority_class_name:
+    description: PriorityClass of the pod.
+  service_account_name:
+    description: ServiceAccount of the pod.
+  termination_grace_period_seconds:
+    description: Seconds for the pod to shut down.
+  pod_security_context:
+    description: Security context of the pod, instead of the restricted default.
+  security_context:
+    description: Security context of the container, instead of the restricted default.
+  overrides:
+    description: Fields to merge into the StatefulSet last, by the strategic merge rules of Kubernetes.
+    type: dict
+  delete_data:
+    description: Delete the claim with all objects, and the Secret that the module made, too, with O(state=absent).
+    type: bool
+    default: false
+requirements:
+  - boto3, with O(wait=true)
+  - botocore, with O(wait=true)
+"""
+
+EXAMPLES = r"""
+- name: Run a store with a bucket for experiments
+  muster.ml.object_store:
+    namespace: ml
+    buckets: [experiments]
+    wait: true
+    wait_timeout: 300
+
+- name: Remove the store with its objects
+  muster.ml.object_store:
+    namespace: ml
+    state: absent
+    delete_data: true
+    wait: true
+"""
+
+RETURN = r"""
+objects:
+  description: Objects, each with what was done to it.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - kind: StatefulSet
+      name: store
+      namespace: ml
+      action: created
+endpoint:
+  description: Address for clients in the cluster.
+  returned: when O(state=present)
+  type: str
+  sample: http://store.ml.svc:7070
+login_secret:
+  description: Name of the Secret with the login.
+  returned: when O(state=present)
+  type: str
+  sample: store-login
+buckets:
+  description: Names of all buckets of the store. In check mode also those that would be created.
+  returned: when O(state=present) and O(wait=true). In check mode only if the store answers or does not exist yet
+  type: list
+  elements: str
+  sample: [experiments]
+created_buckets:
+  description: Names of the buckets that were created, or would be in check mode.
+  returned: as RV(buckets)
+  type: list
+  elements: str
+  sample: [experiments]
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, Unreachable
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
+from ansible_collections.muster.ml.plugins.module_utils._systems.object_store.manifests import (
+    ObjectStore,
+    check_buckets,
+    manifests,
+)
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "default": "store"},
+    "namespace": {"type": "str"},
+    "buckets": {"type": "list", "elements": "str", "default": []},
+    **with_defaults(ObjectStore, storage_size="str"),
+    **groups.POD,
+    "image": {"type": "str", "default": "ghcr.io/versity/versitygw:v1.8.0"},
+    "storage_class_name": {"type": "str"},
+    "overrides": {"type": "dict"},
+    **groups.NETWORK,
+    "delete_data": {"type": "bool", "default": False},
+    **STATE,
+    **APPLY,
+    **WAIT,
+}
+
+CONSTRAINTS: dict[str, t.Any] = {}
+
+_PLAIN = ("name", "storage_size", "overrides", *groups.NETWORK)
+
+
+def desired(params: dict[str, t.Any], namespace: str) -> ObjectStore:
+    """The store that the options describe."""
+    return ObjectStore(
+        namespace=namespace,
+        pod=PodSettings.from_params(params),
+        storage_class_name=params["storage_class_name"] or None,
+        **{key: params[key] for key in _PLAIN},
+    )
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Create, update or delete the store."""
+    params = ctx.params
+    if params["state"] == "present":
+        # Invalid input fails before any request to the cluster.
+        manifests(desired(params, params["namespace"] or "default"))
+        if check_buckets(params["buckets"]) and not params["wait"]:
+            raise InvalidInput("buckets: they are created when the store answers.", "Set wait to true.")
+    wanted = desired(params, groups.namespace_of(ctx))
+    owner = owner_of("object_store", wanted.namespace, wanted.name)
+    return _absent(ctx, wanted, owner) if params["state"] == "absent" else _present(ctx, wanted, owner)
+
+
+def _absent(ctx: Context, wanted: ObjectStore, owner: str) -> dict[str, t.Any]:
+    claims = store.claims(wanted)
+    marked = claims.marked(ctx.cluster, owner, check=ctx.check)
+    report = groups.delete_group(ctx, wanted.namespace, owner)
+    report.merge(claims.delete(ctx.cluster, marked, check=ctx.check, delete_data=ctx.params["delete_data"]))
+    return ctx.result(report)
+
+
+def _present(ctx: Context, wanted: ObjectStore, owner: str) -> dict[str, t.Any]:
+    runs = ctx.cluster.get(Ref("apps/v1", "StatefulSet", wanted.name, wanted.namespace)) is not None
+    login = store.login_of(ctx.cluster, wanted, runs=runs)
+    if not runs and not ctx.check:
+        store.check_storage(ctx.cluster, wanted)
+    objects = [store.secret_of(wanted, login), *manifests(wanted)]
+    report = groups.apply_group(ctx, objects, owner, wait=ctx.params["wait"])
+    report.merge(groups.delete_unwanted_policy(ctx, wanted.name, wanted.namespace, owner))
+    found = _buckets(ctx, wanted, login, runs=runs) if ctx.params["wait"] else None
+    result: dict[str, t.Any] = {"endpoint": wanted.endpoint, "login_secret": wanted.login}
+    if found:
+        result |= {"buckets": found.names, "created_buckets": found.missing}
+        result |= {"changed": True} if found.missing else {}
+    return ctx.result(report, **result)
+
+
+def _buckets(ctx: Context, wanted: ObjectStore, login: store.Login, *, runs: bool) -> store.Buckets | None:
+    names = check_buckets(ctx.params["buckets"])
+    if ctx.check and not runs:
+        return store.Buckets(sorted(names), names)
+    try:
+        return store.sync(ctx.cluster, wanted, login, names, check=ctx.check)
+    except Unreachable as exc:
+        # What check mode was asked about may be the very change that makes it answer again.
+        if not ctx.check:
+            raise
+        ctx.warn(f"Which buckets are missing is not known: {exc.message}")
+        return None
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

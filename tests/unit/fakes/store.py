@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An S3 store with buckets and nothing in them. It looks at the access key of a request, and not at its signature."""
+
+from __future__ import annotations
+
+import http.server
+import re
+import threading
+
+FORBIDDEN = "<Error><Code>{}</Code><Message>as the store says.</Message></Error>"
+
+
+class FakeStore:
+    """Listens at ``port`` until it is stopped."""
+
+    def __init__(self) -> None:
+        self.access_key = ""
+        """The one that it takes; empty: every one."""
+        self.buckets: list[str] = []
+        self.requests: list[str] = []
+        self.refusals: dict[str, tuple[int, str]] = {}
+        """Method and path -> status and code of the answer."""
+        store = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                rows = "".join(f"<Bucket><Name>{name}</Name></Bucket>" for name in store.buckets)
+                self.reply(200, f"<ListAllMyBucketsResult><Buckets>{rows}</Buckets></ListAllMyBucketsResult>")
+
+            def do_PUT(self) -> None:
+                self.reply(200, "")
+
+            def reply(self, status: int, body: str) -> None:
+                asked = f"{self.command} {self.path}"
+                store.requests.append(asked)
+                found = re.search(r"Credential=([^/]*)/", self.headers.get("Authorization") or "")
+                known = found is not None and store.access_key in ("", found[1])
+                refusal = store.refusals.get(asked) if known else (403, "InvalidAccessKeyId")
+                if refusal:
+                    status, body = refusal[0], FORBIDDEN.format(refusal[1])
+                elif self.command == "PUT":
+                    store.buckets.append(self.path.strip("/"))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_args: object) -> None:
+                """Print nothing."""
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
