@@ -16,7 +16,7 @@ import functools
 import typing as t
 from collections.abc import Mapping
 
-from ..._core.errors import InvalidInput, NotFound
+from ..._core.errors import InvalidInput, NotFound, Unreachable
 from ..._core.sensitive import Sensitive
 from ..._kube.objects import Manifest, Ref
 from .api import Address, Login, ManagementApi
@@ -99,7 +99,7 @@ def _forwarded(cluster: Cluster, broker: RabbitmqCluster) -> Tunnel:
     pods = (cluster.get(Ref("v1", "Pod", name, broker.namespace)) for name in names)
     running = [pod for pod in pods if pod and (pod.get("status") or {}).get("phase") == "Running"]
     if not running:
-        raise NotFound(
+        raise Unreachable(
             f"No pod of RabbitMQ {broker.namespace}/{broker.name} is running.",
             "Module rabbitmq_cluster with wait: true says why.",
         )

@@ -191,7 +191,12 @@ class Life:
             latest = self.seen()
             if latest.ended:
                 return latest, None
-            depth = self.channel.depth()
+            try:
+                depth = self.channel.depth()
+            except MusterError:
+                # A broker that starts has not all of its queues yet.
+                empty_since = clock.monotonic()
+                raise
             before.append(depth.returned)
             if depth.messages != 0:
                 empty_since = clock.monotonic()
