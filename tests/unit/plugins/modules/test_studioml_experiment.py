@@ -364,6 +364,18 @@ def test_one_that_is_nowhere_was_refused(world: World) -> None:
     assert "and has no result. It is submitted again, and may run twice" in world.warnings[0]
 
 
+def test_a_queue_is_not_taken_for_empty_as_soon_as_its_broker_is_back(world: World) -> None:
+    world(wait=False)
+    world.broker.faults = ["failing"] * 500
+
+    def back() -> None:
+        world.broker.faults.clear()
+        world.broker.messages["queues", "/", "rmq_test"].clear()
+
+    world.bucket.later = [*[nothing] * 30, back, nothing, nothing, world.ends()]
+    assert world(startup_timeout=1, wait_timeout=300)["state"] == "finished"
+
+
 def test_numbers_that_are_not_known_are_not_taken_for_an_empty_queue(world: World) -> None:
     world(wait=False)
     world.broker.messages["queues", "/", "rmq_test"].clear()
