@@ -389,7 +389,7 @@ def test_removal_drains_and_leaves_the_keys(ready: World) -> None:
     left = {(kind, name) for (_group, kind, _namespace, name) in ready.cluster.objects if kind not in ("Pod", "Lease")}
     assert left == {
         ("Secret", name) for name in (*training_secret.NAMES.values(), "studioml-runner-passphrase-secret")
-    } - {("Secret", "studioml-client-signing-key")}
+    } - {("Secret", name) for name in ("studioml-client-signing-key", "studioml-broker-login")}
     assert not ready.run(state="absent")["changed"]
 
 
