@@ -222,12 +222,12 @@ def _buckets(ctx: Context, wanted: ObjectStore, login: store.Login, *, runs: boo
     names = check_buckets(ctx.params["buckets"])
     if ctx.check and not runs:
         return store.Buckets(sorted(names), names)
+    if not ctx.check:
+        return store.wait(ctx, wanted, login, names, timeout=ctx.params["wait_timeout"])
     try:
-        return store.sync(ctx.cluster, wanted, login, names, check=ctx.check)
+        return store.sync(ctx.cluster, wanted, login, names, check=True)
     except Unreachable as exc:
         # What check mode was asked about may be the very change that makes it answer again.
-        if not ctx.check:
-            raise
         ctx.warn(f"Which buckets are missing is not known: {exc.message}")
         return None
 

@@ -22,13 +22,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..._core import s3
 from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unauthorized, Unreachable
 from ..._core.sensitive import Sensitive
-from ..._kube import forward
+from ..._kube import forward, watching
 from ..._kube.claims import Claims
-from ..._kube.objects import Manifest, Ref
+from ..._kube.objects import Manifest, Ref, selector_of
 from ..._manifests.pods import PodSettings
 from .manifests import ACCESS_KEY, PORT, REGION, SECRET_KEY, ObjectStore, login_secret
 
 if t.TYPE_CHECKING:
+    from ..._edge.run import Context
     from ..._kube.cluster import Cluster
 
 STORE_KUBERNETES: dict[str, t.Any] = {
@@ -160,6 +161,17 @@ def sync(cluster: Cluster, store: ObjectStore, login: Login, desired: Sequence[s
             with contextlib.suppress(_AlreadyThere), _errors(store, way, f"create bucket {name}"):
                 client.create_bucket(Bucket=name)
     return Buckets(sorted({*have, *missing}), missing)
+
+
+def wait(ctx: Context, store: ObjectStore, login: Login, desired: Sequence[str], *, timeout: float) -> Buckets:
+    """Wait until the store answers, and create the missing buckets. A pod that has just been deleted still counts as ready for a moment."""
+
+    def observe(cluster: Cluster) -> tuple[Buckets, str | None]:
+        return sync(cluster, store, login, desired, check=False), None
+
+    goal = f"Object store {store.namespace}/{store.name} does not answer"
+    changes = watching.Changes.of_pods(store.namespace, selector_of(store.labels))
+    return watching.watch_until(ctx.cluster, changes, observe, goal=goal, timeout=timeout, progress=ctx.progress)
 
 
 class _AlreadyThere(MusterError):

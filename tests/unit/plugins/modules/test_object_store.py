@@ -172,8 +172,10 @@ def test_check_mode_warns_where_a_store_does_not_answer(store: FakeStore) -> Non
     assert "Pod default/store-0 does not exist" in warnings[0]
     start(cluster, store)
     cluster.forwarded.clear()
-    with pytest.raises(Unreachable, match="Port 7070 of Pod default/store-0 gives no answer: nobody listens"):
-        run(cluster, wait=True, buckets=["one"])
+    with pytest.raises(
+        WaitTimeout, match="does not answer.*Port 7070 of Pod default/store-0 gives no answer: nobody listens"
+    ):
+        run(cluster, wait=True, wait_timeout=1, buckets=["one"])
 
 
 def test_a_store_that_does_not_get_ready_is_told() -> None:
