@@ -173,7 +173,7 @@ def test_check_mode_warns_where_a_store_does_not_answer(store: FakeStore) -> Non
     start(cluster, store)
     cluster.forwarded.clear()
     with pytest.raises(
-        WaitTimeout, match="does not answer.*Port 7070 of Pod default/store-0 gives no answer: nobody listens"
+        WaitTimeout, match=r"does not answer.*Port 7070 of Pod default/store-0 gives no answer: nobody listens"
     ):
         run(cluster, wait=True, wait_timeout=1, buckets=["one"])
 
