@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .meta import Manifest
 
@@ -25,6 +25,27 @@ def _service(metadata: Manifest, kind: Manifest, selector: Mapping[str, str], po
     rows = [{"name": name, "port": port, "targetPort": port, "protocol": "TCP"} for name, port in ports.items()]
     spec = {**kind, "selector": dict(selector), "ports": rows}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def stateful_set(
+    metadata: Manifest,
+    selector: Mapping[str, str],
+    template: Manifest,
+    *,
+    replicas: int,
+    service: str,
+    claims: Sequence[Manifest] = (),
+) -> Manifest:
+    """The pods, which start together: they meet while they start, and one that never got ready is replaced when its template changes."""
+    spec = {
+        "replicas": replicas,
+        "serviceName": service,
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": dict(selector)},
+        "template": template,
+        **({"volumeClaimTemplates": list(claims)} if claims else {}),
+    }
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
 
 
 def disruption_budget(metadata: Manifest, selector: Mapping[str, str]) -> Manifest:

@@ -255,13 +255,7 @@ def stateful_set(cluster: EtcdCluster) -> Manifest:
         annotations={ANNOTATION_CONFIG_HASH: spec_hash(arguments(cluster))},
         claims=("data",),
     )
-    spec = {
-        "replicas": cluster.size,
-        "serviceName": cluster.peers,
-        "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": cluster.labels},
-        "template": template,
-    }
+    claims = []
     if cluster.storage_size is not None:
         data = storage.claim(
             {"name": "data", "labels": cluster.labels},
@@ -269,8 +263,15 @@ def stateful_set(cluster: EtcdCluster) -> Manifest:
             storage_class_name=cluster.storage_class_name,
             access_modes=["ReadWriteOnce"],
         )
-        spec["volumeClaimTemplates"] = [data]
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _metadata(cluster, cluster.name), "spec": spec}
+        claims.append(data)
+    return servers.stateful_set(
+        _metadata(cluster, cluster.name),
+        cluster.labels,
+        template,
+        replicas=cluster.size,
+        service=cluster.peers,
+        claims=claims,
+    )
 
 
 def _argument(live: Manifest, name: str) -> str | None:

@@ -330,26 +330,21 @@ def _spread(cluster: NatsCluster) -> tuple[Manifest, ...]:
 
 def stateful_set(cluster: NatsCluster, config_hash: str) -> Manifest:
     """The servers. They start in parallel; a changed configuration restarts them one by one."""
-    spec = {
-        "replicas": cluster.size,
-        "serviceName": cluster.management,
-        "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": cluster.labels},
-        "template": pod_template(
-            _server_pod(cluster),
-            container="nats",
-            labels={**_labels(cluster), **cluster.labels},
-            selector=cluster.labels,
-            env=[field_env("POD_NAME", "metadata.name")],
-            annotations={ANNOTATION_CONFIG_HASH: config_hash},
-        ),
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": _metadata(cluster, cluster.name),
-        "spec": spec,
-    }
+    template = pod_template(
+        _server_pod(cluster),
+        container="nats",
+        labels={**_labels(cluster), **cluster.labels},
+        selector=cluster.labels,
+        env=[field_env("POD_NAME", "metadata.name")],
+        annotations={ANNOTATION_CONFIG_HASH: config_hash},
+    )
+    return servers.stateful_set(
+        _metadata(cluster, cluster.name),
+        cluster.labels,
+        template,
+        replicas=cluster.size,
+        service=cluster.management,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

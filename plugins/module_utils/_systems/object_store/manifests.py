@@ -174,13 +174,6 @@ def stateful_set(store: ObjectStore) -> Manifest:
         storage_class_name=store.storage_class_name,
         access_modes=["ReadWriteOnce"],
     )
-    spec = {
-        "replicas": 1,
-        "serviceName": store.name,
-        # A pod that never got ready is replaced when its template changes.
-        "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": store.labels},
-        "template": template,
-        "volumeClaimTemplates": [data],
-    }
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _metadata(store, store.name), "spec": spec}
+    return servers.stateful_set(
+        _metadata(store, store.name), store.labels, template, replicas=1, service=store.name, claims=[data]
+    )

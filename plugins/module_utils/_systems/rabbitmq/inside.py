@@ -16,6 +16,7 @@ import functools
 import typing as t
 from collections.abc import Mapping
 
+from ..._core.conditions import is_true
 from ..._core.errors import InvalidInput, NotFound, Unreachable
 from ..._core.sensitive import Sensitive
 from ..._kube.objects import Manifest, Ref
@@ -103,11 +104,6 @@ def _forwarded(cluster: Cluster, broker: RabbitmqCluster) -> Tunnel:
             f"No pod of RabbitMQ {broker.namespace}/{broker.name} is running.",
             "Module rabbitmq_cluster with wait: true says why.",
         )
-    ready = sorted(running, key=lambda pod: (not _is_ready(pod), pod["metadata"]["name"]))
+    ready = sorted(running, key=lambda pod: (not is_true(pod, "Ready"), pod["metadata"]["name"]))
     port = MANAGEMENT_PORTS[broker.tls]
     return cluster.port_forward(broker.namespace, ready[0]["metadata"]["name"], port, timeout=_CONNECTS_S)
-
-
-def _is_ready(pod: Manifest) -> bool:
-    conditions = pod["status"].get("conditions") or []
-    return any(row["type"] == "Ready" and row["status"] == "True" for row in conditions)

@@ -390,15 +390,14 @@ def stateful_set(cluster: RabbitmqCluster) -> Manifest:
         storage_class_name=cluster.storage_class_name,
         access_modes=["ReadWriteOnce"],
     )
-    spec = {
-        "replicas": cluster.size,
-        "serviceName": cluster.peers,
-        "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": cluster.labels},
-        "template": template,
-        "volumeClaimTemplates": [data],
-    }
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": _metadata(cluster, cluster.name), "spec": spec}
+    return servers.stateful_set(
+        _metadata(cluster, cluster.name),
+        cluster.labels,
+        template,
+        replicas=cluster.size,
+        service=cluster.peers,
+        claims=[data],
+    )
 
 
 def tls_of(live: Manifest) -> bool:
