@@ -115,7 +115,7 @@ import typing as t
 from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint
-from ansible_collections.muster.ml.plugins.module_utils._aws.plan import without_none
+from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
 
 CREATION_INFO: dict[str, t.Any] = {

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from .._cloud.plan import Body, Plan, deletion_plan
 from .._core.errors import InvalidInput
 from .api import Api
-from .plan import Body, Plan, Step, deletion_plan
+from .plan import Step
 from .resource import Immediate
 
 

@@ -13,28 +13,24 @@ import dataclasses
 import hashlib
 import typing as t
 
-from .._core.errors import InvalidInput, MusterError
-from .api import Api
-from .converge import status_state
-from .errors import CallRefused
-from .plan import (
+from .._cloud.errors import CallRefused
+from .._cloud.plan import (
     GONE,
     Body,
     Comparison,
     Plan,
     State,
-    Step,
     creation_plan,
     deletion_plan,
     printable_request,
     same_members,
-    tag_change,
-    tag_dict,
-    tag_list,
-    tag_steps,
     without_none,
 )
+from .._core.errors import InvalidInput, MusterError
+from .api import Api
+from .plan import Step, tag_change, tag_dict, tag_list, tag_steps
 from .resource import Resource
+from .state import status_state
 
 STATE = "LifeCycleState"
 READY = ("available",)

@@ -12,10 +12,11 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._cloud.errors import CallRefused
+from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan, without_none
 from .._core.errors import InvalidInput, MusterError
 from .api import Api
-from .errors import CallRefused
-from .plan import Body, Comparison, Plan, Step, creation_plan, deletion_plan, eks_tag_steps, tag_change, without_none
+from .plan import Step, eks_tag_steps, tag_change
 from .resource import Immediate
 
 

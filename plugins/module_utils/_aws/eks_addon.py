@@ -13,22 +13,12 @@ import dataclasses
 import json
 import typing as t
 
+from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, without_none
 from .._core.errors import InvalidInput
 from .api import Api
-from .converge import status_state
-from .plan import (
-    Body,
-    Comparison,
-    Plan,
-    State,
-    Step,
-    creation_plan,
-    deletion_plan,
-    eks_tag_steps,
-    tag_change,
-    without_none,
-)
+from .plan import Step, eks_tag_steps, tag_change
 from .resource import Resource
+from .state import status_state
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,25 +13,14 @@ import dataclasses
 import re
 import typing as t
 
+from .._cloud.errors import CallRefused
+from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, same_members, without_none
 from .._core.errors import InvalidInput, MusterError
 from . import cidr
 from .api import Api
-from .converge import status_state
-from .errors import CallRefused
-from .plan import (
-    Body,
-    Comparison,
-    Plan,
-    State,
-    Step,
-    creation_plan,
-    deletion_plan,
-    eks_tag_steps,
-    same_members,
-    tag_change,
-    without_none,
-)
+from .plan import Step, eks_tag_steps, tag_change
 from .resource import Resource
+from .state import status_state
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")

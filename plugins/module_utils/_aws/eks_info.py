@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import typing as t
 
+from .._cloud.plan import Body
 from .api import Api
-from .plan import Body, tag_dict
+from .plan import tag_dict
 
 # A tag whose value is the name of the cluster that Muster created the resource for.
 OWNER = "muster.ml/owner"

@@ -12,24 +12,13 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, same_members, without_none
 from .._core.errors import InvalidInput
 from .api import Api
-from .converge import status_state
 from .eks_cluster import minor
-from .plan import (
-    Body,
-    Comparison,
-    Plan,
-    State,
-    Step,
-    creation_plan,
-    deletion_plan,
-    eks_tag_steps,
-    same_members,
-    tag_change,
-    without_none,
-)
+from .plan import Step, eks_tag_steps, tag_change
 from .resource import Resource
+from .state import status_state
 
 LATEST = "latest"
 # Folders of AWS's public parameters by AMI type (EKS user guide, "Retrieve recommended Amazon Linux AMI IDs").

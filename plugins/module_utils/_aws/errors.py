@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Errors of AWS, without the secrets that their messages may contain.
+"""Messages of AWS, without the secrets that they may contain.
 
 Private to the collection.
 """
@@ -10,8 +10,6 @@ Private to the collection.
 from __future__ import annotations
 
 import re
-
-from .._core.errors import Rejected
 
 # Parts of an error that must not be printed. The answer to a refused signature contains the signed request, and so the session token;
 # addresses of proxies may contain a password.
@@ -30,14 +28,3 @@ def without_secrets(text: str) -> str:
     for pattern, instead in _SECRET:
         text = pattern.sub(instead, text)
     return text
-
-
-class CallRefused(Rejected):
-    """AWS refused a request, or could not be asked. ``code`` is AWS's error code, by which callers decide what it means.
-
-    Reason and hint are for the user: most often a permission is missing, or a limit of the account is reached.
-    """
-
-    def __init__(self, message: str, hint: str | None = None, *, code: str) -> None:
-        super().__init__(message, hint, details={"code": code})
-        self.code = code

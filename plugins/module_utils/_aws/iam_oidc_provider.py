@@ -13,21 +13,10 @@ import dataclasses
 import re
 import typing as t
 
+from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan, without_none
 from .._core.errors import InvalidInput
 from .api import Api
-from .plan import (
-    Body,
-    Comparison,
-    Plan,
-    Step,
-    creation_plan,
-    deletion_plan,
-    tag_change,
-    tag_dict,
-    tag_list,
-    tag_steps,
-    without_none,
-)
+from .plan import Step, tag_change, tag_dict, tag_list, tag_steps
 from .resource import Immediate
 
 

@@ -12,20 +12,9 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan, without_none
 from .api import Api
-from .plan import (
-    Body,
-    Comparison,
-    Plan,
-    Step,
-    creation_plan,
-    deletion_plan,
-    tag_change,
-    tag_dict,
-    tag_list,
-    tag_steps,
-    without_none,
-)
+from .plan import Step, tag_change, tag_dict, tag_list, tag_steps
 from .resource import Immediate
 
 # Everything that a node is made of and that can have tags.

@@ -13,10 +13,12 @@ import dataclasses
 import json
 import typing as t
 
+from .._cloud import plan as cloud
+from .._cloud.errors import CallRefused
+from .._cloud.plan import Body, Comparison, Plan, deletion_plan, printable_request
 from .._core.errors import Failed, InvalidInput, MusterError
 from .api import DENIED, Api
-from .errors import CallRefused
-from .plan import Body, Comparison, Plan, Step, deletion_plan, printable_request, tag_change, tag_dict, tag_list
+from .plan import Step, tag_change, tag_dict, tag_list
 from .resource import Immediate
 
 CLOSED = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
@@ -120,7 +122,7 @@ class S3Bucket(Immediate):
         rows = [*found.get("Versions", []), *found.get("DeleteMarkers", [])]
         return f"holds objects ({rows[0]['Key']})" if rows else ""
 
-    def examine(self, step: Step, answer: Body) -> None:
+    def examine(self, step: cloud.Step, answer: Body) -> None:
         """S3 calls the deletion of many objects a success when it deleted none of them (S3 API, DeleteObjects)."""
         if step.operation != "delete_objects" or not answer.get("Errors"):
             return

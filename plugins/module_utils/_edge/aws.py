@@ -21,9 +21,9 @@ from ansible.module_utils.common.warnings import warn
 from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleAWSModule
 
 from .._aws.api import Api
-from .._aws.converge import ConvergeOptions, Outcome, WaitOptions, converge
 from .._aws.plan import with_owner_tags
 from .._aws.resource import Resource
+from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
 from .failure import EXPECTED, failure
 
 Spec = dict[str, dict[str, t.Any]]

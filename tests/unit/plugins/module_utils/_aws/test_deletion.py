@@ -12,12 +12,6 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._aws.converge import (
-    ConvergeOptions,
-    Outcome,
-    WaitOptions,
-    converge,
-)
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint, EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
@@ -25,6 +19,12 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup impor
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import with_owner_tags
 from ansible_collections.muster.ml.plugins.module_utils._aws.resource import Resource
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import (
+    ConvergeOptions,
+    Outcome,
+    WaitOptions,
+    converge,
+)
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, MusterError
 from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Account
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
@@ -40,7 +40,7 @@ NODEGROUP = EksNodegroup("c", "x", node_role="r", subnets=["a"], tags=OURS)
 def run(
     account: Account, resource: Resource, *, absent: bool = False, adopt: bool = False, check: bool = False
 ) -> Outcome:
-    options = ConvergeOptions(absent=absent, check=check, only_tagged=OURS, adopt=adopt)
+    options = ConvergeOptions(absent=absent, check=check, mark=OURS, adopt=adopt)
     return converge(resource, Api(account.client, FakeClock()), options, WaitOptions(wait=True, seconds=600))
 
 

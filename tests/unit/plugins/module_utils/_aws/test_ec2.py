@@ -11,13 +11,13 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._aws.converge import (
+from ansible_collections.muster.ml.plugins.module_utils._aws.ec2 import NetworkPart
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import (
     ConvergeOptions,
     Outcome,
     WaitOptions,
     converge,
 )
-from ansible_collections.muster.ml.plugins.module_utils._aws.ec2 import NetworkPart
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError, WaitTimeout
 from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Refusal
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
@@ -58,7 +58,7 @@ class Ec2:
 
 
 def delete(ec2: Ec2, *, seconds: float = 600, check: bool = False, part: str = "igw-1") -> Outcome:
-    options = ConvergeOptions(absent=True, check=check, only_tagged=OURS)
+    options = ConvergeOptions(absent=True, check=check, mark=OURS)
     return converge(
         NetworkPart(part), Api(lambda _: ec2, FakeClock()), options, WaitOptions(wait=True, seconds=seconds)
     )

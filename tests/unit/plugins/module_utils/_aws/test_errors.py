@@ -10,7 +10,7 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._aws.errors import CallRefused
+from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import CallRefused
 from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 

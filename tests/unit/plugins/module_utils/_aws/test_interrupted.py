@@ -11,21 +11,21 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._aws.converge import (
-    ConvergeOptions,
-    Outcome,
-    WaitOptions,
-    converge,
-)
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint, EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksAccessEntry, EksPodIdentityAssociation
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
 from ansible_collections.muster.ml.plugins.module_utils._aws.iam_oidc_provider import IamOidcProvider
-from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Body
 from ansible_collections.muster.ml.plugins.module_utils._aws.resource import Resource
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import (
+    ConvergeOptions,
+    Outcome,
+    WaitOptions,
+    converge,
+)
+from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import Body
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.tests.unit.fakes.aws import ACCOUNT, Account, Killed
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
@@ -82,7 +82,7 @@ def run(
     mark: Body | None = None,
     check: bool = False,
 ) -> Outcome:
-    options = ConvergeOptions(absent=absent, check=check, only_tagged=OURS if mark is None else mark, adopt=adopt)
+    options = ConvergeOptions(absent=absent, check=check, mark=OURS if mark is None else mark, adopt=adopt)
     return converge(resource, Api(account.client, FakeClock()), options, WaitOptions(wait=True, seconds=600))
 
 

@@ -10,7 +10,6 @@ import typing as t
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api, too_early
-from ansible_collections.muster.ml.plugins.module_utils._aws.converge import ConvergeOptions, WaitOptions, converge
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import (
     EksAddon,
@@ -20,8 +19,10 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, release_parameter
-from ansible_collections.muster.ml.plugins.module_utils._aws.errors import CallRefused
-from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Body, Step, same_members, tag_change
+from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Step, tag_change
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import ConvergeOptions, WaitOptions, converge
+from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import CallRefused
+from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import Body, same_members
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, WaitTimeout
 from ansible_collections.muster.ml.tests.unit.fakes.aws import Refusal
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._aws.errors import CallRefused
+from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import CallRefused
 from ansible_collections.muster.ml.plugins.module_utils._core import errors
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError, Rejected, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import failure

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reconcile one resource: read, plan, send, wait. The same for every kind of resource.
+"""Reconcile one resource: read, plan, send, wait. The same for every cloud and every kind of resource.
 
 Private to the collection.
 """
@@ -10,18 +10,14 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
-import typing as t
 
 from .._core.clock import Deadline
 from .._core.deletion import Candidate, why_kept
 from .._core.errors import Failed, InvalidInput, WaitTimeout
 from .._core.waiting import Pause, growing_interval, last_answer, wait_for
-from .api import IN_USE, Api
 from .errors import CallRefused
-from .plan import Body, Plan, State, Step, live_tags, tags_text
-from .resource import Resource
-
-_GOES_ON = "AWS continues to work on it: run again, or with a longer wait_timeout"
+from .plan import Body, Plan, Step, mark_text
+from .resource import A, Api, Resource
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,15 +39,15 @@ class WaitOptions:
 
 @dataclasses.dataclass(frozen=True)
 class ConvergeOptions:
-    """Present or absent, plan only or not, the tags that mark our resources, and whether to adopt one without an owner."""
+    """Present or absent, plan only or not, the tags or labels of our resources, and whether to adopt one without an owner."""
 
     absent: bool
     check: bool
-    only_tagged: dict[str, str] = dataclasses.field(default_factory=dict)
+    mark: dict[str, str] = dataclasses.field(default_factory=dict)
     adopt: bool = False
 
 
-def converge(resource: Resource, api: Api, options: ConvergeOptions, wait_options: WaitOptions) -> Outcome:
+def converge(resource: Resource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions) -> Outcome:
     """Make the live resource as desired, or say what would be done. An interrupted run is continued by the next one."""
     deadline = Deadline(wait_options.seconds, api.clock)
     go = _absent if options.absent else _present
@@ -59,7 +55,7 @@ def converge(resource: Resource, api: Api, options: ConvergeOptions, wait_option
 
 
 def _present(
-    resource: Resource, api: Api, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
+    resource: Resource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
 ) -> Outcome:
     live = resource.read(api)
     _refuse_others(resource, options, live)
@@ -81,7 +77,7 @@ def _present(
 
 
 def _absent(
-    resource: Resource, api: Api, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
+    resource: Resource[A], api: A, options: ConvergeOptions, wait_options: WaitOptions, deadline: Deadline
 ) -> Outcome:
     live = resource.read(api)
     kept = _why_kept(resource, api, options, live)
@@ -108,20 +104,20 @@ def _absent(
     return Outcome(plan, resource.read(api))
 
 
-def is_ours(live: Body, options: ConvergeOptions) -> bool:
-    """Whether it has all tags that mark our resources; without such tags any resource of the name is ours."""
-    return options.only_tagged.items() <= live_tags(live).items()
+def is_ours(resource: Resource[A], options: ConvergeOptions, live: Body) -> bool:
+    """Whether it has the mark of our resources; without a mark any resource of the name is ours."""
+    return options.mark.items() <= resource.marks(live).items()
 
 
-def _why_kept(resource: Resource, api: Api, options: ConvergeOptions, live: Body | None) -> str:
-    """Why it may not be deleted, as a sentence; empty if it may be, or does not exist. Every deletion on AWS is judged here."""
+def _why_kept(resource: Resource[A], api: A, options: ConvergeOptions, live: Body | None) -> str:
+    """Why it may not be deleted, as a sentence; empty if it may be, or does not exist. Every deletion in a cloud is judged here."""
     if live is None:
         return ""
     unknown = live.get("_unknown", "")
     candidate = Candidate(
         name=resource.label,
-        marked=bool(unknown) or is_ours(live, options),
-        recorded=bool(unknown) or resource.account_of(live) in ("", api.caller().account),
+        marked=bool(unknown) or is_ours(resource, options, live),
+        recorded=bool(unknown) or resource.recorded(api, live),
         needed=resource.used_by(live),
         unknown=unknown,
     )
@@ -132,20 +128,20 @@ def _why_kept(resource: Resource, api: Api, options: ConvergeOptions, live: Body
         except CallRefused as refused:
             candidate = dataclasses.replace(candidate, unknown=str(refused))
     why = _judged(resource, candidate)
-    mark = f" ({tags_text(options.only_tagged)})" if options.only_tagged and not candidate.marked else ""
+    mark = f" ({mark_text(options.mark)})" if options.mark and not candidate.marked else ""
     return f"{resource.label} was kept: it {why}{mark}" if why else ""
 
 
-def _judged(resource: Resource, candidate: Candidate) -> str:
+def _judged(resource: Resource[A], candidate: Candidate) -> str:
     return why_kept(candidate, data_option=resource.data_option, delete_data=resource.delete_data)
 
 
-def _refuse_to_delete(resource: Resource, api: Api, options: ConvergeOptions, live: Body) -> None:
+def _refuse_to_delete(resource: Resource[A], api: A, options: ConvergeOptions, live: Body) -> None:
     if kept := _why_kept(resource, api, options, live):
         raise InvalidInput(kept)
 
 
-def _refuse_others(resource: Resource, options: ConvergeOptions, live: Body | None) -> None:
+def _refuse_others(resource: Resource[A], options: ConvergeOptions, live: Body | None) -> None:
     """Refuse to change a resource that is somebody else's, or may be."""
     if live is None:
         return
@@ -154,33 +150,33 @@ def _refuse_others(resource: Resource, options: ConvergeOptions, live: Body | No
             f"{resource.label} exists and is left as it is: {unknown}",
             hint="Give the caller the permission, or choose another name",
         )
-    if is_ours(live, options):
+    if is_ours(resource, options, live):
         return
-    tags = live_tags(live)
-    theirs = {
-        key: tags[key]
-        for key in options.only_tagged
-        if tags.get(key, options.only_tagged[key]) != options.only_tagged[key]
-    }
+    marks = resource.marks(live)
+    theirs = {key: marks[key] for key, value in options.mark.items() if marks.get(key, value) != value}
     if options.adopt and not theirs:
         return
-    whose = f"it has {tags_text(theirs)}" if theirs else "somebody else created it"
+    whose = f"it has {mark_text(theirs)}" if theirs else "somebody else created it"
     raise InvalidInput(
-        f"{resource.label} exists and does not carry the tag {tags_text(options.only_tagged)}: {whose}, and it is left as it is",
+        f"{resource.label} exists and does not carry the {resource.MARK} {mark_text(options.mark)}: {whose}, and it is left as it is",
         hint="Choose another name; or, to take it over, "
-        + ("take that tag away first" if theirs else "run with adopt: true, or give it the tag"),
+        + (
+            f"take that {resource.MARK} away first"
+            if theirs
+            else f"run with adopt: true, or give it the {resource.MARK}"
+        ),
     )
 
 
-def _until_seen(resource: Resource, api: Api, options: ConvergeOptions) -> Body:
-    """The resource that was just created, with its tags, which AWS may take a moment to show.
+def _until_seen(resource: Resource[A], api: A, options: ConvergeOptions) -> Body:
+    """The resource that was just created, with its mark, which a cloud may take a moment to show.
 
     If it never shows them, the resource existed already: S3 in us-east-1 calls the creation of such a bucket a success."""
 
     def observe() -> tuple[Body | None, str | None]:
         live = resource.read(api)
-        seen = live is not None and (is_ours(live, options) or live.get("_unknown"))
-        return live, None if seen else "it does not appear with its tags"
+        seen = live is not None and (is_ours(resource, options, live) or live.get("_unknown"))
+        return live, None if seen else f"it does not appear with its {resource.MARK}s"
 
     live = last_answer(observe, deadline=Deadline(api.retry_timeout, api.clock), pause=_pause(api))
     if live is None:
@@ -190,8 +186,8 @@ def _until_seen(resource: Resource, api: Api, options: ConvergeOptions) -> Body:
 
 
 def _run(
-    resource: Resource,
-    api: Api,
+    resource: Resource[A],
+    api: A,
     plan: Plan,
     wait_options: WaitOptions,
     deadline: Deadline,
@@ -207,24 +203,24 @@ def _run(
             _wait(resource, api, step, answer, deadline, before)
 
 
-def _do(resource: Resource, api: Api, step: Step, deadline: Deadline) -> Body:
-    """Send a step, and again while something still uses what is to be deleted."""
+def _do(resource: Resource[A], api: A, step: Step, deadline: Deadline) -> Body:
+    """Send a step, and again while it is refused because of something that passes, such as what still uses what is to be deleted."""
 
     def observe() -> tuple[Body, str | None]:
         try:
             return api.write(resource.label, step), None
         except CallRefused as refused:
-            if refused.code == IN_USE:
+            if resource.passes(refused):
                 return {}, str(refused)
             raise resource.explain(refused) from refused
 
-    goal, hint = f"{resource.label} is still in use", "Delete what uses it, or run again later"
-    return wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=hint)
+    goal, hint = resource.BUSY
+    return wait_for(observe, goal=f"{resource.label} {goal}", deadline=deadline, pause=_pause(api), hint=hint)
 
 
-def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: Deadline, before: Body | None) -> None:
-    if step.wait == "update":
-        _until_updated(resource, api, step, answer["update"]["id"], deadline)
+def _wait(resource: Resource[A], api: A, step: Step, answer: Body, deadline: Deadline, before: Body | None) -> None:
+    if step.wait != "none":
+        _until_finished(resource, api, step, answer, deadline)
     if step.wait in ("stable", "update"):
         state = resource.state(_until_stable(resource, api, deadline, exists=True))
         if state.failure:
@@ -234,7 +230,7 @@ def _wait(resource: Resource, api: Api, step: Step, answer: Body, deadline: Dead
 
 
 def _until_stable(
-    resource: Resource, api: Api, deadline: Deadline, *, leaving: Body | None = None, exists: bool = False
+    resource: Resource[A], api: A, deadline: Deadline, *, leaving: Body | None = None, exists: bool = False
 ) -> Body | None:
     """The resource once its state no longer changes by itself. ``leaving``: the one being deleted, as another may get its name.
 
@@ -253,42 +249,20 @@ def _until_stable(
         return live, None if state.stable and not leaving else state.seen
 
     goal = f"{resource.label} is not {'gone' if leaving else 'ready'}"
-    return wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=_GOES_ON)
+    return wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=_goes_on(resource))
 
 
-def _until_updated(resource: Resource, api: Api, step: Step, update: str, deadline: Deadline) -> None:
+def _until_finished(resource: Resource[A], api: A, step: Step, answer: Body, deadline: Deadline) -> None:
     def observe() -> tuple[None, str | None]:
-        found = api.read(resource.label, "eks", "describe_update", **resource.update_request(update)) or {}
-        record = found.get("update", {})
-        if record.get("status") in ("Failed", "Cancelled"):
-            reasons = "; ".join(reason(issue) for issue in record.get("errors", [])) or "AWS gave no reason"
-            raise Failed(
-                f"{resource.label}: {step.says} ended as {record['status']}: {reasons}", details={"update": update}
-            )
-        return None, None if record.get("status") == "Successful" else f"update {update} is {record.get('status')}"
+        return None, resource.under_way(api, step, answer)
 
     goal = f"{resource.label}: {step.says} has not finished"
-    wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=_GOES_ON)
+    wait_for(observe, goal=goal, deadline=deadline, pause=_pause(api), hint=_goes_on(resource))
 
 
 def _pause(api: Api) -> Pause:
     return growing_interval(1.0, 15.0, api.clock)
 
 
-def reason(issue: Body) -> str:
-    """An issue or error of EKS as one line: code, message, resources."""
-    code = issue.get("code") or issue.get("errorCode", "")
-    message = issue.get("message") or issue.get("errorMessage", "")
-    where = ", ".join(issue.get("resourceIds") or [])
-    return f"{code}: {message.rstrip('.')}" + (f" ({where})" if where else "")
-
-
-def status_state(live: Body | None, ready: t.Container[str], failed: t.Container[str], key: str = "status") -> State:
-    """The state of a resource with a status and, in EKS, health issues that explain it."""
-    if live is None:
-        return State(stable=True, seen="does not exist")
-    status = live[key]
-    issues = "; ".join(reason(issue) for issue in live.get("health", {}).get("issues", []))
-    seen = f"{status} ({issues})" if issues else status
-    failure = seen if status in failed else ""
-    return State(stable=status in ready or status in failed, seen=seen, failure=failure)
+def _goes_on(resource: Resource[A]) -> str:
+    return f"{resource.CLOUD} continues to work on it: run again, or with a longer wait_timeout"

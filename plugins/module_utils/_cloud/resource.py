@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What every kind of resource implements, whichever cloud it is in, for the one loop of ``converge``.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import abc
+import typing as t
+
+from .._core.clock import Clock
+from .._core.errors import MusterError
+from .errors import CallRefused
+from .plan import Body, Plan, State, Step
+
+
+class Api(t.Protocol):
+    """What the loop needs of a cloud's API: its clock, its patience, and one way to send a step."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def retry_timeout(self) -> float: ...
+
+    def write(self, label: str, step: t.Any) -> Body: ...
+
+
+A = t.TypeVar("A", bound=Api)
+
+
+class Resource(abc.ABC, t.Generic[A]):
+    """One desired resource. Only methods with an ``Api`` send requests; the rest is pure."""
+
+    CLOUD: t.ClassVar[str]
+    """Its name in messages."""
+    MARK: t.ClassVar[str]
+    """How messages call what shows its owner: a tag, a label."""
+    BUSY: t.ClassVar[tuple[str, str]] = ("is still in use", "Delete what uses it, or run again later")
+    """What keeps a request from being accepted, and passes (see ``passes``); and what to do when it does not."""
+    IDENTITY: t.ClassVar[tuple[str, ...]] = ()
+    """Keys by which two live resources of the same name differ."""
+    data_option: t.ClassVar[str] = ""
+    """The option, with its value, that allows deleting its data."""
+
+    @property
+    @abc.abstractmethod
+    def label(self) -> str:
+        """The name for messages: ``EKS cluster x``."""
+
+    @property
+    def delete_data(self) -> bool:
+        """Whether the user allowed deleting its data."""
+        return False
+
+    @abc.abstractmethod
+    def read(self, api: A) -> Body | None:
+        """The live resource as the cloud describes it; None if it does not exist."""
+
+    @abc.abstractmethod
+    def state(self, live: Body | None) -> State:
+        """The state of the live resource."""
+
+    @abc.abstractmethod
+    def plan(self, live: Body | None) -> Plan:
+        """The steps from the live to the desired resource."""
+
+    @abc.abstractmethod
+    def plan_absent(self, live: Body | None) -> Plan:
+        """The steps that delete it; ``converge`` has decided before that it may be."""
+
+    @abc.abstractmethod
+    def marks(self, live: Body) -> dict[str, str]:
+        """The tags or labels that it has, among which is its owner's."""
+
+    @abc.abstractmethod
+    def under_way(self, api: A, step: Step, answer: Body) -> str | None:
+        """What a step that was answered so has started and not finished, as a clause; None if nothing. Raises if it ended badly."""
+
+    def recorded(self, api: A, live: Body) -> bool:  # noqa: ARG002  # most clouds only show what is in the account
+        """Whether it is in the account or project of the caller, so that its mark is no copy."""
+        return True
+
+    def data_at_risk(self, api: A, live: Body) -> str:  # noqa: ARG002  # most kinds hold none
+        """What would be lost for ever with it, as a clause; empty for nothing."""
+        return ""
+
+    def used_by(self, live: Body) -> str:  # noqa: ARG002
+        """Who else it belongs to, as a clause; empty for nobody."""
+        return ""
+
+    def passes(self, refused: CallRefused) -> bool:  # noqa: ARG002
+        """Whether the same step will be accepted once something else has ended."""
+        return False
+
+    def explain(self, refused: CallRefused) -> MusterError:
+        """The refusal, with a better explanation if this kind has one."""
+        return refused
+
+    def examine(self, step: Step, answer: Body) -> None:  # most answers need no look
+        """Raise if an answer that the cloud calls a success is none."""
+
+    def identity(self, live: Body) -> tuple[t.Any, ...]:
+        return tuple(live.get(key) for key in self.IDENTITY)
