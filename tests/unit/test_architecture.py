@@ -152,6 +152,8 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("storage", "_edge.groups", ["STORAGE"]),
         ("storage.claim", "_edge.groups", ["CLAIM"]),
         ("training", "_edge.systems", ["WHICH"]),
+        ("gcp", "_edge.gcp", ["STATE"]),
+        ("gcp.owner", "_edge.gcp", ["OWNER"]),
         ("etcd", "_systems.etcd.hosts", ["CONNECTION"]),
         ("rabbitmq", "_systems.rabbitmq.api", ["CONNECTION"]),
     ],
@@ -183,6 +185,11 @@ def test_the_action_group_holds_every_kubernetes_module() -> None:
 def test_the_group_rabbitmq_holds_every_module_that_logs_in_there() -> None:
     group = load(ROOT / "meta" / "runtime.yml")["action_groups"]["rabbitmq"]
     assert set(group) == {p.stem for p in MODULES if "**api.CONNECTION" in p.read_text(encoding="utf-8")}
+
+
+def test_the_group_gcp_holds_every_module_for_google() -> None:
+    group = load(ROOT / "meta" / "runtime.yml")["action_groups"]["gcp"]
+    assert set(group[1:]) == {p.stem for p in MODULES if "_edge.gcp" in p.read_text(encoding="utf-8")}
 
 
 def test_every_action_plugin_has_its_module() -> None:

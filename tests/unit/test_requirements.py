@@ -23,7 +23,13 @@ MODULES = sorted((PLUGINS / "modules").glob("*.py"))
 # What is installed by another name than it is imported by, or comes with something else.
 INSTALLED_AS = {"ansible": "ansible-core", "jinja2": "ansible-core", "nacl": "PyNaCl", "yaml": "PyYAML"}
 # What the collections that we build on need besides.
-NEEDED_BY_COLLECTION = {"amazon.aws": {"boto3", "botocore"}, "kubernetes.core": {"kubernetes", "PyYAML"}}
+NEEDED_BY_COLLECTION = {
+    "amazon.aws": {"boto3", "botocore"},
+    "google.cloud": {"google-auth", "requests"},
+    "kubernetes.core": {"kubernetes", "PyYAML"},
+}
+# What only the modules of one cloud need, by a package that all of those need.
+CLOUDS = {"requirements-aws.txt": "boto3", "requirements-gcp.txt": "google-auth"}
 # Every plugin runs within it.
 HOST = {"ansible-core"}
 # What Galaxy's package has of YAML that runs: roles and playbooks.
@@ -84,26 +90,30 @@ def collections_in_tasks() -> set[str]:
     return set(re.findall(r"^\s+(?:- )?(\w+\.\w+)\.\w+:", texts, re.MULTILINE))
 
 
-def is_aws(path: Path) -> bool:
-    return "boto3" in needs(path)
+def of_a_cloud(path: Path) -> bool:
+    return bool(needs(path) & set(CLOUDS.values()))
 
 
 def plugins() -> list[Path]:
     return [path for path in sorted(PLUGINS.rglob("*.py")) if path.parent.name != "_pod_programs"]
 
 
-def test_some_plugins_need_something() -> None:
-    assert any(is_aws(path) for path in MODULES), "no module of AWS found: the checks below would hold for nothing"
+@pytest.mark.parametrize("package", CLOUDS.values())
+def test_some_plugins_need_something(package: str) -> None:
+    assert any(package in needs(path) for path in MODULES), (
+        "no such module found: the checks below would hold for nothing"
+    )
 
 
 def test_requirements_are_what_plugins_import_and_roles_use() -> None:
     used = {package for name in collections_in_tasks() & {"kubernetes.core"} for package in NEEDED_BY_COLLECTION[name]}
-    assert listed("requirements.txt") == {n for path in plugins() if not is_aws(path) for n in needs(path)} | used
+    assert listed("requirements.txt") == {n for path in plugins() if not of_a_cloud(path) for n in needs(path)} | used
 
 
-def test_requirements_of_aws_are_what_its_modules_need_besides() -> None:
-    desired = {name for path in plugins() if is_aws(path) for name in needs(path)}
-    assert listed("requirements-aws.txt") == desired - listed("requirements.txt")
+@pytest.mark.parametrize(("file", "package"), CLOUDS.items())
+def test_requirements_of_a_cloud_are_what_its_modules_need_besides(file: str, package: str) -> None:
+    desired = {name for path in plugins() if package in needs(path) for name in needs(path)}
+    assert listed(file) == desired - listed("requirements.txt")
 
 
 def test_a_clone_runs_with_ansible_and_its_collections() -> None:
@@ -120,5 +130,5 @@ def test_a_clone_runs_with_ansible_and_its_collections() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_a_module_documents_what_it_imports(path: Path) -> None:
-    known = {name for file in ("requirements.txt", "requirements-aws.txt") for name in listed(file)}
+    known = {name for file in ("requirements.txt", *CLOUDS) for name in listed(file)}
     assert documented(path) & known == needs(path)

@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Calls to Google's REST APIs: repeated where Google asks for it, with errors that name the object.
+
+Gets its session from the caller and imports no library of Google, so that the code above can be tested without one.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .._cloud.plan import Body
+from .._core.clock import SYSTEM_CLOCK, Clock
+from .._core.errors import MusterError, Unreachable
+from .._core.pace import Backoff, with_retries
+from .errors import Refused, refusal
+from .plan import Step
+
+ADDRESSES = {
+    "artifactregistry": "https://artifactregistry.googleapis.com/v1/",
+    "cloudresourcemanager": "https://cloudresourcemanager.googleapis.com/v3/",
+    "compute": "https://compute.googleapis.com/compute/v1/",
+    "container": "https://container.googleapis.com/v1/",
+    "iam": "https://iam.googleapis.com/v1/",
+    "serviceusage": "https://serviceusage.googleapis.com/v1/",
+    "storage": "https://storage.googleapis.com/storage/v1/",
+}
+THROTTLED = {"RATE_LIMIT_EXCEEDED", "429"}
+# Google answers these without having done anything (google.aip.dev/194); after other failures only a read may be repeated.
+NOT_DONE = (429, 503)
+FAILED = (500, 502, 503, 504)
+# If Google has never answered, the network or the proxy is probably wrong.
+_FIRST_CONTACT = 3.0
+EXISTS = "ALREADY_EXISTS"
+CREATING = ("create", "insert")
+# A service account is not seen everywhere as soon as it is created (IAM documentation, "Eventual consistency").
+ACCOUNT_NOT_SEEN = re.compile(r"(?i)service ?account.*(?:does not exist|not found|invalid)")
+
+
+class Session(t.Protocol):
+    """One HTTP request with credentials: its status, and the answer as JSON, or as text where it is none. Raises Unreachable."""
+
+    def request(self, verb: str, url: str, *, json: Body | None, params: Body) -> tuple[int, t.Any]: ...
+
+
+class Api:
+    """One project, or whatever the paths name."""
+
+    def __init__(self, session: Session, clock: Clock | None = None, retry_timeout: float = 90.0) -> None:
+        self._session = session
+        self.clock = clock or SYSTEM_CLOCK
+        self.retry_timeout = retry_timeout
+        self._answered = False
+
+    def read(self, label: str, service: str, path: str, **params: t.Any) -> Body | None:
+        """The answer to a GET; None if the object does not exist."""
+        try:
+            return self._send(label, Step("get", {}, "read", service, verb="GET", path=path, params=params))
+        except Refused as refused:
+            if refused.http == 404:
+                return None
+            raise
+
+    def pages(self, label: str, service: str, path: str, key: str, **params: t.Any) -> list[t.Any]:
+        """All items of a listing, page after page; none if what should have them does not exist."""
+        rows: list[t.Any] = []
+        while True:
+            page = self.read(label, service, path, **params) or {}
+            rows += page.get(key) or []
+            if not page.get("nextPageToken"):
+                return rows
+            params = {**params, "pageToken": page["nextPageToken"]}
+
+    def ask(self, label: str, service: str, path: str, body: Body) -> Body:
+        """The answer to a POST that only reads, such as getIamPolicy."""
+        return self._send(label, Step("get", body, "read", service, path=path))
+
+    def write(self, label: str, step: Step) -> Body:
+        """Send a step. Empty where Google says that it is so already: an earlier try, or a run that was killed, got through."""
+        try:
+            return self._send(label, step)
+        except Refused as refused:
+            if step.verb == "DELETE" and refused.http == 404:
+                return {}
+            if EXISTS in refused.codes and step.operation.rsplit(".", 1)[-1] in CREATING:
+                return {}  # whose it is, ``converge`` asks next
+            raise
+
+    def _send(self, label: str, step: Step) -> Body:
+        """One call, repeated while Google says that it is too early; then its last refusal is raised."""
+        backoff = Backoff(self.clock, first=1.0, factor=1.5, longest=15.0)
+        reads = step.says == "read"
+        what = f"{label}: {step.service}:{step.operation}" + ("" if reads else f" ({step.says})")
+
+        def call() -> Body:
+            url = ADDRESSES[step.service] + step.path
+            body = step.request if step.verb not in ("GET", "DELETE") else None
+            status, answer = self._session.request(step.verb, url, json=body, params=step.params)
+            self._answered = True
+            if status >= 400:
+                raise refusal(what, step.service, status, answer)
+            return answer if isinstance(answer, dict) else {}
+
+        def again(error: MusterError) -> bool:
+            limit = self.retry_timeout if self._answered else _FIRST_CONTACT
+            return too_early(error, reads=reads) and backoff.wait_for_retry(limit=limit)
+
+        return with_retries(call, again)
+
+
+def too_early(error: MusterError, *, reads: bool) -> bool:
+    """Whether the same request may be accepted in a while."""
+    if isinstance(error, Unreachable):
+        return True  # what was done already, a second request finds so (see ``Api.write``)
+    if not isinstance(error, Refused):
+        return False
+    if error.codes & THROTTLED or error.http in NOT_DONE or (reads and error.http in FAILED):
+        return True
+    return not reads and error.http in (400, 404) and bool(ACCOUNT_NOT_SEEN.search(error.message))

@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What was asked for, beside what Google shows.
+
+Google adds fields and defaults, leaves out what is false or empty, writes names as links and numbers as strings. None of that is a
+difference: only what was asked for is compared.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+MARK = "muster-owner"
+
+
+def same(live: t.Any, desired: t.Any) -> bool:
+    """Whether the live value is as desired. Keys that were not asked for and the order of lists do not count."""
+    if desired is None:
+        return True
+    if isinstance(desired, dict):
+        found = live if isinstance(live, dict) else {}
+        return all(same(found.get(key), value) for key, value in desired.items())
+    if isinstance(desired, (list, tuple)):
+        return _same_list(list(live or ()), desired)
+    if isinstance(desired, bool):
+        return bool(live) == desired
+    if not desired and not live:
+        return True
+    return same_name(str(live), str(desired))
+
+
+def _same_list(live: list[t.Any], desired: t.Sequence[t.Any]) -> bool:
+    rest = list(live)
+    for item in desired:
+        match = next((index for index, row in enumerate(rest) if same(row, item)), None)
+        if match is None:
+            return False
+        del rest[match]
+    return not rest
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether both are the same value, or one is the link of the resource that the other names."""
+    longer, shorter = sorted((_below_host(one), _below_host(other)), key=len, reverse=True)
+    return longer == shorter or (longer.startswith("projects/") and bool(shorter) and longer.endswith(f"/{shorter}"))
+
+
+def _below_host(link: str) -> str:
+    """A link without the address of its API, of which compute has two."""
+    start = link.find("/projects/")
+    return link[start + 1 :] if link.startswith("https://") and start >= 0 else link
+
+
+def exactly(live: dict[str, str] | None, desired: dict[str, str]) -> bool:
+    """For labels and the like, where every key counts."""
+    return (live or {}) == desired
+
+
+def labels_with(live: dict[str, str] | None, asked: dict[str, str] | None, owner: str) -> dict[str, str]:
+    """The labels that a resource is to have: those asked for, or else its own; its owner's; and those that Google gave it."""
+    current = live or {}
+    googles = {key: value for key, value in current.items() if key.startswith("goog-")}
+    mine = {MARK: owner} if owner else {key: value for key, value in current.items() if key == MARK}
+    return {**googles, **(current if asked is None else asked), **mine}
+
+
+def text_with(live: str | None, asked: str | None, owner: str) -> str:
+    """The description that a resource is to have; it ends in the owner's mark."""
+    text, theirs = split_mark(live or "")
+    text, owner = text if asked is None else asked, owner or theirs
+    return f"{text} ({MARK}={owner})".strip() if owner else text
+
+
+def split_mark(description: str) -> tuple[str, str]:
+    """(the text, the owner) of a description."""
+    text, found, owner = description.removesuffix(")").rpartition(f"({MARK}=")
+    return (text.rstrip(), owner) if found and description.endswith(")") else (description, "")

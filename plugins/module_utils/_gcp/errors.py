@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Refusals of Google, in whichever of its shapes they come, as one error; and messages without secrets.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .._cloud.errors import CallRefused
+from .._cloud.plan import Body
+
+_SECRET = (
+    (re.compile(r"(?i)\b(authorization)(\s*[:=]\s*)[^\n]+"), r"\1\2(not shown)"),
+    (re.compile(r"(?i)\b(bearer\s+)[^\s,'\"]+"), r"\1(not shown)"),
+    (re.compile(r"\bya29\.[\w.-]+"), "(not shown)"),
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), "(not shown)"),
+    (re.compile(r"(?i)(['\"]?(?:private_key|client_secret|refresh_token|access_token|assertion)['\"]?\s*[:=]\s*)['\"]?[^\s,'\"}]+"),
+     r"\1(not shown)"),
+    (re.compile(r"://[^/@\s'\"]+@"), "://(not shown)@"),
+)  # fmt: skip
+# Older words for the same.
+_SAME = {
+    "ACCESS_NOT_CONFIGURED": "SERVICE_DISABLED",
+    "USER_RATE_LIMIT_EXCEEDED": "RATE_LIMIT_EXCEEDED",
+    "GCE_STOCKOUT": "STOCKOUT",
+    "ZONE_RESOURCE_POOL_EXHAUSTED": "STOCKOUT",
+    "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": "STOCKOUT",
+    "GCE_QUOTA_EXCEEDED": "QUOTA_EXCEEDED",
+}
+_RPC = (
+    "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
+    "UNAUTHENTICATED",
+)  # fmt: skip
+# Say less than what else is known.
+_VAGUE = {"BAD_REQUEST", "BADREQUEST", "FORBIDDEN", "INVALID", "INTERNAL_ERROR", "BACKEND_ERROR", "UNKNOWN", "GLOBAL"}
+_PERMISSION = re.compile(r"(?<![\w@.-])[a-z][a-zA-Z]+\.[a-zA-Z]+\.[a-zA-Z]+(?![\w.])")
+# What Compute Engine says when a zone has no machine left; GKE passes the sentence on.
+_NO_MACHINES = re.compile(r"does not have enough resources available|ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT")
+_NO_QUOTA = re.compile(r"QUOTA_EXCEEDED|Quota '|[Ii]nsufficient (?:regional |project )?quota")
+STOCKOUT = "STOCKOUT"
+DISABLED = "SERVICE_DISABLED"
+HINTS = {
+    STOCKOUT: "Google has no such machine there now: try another zone, another type, spot or a reservation, or run again later",
+    "QUOTA_EXCEEDED": "Ask for more quota (IAM & Admin, Quotas), or for fewer or smaller machines",
+    "UNAUTHENTICATED": "Renew the credentials and run again; finished steps are not repeated",
+    "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove what uses it first",
+    "RATE_LIMIT_EXCEEDED": "Too many requests come from this project: run again later",
+    "CONDITION_NOT_MET": "Somebody else changed it at the same time: run again",
+}
+
+
+def without_secrets(text: str) -> str:
+    """A message of Google, or of its libraries, as it may be shown."""
+    for pattern, instead in _SECRET:
+        text = pattern.sub(instead, text)
+    return text
+
+
+class Refused(CallRefused):
+    """Google refused a request. ``code`` is the most telling word of the answer, ``codes`` all of them, ``http`` its status.
+
+    Words are in the spelling of google.rpc.Code, whichever API they come from: compute's ``alreadyExists`` is ALREADY_EXISTS.
+    """
+
+    def __init__(self, message: str, hint: str | None = None, *, codes: t.Sequence[str], http: int = 0) -> None:
+        super().__init__(message, hint, code=codes[0] if codes else str(http))
+        self.codes = frozenset(codes)
+        self.http = http
+
+    def with_hint(self, hint: str) -> Refused:
+        """The same, with a hint that knows more."""
+        return Refused(self.message, hint, codes=[self.code, *self.codes], http=self.http)
+
+
+class Problem(t.NamedTuple):
+    """One error of Google's: its words, the sentence, and what it is about."""
+
+    codes: list[str]
+    message: str
+    metadata: Body
+
+    @property
+    def code(self) -> str:
+        return self.codes[0] if self.codes else ""
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}" if self.code else self.message
+
+
+def word(reason: str) -> str:
+    """A reason in the spelling of google.rpc.Code."""
+    spelled = reason if reason.isupper() else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", reason).upper()
+    return _SAME.get(spelled, spelled)
+
+
+def problem(error: t.Any) -> Problem:
+    """What an error says: that of an answer (google.rpc.Status with the older ``errors``), of an operation of compute, of a long one."""
+    if not isinstance(error, dict):
+        return Problem([], without_secrets(str(error)), {})
+    rows = [row for row in error.get("errors") or () if isinstance(row, dict)]
+    message = "; ".join(dict.fromkeys(str(row["message"]).rstrip(".") for row in rows if row.get("message")))
+    message = str(error.get("message") or message).strip().rstrip(".")
+    infos = [one for one in error.get("details") or () if isinstance(one, dict) and one.get("reason")]
+    infos += [one["errorInfo"] for row in rows for one in row.get("errorDetails") or () if one.get("errorInfo")]
+    number = error.get("code")
+    spoken = [_RPC[number]] if isinstance(number, int) and 0 < number < len(_RPC) else []
+    words = [one["reason"] for one in infos if one.get("reason")]
+    words += [str(row.get("code") or row.get("reason") or "") for row in rows]
+    words += [str(error.get("status") or ""), *spoken]
+    if _NO_MACHINES.search(message):
+        words.insert(0, STOCKOUT)
+    elif _NO_QUOTA.search(message):
+        words.insert(0, "QUOTA_EXCEEDED")
+    codes = list(dict.fromkeys(word(one) for one in words if one))
+    metadata: Body = next((one["metadata"] for one in infos if one.get("metadata")), {})
+    return Problem(sorted(codes, key=lambda code: code in _VAGUE), without_secrets(message), metadata)
+
+
+def refusal(what: str, service: str, http: int, answer: t.Any) -> Refused:
+    """An answer with a status that is no success. ``what`` is the object and the request that it is about."""
+    error = answer.get("error", answer) if isinstance(answer, dict) else str(answer)[:300].strip()
+    found = problem(error)
+    codes = found.codes or [{401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}.get(http, str(http))]
+    message = found.message or f"status {http}"
+    return Refused(
+        f"{what} was refused: {codes[0]}: {message}", _hint(found, codes, service, http), codes=codes, http=http
+    )
+
+
+def _hint(found: Problem, codes: list[str], service: str, http: int) -> str:
+    if DISABLED in codes:
+        api = found.metadata.get("service") or f"{service}.googleapis.com"
+        return f"Enable {api}, which role gcp_project does; just after that it may take minutes until Google knows"
+    told = next((HINTS[code] for code in codes if code in HINTS), "")
+    if told or http != 403:
+        return told
+    spoken = (
+        name
+        for name in _PERMISSION.findall(found.message)
+        if not name.endswith((".googleapis.com", ".gserviceaccount.com"))
+    )
+    named = found.metadata.get("permission") or next(spoken, "")
+    return f"The caller lacks the permission {named}" if named else "The caller lacks the permission"

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Networks as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._cloud.plan import Body
+from .._core.errors import InvalidInput
+from .plan import Step
+from .resource import Change, Described
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GcpNetwork(Described):
+    """A VPC network; its subnetworks are resources of their own."""
+
+    NOUN = "network"
+    SERVICE, COLLECTION = "compute", "networks"
+    CHANGES = (
+        Change(("autoCreateSubnetworks",), "switchToCustomMode", "POST", "/switchToCustomMode"),
+        Change(("routingConfig", "mtu")),
+    )
+    FIXED_HINT = "Leave the option out, or make a network of another name; without owner the name alone decides"
+
+    auto_create_subnetworks: bool = False
+    routing_mode: str | None = None
+    mtu: int | None = None
+
+    def body(self) -> Body:
+        return {
+            "name": self.name,
+            "autoCreateSubnetworks": self.auto_create_subnetworks,
+            "routingConfig": self.routing_mode and {"routingMode": self.routing_mode},
+            "mtu": self.mtu,
+        }
+
+    def change_step(self, change: Change, fields: Body, live: Body) -> Step:
+        step = super().change_step(change, fields, live)
+        if change.method != "switchToCustomMode":
+            return step
+        if self.auto_create_subnetworks:
+            raise InvalidInput(
+                f"{self.label} makes its subnetworks by hand; Google cannot turn that back",
+                hint="Set auto_create_subnetworks: false",
+            )
+        return dataclasses.replace(step, request={}, says="subnetworks by hand")
+
+    def hint(self, codes: t.Sequence[str]) -> str:
+        if "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes:
+            return "Remove what is in the network first: subnetworks, firewalls, routers, machines"
+        return ""

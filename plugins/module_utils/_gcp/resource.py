@@ -1,0 +1,252 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kinds of Google Cloud's resources: what they have in common, and how one is written.
+
+A kind is a frozen dataclass with keywords only. Its fields are the options of its module, so that the module needs no code for them
+(``_edge/gcp.py`` makes it from the options by their names). A kind with an ordinary REST API is a ``Labelled`` (its owner's mark is a
+label) or a ``Described`` (it is at the end of the description), and says::
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class GcpAddress(Labelled):
+        NOUN = "address"                                    # for messages: "Google address x"
+        SERVICE, COLLECTION = "compute", "addresses"        # methods are compute:addresses.insert, .delete, ...
+        PARENT = "projects/{project}/regions/{region}"      # filled from the fields
+        CHANGES = (SET_LABELS,)                             # what can be changed, by which method
+
+        region: str
+        address_type: str | None = None
+
+        def body(self) -> Body:                             # what is asked for, in the API's words
+            return {"name": self.name, "addressType": self.address_type}
+
+That is all: creation sends the body with the mark, a second run compares only what is in the body (``compare.same``: what Google adds,
+leaves out, orders or spells otherwise is no difference), a field that differs is sent by the ``Change`` that names it, and a field that
+no ``Change`` names is refused before anything is sent. None in the body is not asked for. Where a key that is left out means something
+(all ports), ``body`` must spell it out. Besides, a kind may
+
+* name fields that only count when it is created (``ONCE``), dicts in which every key counts (``EXACT``), and where FIXED_HINT should
+  say more than to choose another name;
+* have its own ``state`` (creation and changes are waited for through their operation; this is for what goes on after it), ``seen`` (a
+  live resource in the body's terms), ``validate`` (refuse nonsense), ``creation``, ``deletion`` or ``change_step`` (a request that is
+  not the usual one), ``data_at_risk`` with ``data_option`` and ``delete_data``, and ``hint`` (a better hint for a word of Google's);
+* start from ``Resource`` alone when nothing of this fits.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+from urllib.parse import quote
+
+from .._cloud import plan as cloud
+from .._cloud import resource
+from .._cloud.errors import CallRefused
+from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, deletion_plan, without_none
+from .._core.errors import Failed, InvalidInput, MusterError
+from . import operations
+from .api import Api
+from .compare import MARK, exactly, labels_with, same, split_mark, text_with
+from .errors import HINTS, Refused
+from .plan import Step
+
+# Another operation on the same thing has not ended; in the words of GKE and of Compute Engine.
+_BUSY = re.compile(
+    r"incompatible operation|(?i:operation \S+ is currently|has (?:an? )?(?:running|pending|ongoing) operation|please wait and try again)"
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resource(resource.Resource[Api]):
+    """Anything in a project."""
+
+    CLOUD = "Google"
+    BUSY = ("is busy with another operation", "Wait until that has ended, or run again later")
+    SERVICE: t.ClassVar[str]
+
+    project: str
+    owner: str | None = None
+
+    def under_way(self, api: Api, step: cloud.Step, answer: Body) -> str | None:
+        found = operations.look(api, self.label, t.cast(Step, step), answer)
+        if not isinstance(found, operations.Ended):
+            return found
+        hint = self.hint(found.problem.codes) or next(
+            (HINTS[code] for code in found.problem.codes if code in HINTS), ""
+        )
+        details = {"operation": found.name, "code": found.problem.code}
+        raise Failed(f"{self.label}: {step.says} failed: {found.problem}", hint, details=details)
+
+    def passes(self, refused: CallRefused) -> bool:
+        codes = refused.codes if isinstance(refused, Refused) else frozenset()
+        return "RESOURCE_NOT_READY" in codes or bool(_BUSY.search(refused.message))
+
+    def explain(self, refused: CallRefused) -> MusterError:
+        told = self.hint(sorted(refused.codes)) if isinstance(refused, Refused) else ""
+        return refused.with_hint(told) if told and isinstance(refused, Refused) else refused
+
+    def hint(self, codes: t.Sequence[str]) -> str:  # noqa: ARG002
+        """What to do about a refusal or a bad end, where this kind knows more than the words of Google (``errors.HINTS``)."""
+        return ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """How fields of the body are changed later: in one request, which ``body_of`` makes.
+
+    ``suffix`` follows the path of the resource; ``also`` are live fields that the request must repeat, such as a fingerprint;
+    ``masked`` requests name their fields in ``updateMask``, as the newer APIs want it.
+    """
+
+    fields: tuple[str, ...]
+    method: str = "patch"
+    verb: str = "PATCH"
+    suffix: str = ""
+    also: tuple[str, ...] = ()
+    masked: bool = False
+
+
+SET_LABELS = Change(("labels",), "setLabels", "POST", "/setLabels", also=("labelFingerprint",))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rest(Resource):
+    """A resource that is created, read, changed and deleted by its path."""
+
+    NOUN: t.ClassVar[str]
+    COLLECTION: t.ClassVar[str]
+    PARENT: t.ClassVar[str] = "projects/{project}/global"
+    METHODS: t.ClassVar[str] = ""
+    """How ids of methods begin, where it is not the collection: ``projects.locations.repositories``."""
+    CREATE: t.ClassVar[str] = "insert"
+    CHANGES: t.ClassVar[tuple[Change, ...]] = ()
+    ONCE: t.ClassVar[frozenset[str]] = frozenset()
+    EXACT: t.ClassVar[frozenset[str]] = frozenset({"labels"})
+    FIXED_HINT: t.ClassVar[str] = "Choose another name, or delete it first"
+    IDENTITY = ("id",)
+
+    name: str
+
+    @property
+    def label(self) -> str:
+        return f"Google {self.NOUN} {self.name}"
+
+    @property
+    def parent(self) -> str:
+        return self.PARENT.format_map(vars(self))
+
+    @property
+    def path(self) -> str:
+        return f"{self.parent}/{self.COLLECTION}/{quote(self.name, safe='')}"
+
+    def body(self) -> Body:
+        """What is asked for, in the API's words, without the mark."""
+        raise NotImplementedError
+
+    def marked(self, live: Body) -> Body:
+        """The field with the owner's mark as it is to be; empty if it is as it should be anyway."""
+        raise NotImplementedError
+
+    def validate(self) -> None:
+        """Refuse options that cannot be."""
+
+    def read(self, api: Api) -> Body | None:
+        return api.read(self.label, self.SERVICE, self.path)
+
+    def seen(self, live: Body) -> Body:
+        """The live resource in the terms of ``body``."""
+        return live
+
+    def state(self, live: Body | None) -> State:
+        return State(stable=True, seen="there") if live else GONE
+
+    def method(self, name: str) -> str:
+        return f"{self.METHODS or self.COLLECTION}.{name}"
+
+    def creation(self) -> Step:
+        request = {**without_none(self.body()), **self.marked({})}
+        path = f"{self.parent}/{self.COLLECTION}"
+        return Step(self.method(self.CREATE), request, "create", self.SERVICE, "stable", path=path)
+
+    def deletion(self) -> Step:
+        return Step(self.method("delete"), {}, "delete", self.SERVICE, "gone", verb="DELETE", path=self.path)
+
+    def change_step(self, change: Change, fields: Body, live: Body) -> Step:
+        """The request that changes FIELDS, which have their desired values."""
+        request = {**fields, **{key: live[key] for key in change.also if key in live}}
+        params = {"updateMask": ",".join(sorted(fields))} if change.masked else {}
+        says = ", ".join(sorted(fields))
+        path = self.path + change.suffix
+        return Step(self.method(change.method), request, says, self.SERVICE, "stable", change.verb, path, params)
+
+    def plan(self, live: Body | None) -> Plan:
+        self.validate()
+        if live is None:
+            return creation_plan(self.creation())
+        now = self.seen(live)
+        desired = {**without_none(self.body()), **self.marked(now)}
+        others = {key: value for key, value in desired.items() if self._differs(key, now.get(key), value)}
+        self._refuse_fixed(now, others)
+        compare, steps = Comparison(), []
+        for change in self.CHANGES:
+            fields = {key: others[key] for key in change.fields if key in others}
+            for key, value in fields.items():
+                compare.differs(key, now.get(key), value)
+            if fields:
+                steps.append(self.change_step(change, fields, live))
+        return compare.plan(steps)
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        return Plan() if live is None else deletion_plan(live, self.deletion())
+
+    def _differs(self, key: str, live: t.Any, desired: t.Any) -> bool:
+        if key in self.ONCE:
+            return False
+        return not (exactly(live, desired) if key in self.EXACT else same(live, desired))
+
+    def _refuse_fixed(self, live: Body, others: Body) -> None:
+        changeable = {key for change in self.CHANGES for key in change.fields}
+        for key in sorted(others.keys() - changeable):
+            raise InvalidInput(
+                f"{self.label} has {key} {live.get(key)!r}; Google cannot change it to {others[key]!r}",
+                hint=self.FIXED_HINT,
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Labelled(Rest):
+    """Its owner's mark is a label. Labels that are given are all that it has, besides the mark and Google's own."""
+
+    MARK = "label"
+
+    labels: dict[str, str] | None = None
+
+    def marks(self, live: Body) -> dict[str, str]:
+        return dict(live.get("labels") or {})
+
+    def marked(self, live: Body) -> Body:
+        if self.labels is None and not self.owner:
+            return {}
+        return {"labels": labels_with(live.get("labels"), self.labels, self.owner or "")}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Described(Rest):
+    """It has no labels; its owner's mark is at the end of its description."""
+
+    MARK = "mark"
+
+    description: str | None = None
+
+    def marks(self, live: Body) -> dict[str, str]:
+        owner = split_mark(live.get("description") or "")[1]
+        return {MARK: owner} if owner else {}
+
+    def marked(self, live: Body) -> Body:
+        if self.description is None and not self.owner:
+            return {}
+        return {"description": text_with(live.get("description"), self.description, self.owner or "")}

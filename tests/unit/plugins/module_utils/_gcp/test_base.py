@@ -1,0 +1,414 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests, operations and the life of a kind with an ordinary REST API, shown by networks and by a kind with labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import (
+    ConvergeOptions,
+    Outcome,
+    WaitOptions,
+    converge,
+)
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    Failed,
+    InvalidInput,
+    Unreachable,
+    WaitTimeout,
+)
+from ansible_collections.muster.ml.plugins.module_utils._gcp import operations
+from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
+from ansible_collections.muster.ml.plugins.module_utils._gcp.compare import labels_with, same, split_mark, text_with
+from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import Refused
+from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_network import GcpNetwork
+from ansible_collections.muster.ml.plugins.module_utils._gcp.plan import Step
+from ansible_collections.muster.ml.plugins.module_utils._gcp.resource import SET_LABELS, Labelled, Resource
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
+from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT, Google, Killed, error
+
+OLD, NEW = "https://www.googleapis.com/compute/v1", "https://compute.googleapis.com/compute/v1"
+OWNER = {"muster-owner": "m"}
+NETWORK = GcpNetwork(project=PROJECT, owner="m", name="x", routing_mode="REGIONAL")
+PATH = f"projects/{PROJECT}/global/networks/x"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Address(Labelled):
+    NOUN = "address"
+    SERVICE, COLLECTION = "compute", "addresses"
+    PARENT = "projects/{project}/regions/{region}"
+    CHANGES = (SET_LABELS,)
+
+    region: str
+    address_type: str | None = None
+
+    def body(self) -> dict[str, t.Any]:
+        return {"name": self.name, "addressType": self.address_type}
+
+
+ADDRESS = Address(project=PROJECT, owner="m", name="x", region="r", address_type="EXTERNAL")
+ADDRESS_PATH = f"projects/{PROJECT}/regions/r/addresses/x"
+
+
+def run(google: Google, resource: Resource, *, seconds: float = 600, **options: t.Any) -> Outcome:
+    mark = {"muster-owner": resource.owner} if resource.owner else {}
+    choices = ConvergeOptions(**{"absent": False, "check": False, "mark": mark, **options})
+    return converge(resource, Api(google, FakeClock()), choices, WaitOptions(wait=True, seconds=seconds))
+
+
+def actions(outcome: Outcome) -> list[str]:
+    return [str(step) for step in outcome.plan.steps]
+
+
+# Comparison
+
+
+@pytest.mark.parametrize(
+    ("live", "desired", "equal"),
+    [
+        ({"a": 1, "added": 2}, {"a": 1}, True),
+        ({}, {"a": False, "b": "", "c": [], "d": {}, "e": None}, True),
+        ({"a": "100"}, {"a": 100}, True),
+        (["b", "a"], ["a", "b"], True),
+        (["a", "b"], ["a"], False),
+        ([{"k": 1, "x": 1}, {"k": 2}], [{"k": 2}, {"k": 1}], True),
+        ([{"k": 1}, {"k": 1}], [{"k": 1}, {"k": 2}], False),
+        (f"{OLD}/projects/p/global/networks/n", "projects/p/global/networks/n", True),
+        (f"{OLD}/projects/p/global/networks/n", f"{NEW}/projects/p/global/networks/n", True),
+        ("projects/p/global/networks/n", "n", True),
+        ("projects/p/global/networks/n", "projects/q/global/networks/n", False),
+        ("a/n", "n", False),
+        (True, False, False),
+        (None, True, False),
+        ("x", "", False),
+    ],
+)  # fmt: skip
+def test_only_what_was_asked_for_is_compared(live: t.Any, desired: t.Any, equal: bool) -> None:
+    assert same(live, desired) is equal
+
+
+def test_the_mark_is_among_the_labels_and_googles_own_stay() -> None:
+    assert labels_with({"goog-x": "1", "old": "1"}, {"new": "1"}, "m") == {"goog-x": "1", "new": "1", **OWNER}
+    assert labels_with({"old": "1"}, None, "m") == {"old": "1", **OWNER}
+    assert labels_with({"old": "1", **OWNER}, {"new": "1"}, "") == {"new": "1", **OWNER}, "a mark never goes by itself"
+
+
+def test_the_mark_ends_the_description() -> None:
+    assert text_with("", None, "m") == "(muster-owner=m)"
+    assert text_with("(muster-owner=m)", "text", "m") == "text (muster-owner=m)"
+    assert text_with("text (muster-owner=m)", None, "") == "text (muster-owner=m)"
+    assert split_mark("a (b) (muster-owner=m)") == ("a (b)", "m")
+    assert split_mark("a (muster-owner=m) b") == ("a (muster-owner=m) b", "")
+
+
+# Requests
+
+
+def step(**change: t.Any) -> Step:
+    return dataclasses.replace(NETWORK.creation(), **change)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [error(429, "rateLimitExceeded"), error(403, "rateLimitExceeded"), error(503, "backendError"), (503, "busy")],
+)
+def test_what_google_asks_to_send_again_is_sent_again(refusal: t.Any) -> None:
+    google = Google()
+    google.refusals = [("POST", refusal), ("POST", refusal)]
+    assert run(google, NETWORK).plan.changed
+    assert len(google.writes) == 1
+
+
+def test_a_write_is_not_sent_again_when_nobody_knows_whether_it_was_done() -> None:
+    google = Google()
+    google.refusals = [("POST", error(500, "internalError"))]
+    with pytest.raises(Refused, match="INTERNAL_ERROR"):
+        run(google, NETWORK)
+    assert google.writes == []
+    google.refusals = [("GET", error(500, "internalError"))]
+    assert run(google, NETWORK).plan.changed
+
+
+def test_a_service_account_that_is_not_seen_yet_is_waited_for() -> None:
+    google = Google()
+    google.refusals = [
+        ("POST", error(400, "badRequest", "Service account a@p.iam.gserviceaccount.com does not exist."))
+    ] * 3
+    assert run(google, NETWORK).plan.changed
+
+
+class Breaking(Google):
+    """A connection that breaks at some requests, by their number; what was sent may have been done or not."""
+
+    def __init__(self, *breaks: int, done: bool = False) -> None:
+        super().__init__()
+        self.breaks, self.done = breaks, done
+
+    def request(self, verb: str, url: str, **more: t.Any) -> t.Any:
+        breaks = len(self.asked) in self.breaks
+        if not breaks or self.done:
+            answer = super().request(verb, url, **more)
+        else:
+            self.asked.append("broken")
+        if breaks:
+            raise Unreachable("the connection broke")
+        return answer
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("when", range(1, 6))
+def test_a_connection_may_break_at_any_request(when: int, done: bool) -> None:
+    google = Breaking(when, done=done)
+    assert run(google, NETWORK).plan.changed
+    assert not run(google, NETWORK).plan.changed
+    assert len(google.writes) == 1
+    google.breaks = (len(google.asked) + when - 1,)
+    run(google, NETWORK, absent=True)
+    assert google.things == {}
+
+
+def test_a_wrong_address_is_not_tried_for_long() -> None:
+    google = Breaking(*range(99))
+    with pytest.raises(Unreachable, match="the connection broke"):
+        run(google, NETWORK)
+    assert len(google.asked) < 5
+
+
+def test_pages_follow_each_other() -> None:
+    google = Google()
+    pages = iter([{"items": [1], "nextPageToken": "t"}, {"items": [2]}])
+    google._get = lambda _path, _params: (200, next(pages))  # type: ignore[method-assign]
+    assert Api(google, FakeClock()).pages("x", "compute", "projects/p/x", "items") == [1, 2]
+
+
+# Operations
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "place"),
+    [
+        ("projects/p/global/networks", {"kind": "compute#operation", "name": "o"}, "projects/p/global/operations/o"),
+        ("projects/p/zones/z/x", {"kind": "compute#operation", "name": "o", "zone": "h/zones/z"}, "projects/p/zones/z/operations/o"),
+        ("projects/p/regions/r/x", {"kind": "compute#operation", "name": "o", "region": "h/r"}, "projects/p/regions/r/operations/o"),
+        ("projects/p/locations/l/clusters/c:x", {"operationType": "X", "name": "o"}, "projects/p/locations/l/operations/o"),
+        ("projects/p/services/s:enable", {"name": "operations/o"}, "operations/o"),
+        ("projects/p/locations/l/repositories", {"name": "projects/p/locations/l/operations/o"}, "projects/p/locations/l/operations/o"),
+        ("b", {"kind": "storage#bucket", "name": "o"}, ""),
+    ],
+)  # fmt: skip
+def test_each_api_has_its_operations_somewhere(path: str, answer: dict[str, t.Any], place: str) -> None:
+    assert operations.place_of(step(path=path), answer) == place
+
+
+def looked_at(operation: dict[str, t.Any]) -> t.Any:
+    google = Google()
+    started = {"operationType": "X", "name": "o", "status": "RUNNING"}
+    google.operations["projects/p/locations/l/operations/o"] = [operation]
+    asked = step(service="container", path="projects/p/locations/l/clusters")
+    return operations.look(Api(google, FakeClock()), "x", asked, started)
+
+
+def test_an_operation_tells_how_far_it_is() -> None:
+    metrics = {"metrics": [{"name": "CLUSTER_CONFIGURING", "intValue": "3"}]}
+    running = {"status": "RUNNING", "progress": metrics, "detail": "nodes"}
+    assert looked_at(running) == "operation o is RUNNING, CLUSTER_CONFIGURING 3, nodes"
+    assert looked_at({"status": "DONE"}) is None
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ({"error": {"code": 9, "message": "It failed."}}, "FAILED_PRECONDITION: It failed"),
+        ({"error": {"code": 8, "message": "no"}, "nodepoolConditions": [{"code": "GCE_STOCKOUT", "message": "no"}]}, "STOCKOUT: no"),
+        ({"statusMessage": "no", "clusterConditions": [{"code": "GCE_QUOTA_EXCEEDED"}]}, "QUOTA_EXCEEDED: no"),
+        ({"error": {"errors": [{"code": "QUOTA_EXCEEDED", "message": "Quota 'CPUS' exceeded."}]}}, "QUOTA_EXCEEDED: Quota 'CPUS' exceeded"),
+    ],
+)  # fmt: skip
+def test_how_an_operation_ended_is_told(end: dict[str, t.Any], told: str) -> None:
+    ended = looked_at({"status": "DONE", **end})
+    assert isinstance(ended, operations.Ended)
+    assert str(ended.problem) == told
+
+
+def test_what_is_done_at_once_is_not_looked_for() -> None:
+    google = Google()
+    answer = {"name": "operations/noop.DONE_OPERATION", "done": True}
+    assert operations.look(Api(google, FakeClock()), "x", step(service="serviceusage"), answer) is None
+    assert google.asked == []
+
+
+# The life of a kind
+
+
+def test_a_network_is_made_waited_for_and_left_alone() -> None:
+    google = Google()
+    planned = run(google, NETWORK, check=True)
+    assert google.writes == []
+    done = run(google, NETWORK)
+    assert actions(planned) == actions(done) == ["compute:networks.insert (create)"]
+    assert google.things[PATH]["description"] == "(muster-owner=m)"
+    assert sum("/operations/" in one for one in google.asked) == 2
+    assert not run(google, NETWORK).plan.changed
+    assert len(google.writes) == 1
+
+
+def test_a_network_is_changed_by_the_method_of_each_field() -> None:
+    google = Google()
+    run(google, dataclasses.replace(NETWORK, auto_create_subnetworks=True))
+    done = run(google, dataclasses.replace(NETWORK, routing_mode="GLOBAL", mtu=8896))
+    assert actions(done) == [
+        "compute:networks.switchToCustomMode (subnetworks by hand)",
+        "compute:networks.patch (mtu, routingConfig)",
+    ]
+    assert [body for _verb, _path, body in google.writes[1:]] == [
+        {},
+        {"routingConfig": {"routingMode": "GLOBAL"}, "mtu": 8896},
+    ]
+    with pytest.raises(InvalidInput, match="cannot turn that back"):
+        run(google, dataclasses.replace(NETWORK, auto_create_subnetworks=True))
+
+
+def test_what_cannot_be_changed_is_refused_before_anything_is_sent() -> None:
+    google = Google()
+    run(google, NETWORK)
+    with pytest.raises(
+        InvalidInput, match=r"Google network x has description .*; Google cannot change it to 'new \(muster-owner=m\)'"
+    ):
+        run(google, dataclasses.replace(NETWORK, description="new", mtu=1500))
+    with pytest.raises(
+        InvalidInput, match=r"addressType 'EXTERNAL'; Google cannot change it to 'INTERNAL'. Choose another name"
+    ):
+        run_address(google, address_type="INTERNAL")
+    assert len(google.writes) == 2
+
+
+def run_address(google: Google, **change: t.Any) -> Outcome:
+    run(google, ADDRESS)
+    return run(google, dataclasses.replace(ADDRESS, **change))
+
+
+def test_labels_are_set_with_their_fingerprint() -> None:
+    google = Google()
+    done = run_address(google, labels={"team": "ml"})
+    assert actions(done) == ["compute:addresses.setLabels (labels)"]
+    assert google.writes[-1] == (
+        "POST",
+        f"{ADDRESS_PATH}/setLabels",
+        {"labels": {"team": "ml", **OWNER}, "labelFingerprint": "l1"},
+    )
+    assert not run(google, ADDRESS).plan.changed, "labels that nobody spoke of stay"
+
+
+@pytest.mark.parametrize("resource", [NETWORK, ADDRESS], ids=lambda resource: resource.NOUN)
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_run_that_was_killed_is_taken_up(resource: t.Any, answered: bool) -> None:
+    google = Google()
+    google.kill_at, google.answered = 0, answered
+    with pytest.raises(Killed):
+        run(google, resource)
+    google.kill_at = None
+    run(google, resource)
+    assert not run(google, resource).plan.changed
+    assert len(google.things) == 1
+
+
+def test_what_appears_between_reading_and_creating_is_judged_by_its_mark() -> None:
+    """Another run of ours was first, or a read was an old one; and somebody else may have been."""
+    for description, ours in (("(muster-owner=m)", True), ("", False)):
+        google = Google()
+        google.things[PATH] = {"name": "x", "id": "1", "description": description}
+        google.refusals = [("GET", error(404, "notFound"))]
+        if ours:
+            assert run(google, NETWORK).live
+            continue
+        with pytest.raises(InvalidInput, match="does not carry the mark muster-owner=m: somebody else created it"):
+            run(google, NETWORK)
+        assert google.things[PATH]["description"] == ""
+
+
+@pytest.mark.parametrize(("resource", "path", "word"), [(NETWORK, PATH, "mark"), (ADDRESS, ADDRESS_PATH, "label")])
+def test_what_has_no_owner_is_refused_and_kept(resource: t.Any, path: str, word: str) -> None:
+    google = Google()
+    run(google, dataclasses.replace(resource, owner=None))
+    before = dict(google.things[path])
+    with pytest.raises(InvalidInput, match=f"does not carry the {word} muster-owner=m: somebody else created it"):
+        run(google, resource)
+    assert run(google, resource, absent=True).kept.endswith("it does not have the mark of this owner (muster-owner=m)")
+    assert google.things[path] == before
+
+
+def test_what_has_labels_is_taken_over_when_asked_for() -> None:
+    google = Google()
+    run(google, dataclasses.replace(ADDRESS, owner=None, labels={"team": "ml"}))
+    run(google, ADDRESS, adopt=True)
+    assert google.things[ADDRESS_PATH]["labels"] == {"team": "ml", **OWNER}
+    with pytest.raises(InvalidInput, match="it has muster-owner=m"):
+        run(google, dataclasses.replace(ADDRESS, owner="other"), adopt=True)
+
+
+def test_a_network_cannot_get_a_mark_later() -> None:
+    google = Google()
+    run(google, dataclasses.replace(NETWORK, owner=None))
+    with pytest.raises(InvalidInput, match="without owner the name alone decides"):
+        run(google, NETWORK, adopt=True)
+
+
+def test_absent_deletes_once() -> None:
+    google = Google()
+    run(google, NETWORK)
+    assert actions(run(google, NETWORK, absent=True)) == ["compute:networks.delete (delete)"]
+    assert not run(google, NETWORK, absent=True).plan.changed
+    assert google.things == {}
+
+
+def test_an_operation_that_ends_badly_fails_the_task_with_googles_reason_and_a_next_step() -> None:
+    google = Google()
+    run(google, NETWORK)
+    used = {
+        "code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
+        "message": "The network resource 'x' is already being used by 'y'",
+    }
+    google.ends = [{"error": {"errors": [used]}}]
+    with pytest.raises(
+        Failed, match=r"delete failed: RESOURCE_IN_USE.*being used by 'y'\. Remove what is in"
+    ) as failed:
+        run(google, NETWORK, absent=True)
+    assert failed.value.details["code"] == "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"
+
+
+def test_what_is_busy_is_waited_for_and_named_when_it_does_not_end() -> None:
+    google = Google()
+    busy = error(
+        400, "badRequest", "Cluster is running incompatible operation operation-1.", status="FAILED_PRECONDITION"
+    )
+    google.refusals = [("POST", busy)] * 3
+    assert run(google, NETWORK).plan.changed
+    google.refusals = [("DELETE", busy)] * 999
+    with pytest.raises(
+        WaitTimeout,
+        match=r"network x is busy with another operation after 600 s.*incompatible operation operation-1",
+    ):
+        run(google, NETWORK, absent=True)
+
+
+def test_an_operation_that_does_not_end_in_time_tells_how_far_it_is() -> None:
+    google = Google()
+    started = google.operation
+
+    def endless(path: str) -> dict[str, t.Any]:
+        answer = started(path)
+        google.operations = {place: states[:1] for place, states in google.operations.items()}
+        return answer
+
+    google.operation = endless  # type: ignore[method-assign]
+    with pytest.raises(
+        WaitTimeout,
+        match=r"create has not finished after 60 s. Last seen: operation \S+ is RUNNING, 40 %\. Google",
+    ):
+        run(google, NETWORK, seconds=60)

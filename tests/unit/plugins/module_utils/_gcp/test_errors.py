@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Google's errors, in all their shapes, are one error with one spelling of words, a next step, and no secret."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import problem, refusal, without_secrets, word
+from ansible_collections.muster.ml.tests.unit.fakes.google import error
+
+INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+
+
+def info(reason: str, **metadata: str) -> dict[str, t.Any]:
+    return {"@type": INFO, "reason": reason, "domain": "googleapis.com", "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    ("older", "word_"),
+    [
+        ("alreadyExists", "ALREADY_EXISTS"),
+        ("resourceInUseByAnotherResource", "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"),
+        ("RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"),
+        ("accessNotConfigured", "SERVICE_DISABLED"),
+        ("userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"),
+        ("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "STOCKOUT"),
+    ],
+)
+def test_words_have_one_spelling(older: str, word_: str) -> None:
+    assert word(older) == word_
+
+
+def test_an_api_that_is_not_enabled_is_named_with_the_role_that_enables_it() -> None:
+    status, answer = error(
+        403, "accessNotConfigured", "Kubernetes Engine API has not been used in project 1 before or it is disabled.",
+        status="PERMISSION_DENIED", details=[info("SERVICE_DISABLED", service="container.googleapis.com")],
+    )  # fmt: skip
+    refused = refusal("GKE cluster x: create", "container", status, answer)
+    assert refused.code == "SERVICE_DISABLED"
+    assert str(refused).startswith("GKE cluster x: create was refused: SERVICE_DISABLED: Kubernetes Engine API has not")
+    assert "Enable container.googleapis.com, which role gcp_project does" in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("service", "message", "details", "permission"),
+    [
+        ("compute", "Required 'compute.networks.create' permission for 'projects/p/global/networks/x'", [], "compute.networks.create"),
+        ("container", 'Required "container.clusters.create" permission(s) for "projects/p".', [], "container.clusters.create"),
+        ("storage", "a@p.iam.gserviceaccount.com does not have storage.buckets.create access.", [], "storage.buckets.create"),
+        ("iam", "no", [info("IAM_PERMISSION_DENIED", permission="iam.roles.get")], "iam.roles.get"),
+    ],
+)  # fmt: skip
+def test_a_missing_permission_is_named(service: str, message: str, details: list[t.Any], permission: str) -> None:
+    refused = refusal("x", service, *error(403, "forbidden", message, **({"details": details} if details else {})))
+    assert refused.hint == f"The caller lacks the permission {permission}"
+
+
+def test_an_error_that_is_no_json_is_told_as_it_is() -> None:
+    refused = refusal("bucket x: insert", "storage", 502, "<html>Bad Gateway</html>")
+    assert (refused.code, refused.http) == ("502", 502)
+    assert "<html>Bad Gateway</html>" in str(refused)
+
+
+def test_the_error_of_a_login_is_read_too() -> None:
+    assert "invalid_grant" in str(problem("invalid_grant"))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Google Compute Engine: The zone 'projects/p/zones/europe-west4-a' does not have enough resources available to do it.",
+        "[GCE_STOCKOUT]: Instance 'gke-x' creation failed",
+    ],
+)  # fmt: skip
+def test_gke_tells_of_a_stock_out_in_a_sentence(message: str) -> None:
+    assert problem({"code": 8, "message": message}).codes == ["STOCKOUT", "RESOURCE_EXHAUSTED"]
+
+
+def test_the_most_telling_word_comes_first() -> None:
+    told = {
+        "code": 400,
+        "message": "no",
+        "status": "FAILED_PRECONDITION",
+        "errors": [{"reason": "badRequest", "message": "no"}],
+    }
+    assert problem(told).codes == ["FAILED_PRECONDITION", "BAD_REQUEST"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Invalid header value: 'Bearer ya29.CANARY-1_x\\n'",
+        "Authorization: Bearer CANARY",
+        "token ya29.CANARY.x is expired",
+        "http://me:CANARY@proxy:3128",
+        '{"private_key": "CANARY", "type": "service_account"}',
+        "-----BEGIN PRIVATE KEY-----\nCANARY\n-----END PRIVATE KEY-----\n",
+    ],
+)
+def test_no_secret_is_in_a_message(text: str) -> None:
+    assert "CANARY" not in without_secrets(text)
+    assert "CANARY" not in str(refusal("x", "storage", 500, text))
+    assert "CANARY" not in str(refusal("x", "storage", *error(500, "backendError", text)))
