@@ -5,8 +5,9 @@
 
     python -m support.objects KUBECONFIG [CONTEXT]
 
-prints {object: {uid, writes}} as JSON. ``writes`` are the field managers of Muster that wrote the object, and when. What Kubernetes
-makes for another object that is listed, such as the pods of a Deployment, is left out, and so is what it lets expire.
+prints {object: {uid, writes}} as JSON. ``writes`` are the field managers of Muster that wrote the object, and when; ``deleting`` is true
+of one whose deletion has begun. What Kubernetes makes for another object that is listed, such as the pods of a Deployment, is left out,
+and so is what it lets expire.
 """
 
 from __future__ import annotations
@@ -62,7 +63,11 @@ def objects(get: Get) -> dict[str, Body]:
     found = [(kind, item["metadata"]) for kind, path in resources(get).items() for item in items(get, path)]
     uids = {meta.get("uid") for _kind, meta in found}
     return {
-        f"{kind} {meta.get('namespace', '')}/{meta['name']}".replace(" /", " "): {"uid": meta["uid"], "writes": wrote}
+        f"{kind} {meta.get('namespace', '')}/{meta['name']}".replace(" /", " "): {
+            "uid": meta["uid"],
+            "writes": wrote,
+            **({"deleting": True} if "deletionTimestamp" in meta else {}),
+        }
         for kind, meta in found
         if "uid" in meta
         and ((wrote := writes(meta)) or not any(owner["uid"] in uids for owner in meta.get("ownerReferences", [])))

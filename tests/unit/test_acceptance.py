@@ -232,6 +232,12 @@ def test_what_a_run_wrote_is_read_from_two_listings(
     assert listed.differing_objects(BEFORE, after) == differing
 
 
+def test_a_pod_that_was_ending_already_was_not_deleted_by_the_run() -> None:
+    ending = {"uid": "4", "writes": [], "deleting": True}
+    assert listed.written_objects({**BEFORE, "Pod ml/server-0": ending}, BEFORE) == []
+    assert listed.differing_objects({**BEFORE, "Pod ml/server-0": ending}, BEFORE) == ["gone: Pod ml/server-0"]
+
+
 def test_the_note_of_what_stays_may_be_renewed() -> None:
     note = "ConfigMap kube-system/muster-settled-local-cluster-prove-1"
     first, renewed = ({note: {"uid": uid, "writes": ["muster"]}} for uid in "12")
@@ -350,7 +356,7 @@ def test_a_listing_leaves_out_what_expires_and_what_is_made_for_another_object()
             "metadata": {"continue": "page-2"},
         },
         "/api/v1/secrets?limit=500&continue=page-2": {
-            "items": [meta("orphan", ownerReferences=[{"uid": "gone"}])],
+            "items": [meta("orphan", ownerReferences=[{"uid": "gone"}], deletionTimestamp="2026-11-24T08:34:18Z")],
             "metadata": {},
         },
         "/apis/coordination.k8s.io/v1/leases?limit=500": {
@@ -363,3 +369,4 @@ def test_a_listing_leaves_out_what_expires_and_what_is_made_for_another_object()
     }
     found = objects(answers.__getitem__)
     assert sorted(found) == ["Lease.coordination.k8s.io ml/leader", "Secret ml/orphan", "Secret ml/ours"]
+    assert [name for name, row in found.items() if row.get("deleting")] == ["Secret ml/orphan"]

@@ -16,8 +16,11 @@ OWN_NOTES = "/muster-settled-"
 
 
 def written_objects(before: Objects, after: Objects) -> list[str]:
-    """What Muster did between two listings, such as 'created Job ml/fair'. An object that is gone counts, whoever made it."""
-    found = [f"deleted {name}" for name in before.keys() - after.keys()]
+    """What Muster did between two listings, such as 'created Job ml/fair'. An object that is gone counts, whoever made it.
+
+    One whose deletion had begun before is no deletion of this time: a pod may take its whole grace period to end.
+    """
+    found = [f"deleted {name}" for name in before.keys() - after.keys() if not before[name].get("deleting")]
     for name in after:
         old, new = before.get(name), after[name]
         if new["writes"] and (old is None or old["uid"] != new["uid"]):
