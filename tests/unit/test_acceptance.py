@@ -295,6 +295,14 @@ def test_the_plan_for_an_account_is_compared_with_the_requests_that_it_got(names
     assert listed.cloud_differences(ACCOUNT_PLAN, sent(*names)) == unlike
 
 
+def test_a_plan_for_google_is_compared_by_the_ids_of_methods() -> None:
+    plan = [{"actions": ["compute:networks.insert (create)", "container:projects.locations.clusters.create (create)"]}]
+    assert listed.google_differences(plan, ["compute.networks.insert", "storage.buckets.insert"]) == [
+        "only done: storage.buckets.insert",
+        "only planned: container.projects.locations.clusters.create",
+    ]
+
+
 PERSIA = """\
 MUSTER trained attempt=ab epoch=1 batches=0-2 time=10.5
 MUSTER trained attempt=ab epoch=2 batches=0-2 time=12

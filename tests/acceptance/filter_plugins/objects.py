@@ -100,6 +100,12 @@ def operation(action: str) -> str:
     return f"{service}:{''.join(word.title() for word in name.split('_')).replace('OpenId', 'OpenID')}"
 
 
+def google_differences(planned: Iterable[Mapping[str, Any]], sent: Iterable[str]) -> list[str]:
+    """The same for Google, whose requests go by the ids of their methods, such as container.projects.locations.clusters.create."""
+    words = (action.split(" ")[0].replace(":", ".") for change in planned for action in change["actions"])
+    return differences(words, sent)
+
+
 class FilterModule:
     """Filters of what is on a cluster or in an account."""
 
@@ -108,6 +114,7 @@ class FilterModule:
         return {
             "cloud_differences": cloud_differences,
             "differing_objects": differing_objects,
+            "google_differences": google_differences,
             "plan_differences": plan_differences,
             "written_objects": written_objects,
         }
