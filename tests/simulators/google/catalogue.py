@@ -1,0 +1,195 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Google has where: regions, zones, machine types, accelerators, TPU topologies. A real subset, as documented in 2025 and 2026.
+
+cloud.google.com/compute/docs/regions-zones, .../gpus/gpu-regions-zones, .../machine-resource; cloud.google.com/kubernetes-engine/docs/concepts/
+tpus and .../how-to/gpus. Which zone has which accelerator changes; the table is a snapshot (assumed where the documents name a machine type and
+not the zone).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+ZONES = {
+    "us-central1": "abcf",
+    "us-central2": "b",
+    "us-east1": "bcd",
+    "us-east4": "abc",
+    "us-east5": "abc",
+    "us-west1": "abc",
+    "us-west4": "abc",
+    "europe-west1": "bcd",
+    "europe-west4": "abc",
+    "asia-east1": "abc",
+    "asia-southeast1": "abc",
+}
+GPUS = {
+    "nvidia-tesla-t4": {
+        "us-central1": "abcf", "us-east1": "cd", "us-east4": "abc", "us-west1": "ab", "us-west4": "ab", "europe-west1": "bcd",
+        "europe-west4": "abc", "asia-east1": "ac", "asia-southeast1": "abc",
+    },
+    "nvidia-tesla-p4": {"us-central1": "ac", "us-east4": "abc", "europe-west4": "bc", "asia-southeast1": "bc"},
+    "nvidia-tesla-p100": {
+        "us-central1": "cf", "us-east1": "bc", "us-west1": "ab", "europe-west1": "bd", "europe-west4": "a", "asia-east1": "ac",
+    },
+    "nvidia-tesla-v100": {
+        "us-central1": "abcf", "us-east1": "c", "us-west1": "ab", "europe-west4": "abc", "asia-east1": "c",
+    },
+    "nvidia-l4": {
+        "us-central1": "abc", "us-east1": "bcd", "us-east4": "ac", "us-west1": "abc", "us-west4": "ac", "europe-west1": "bc",
+        "europe-west4": "abc", "asia-east1": "abc", "asia-southeast1": "abc",
+    },
+    "nvidia-tesla-a100": {
+        "us-central1": "abcf", "us-east1": "b", "us-west1": "b", "us-west4": "b", "europe-west4": "ab", "asia-southeast1": "bc",
+    },
+    "nvidia-a100-80gb": {"us-central1": "ac", "us-east4": "c", "us-east5": "ab", "europe-west4": "a", "asia-southeast1": "c"},
+    "nvidia-h100-80gb": {
+        "us-central1": "abc", "us-east4": "abc", "us-east5": "a", "us-west1": "ab", "us-west4": "a", "europe-west1": "bc",
+        "europe-west4": "bc", "asia-southeast1": "bc",
+    },
+}  # fmt: skip
+# What each machine family may be given: (accelerator, how many of them by machine type, or the numbers to choose from).
+CHOICE = {
+    "nvidia-tesla-t4": (1, 2, 4), "nvidia-tesla-p4": (1, 2, 4), "nvidia-tesla-p100": (1, 2, 4), "nvidia-tesla-v100": (1, 2, 4, 8),
+}  # fmt: skip
+BUILT_IN = {
+    "g2-standard-4": ("nvidia-l4", 1), "g2-standard-8": ("nvidia-l4", 1), "g2-standard-12": ("nvidia-l4", 1),
+    "g2-standard-16": ("nvidia-l4", 1), "g2-standard-24": ("nvidia-l4", 2), "g2-standard-32": ("nvidia-l4", 1),
+    "g2-standard-48": ("nvidia-l4", 4), "g2-standard-96": ("nvidia-l4", 8),
+    "a2-highgpu-1g": ("nvidia-tesla-a100", 1), "a2-highgpu-2g": ("nvidia-tesla-a100", 2), "a2-highgpu-4g": ("nvidia-tesla-a100", 4),
+    "a2-highgpu-8g": ("nvidia-tesla-a100", 8), "a2-megagpu-16g": ("nvidia-tesla-a100", 16),
+    "a2-ultragpu-1g": ("nvidia-a100-80gb", 1), "a2-ultragpu-2g": ("nvidia-a100-80gb", 2), "a2-ultragpu-4g": ("nvidia-a100-80gb", 4),
+    "a2-ultragpu-8g": ("nvidia-a100-80gb", 8),
+    "a3-highgpu-1g": ("nvidia-h100-80gb", 1), "a3-highgpu-2g": ("nvidia-h100-80gb", 2), "a3-highgpu-4g": ("nvidia-h100-80gb", 4),
+    "a3-highgpu-8g": ("nvidia-h100-80gb", 8),
+}  # fmt: skip
+CPUS_OF_GPUS = {
+    "a2-highgpu-1g": 12, "a2-highgpu-2g": 24, "a2-highgpu-4g": 48, "a2-highgpu-8g": 96, "a2-megagpu-16g": 96, "a2-ultragpu-1g": 12,
+    "a2-ultragpu-2g": 24, "a2-ultragpu-4g": 48, "a2-ultragpu-8g": 96, "a3-highgpu-1g": 26, "a3-highgpu-2g": 52, "a3-highgpu-4g": 104,
+    "a3-highgpu-8g": 208,
+}  # fmt: skip
+QUOTA_OF_GPU = {
+    "nvidia-tesla-t4": "NVIDIA_T4_GPUS", "nvidia-tesla-p4": "NVIDIA_P4_GPUS", "nvidia-tesla-p100": "NVIDIA_P100_GPUS",
+    "nvidia-tesla-v100": "NVIDIA_V100_GPUS", "nvidia-l4": "NVIDIA_L4_GPUS", "nvidia-tesla-a100": "NVIDIA_A100_GPUS",
+    "nvidia-a100-80gb": "NVIDIA_A100_80GB_GPUS", "nvidia-h100-80gb": "NVIDIA_H100_GPUS",
+}  # fmt: skip
+# (family: GB of memory for each processor, processors to choose from)
+FAMILIES = {
+    "e2-standard": (4, (2, 4, 8, 16, 32)),
+    "e2-highmem": (8, (2, 4, 8, 16)),
+    "e2-highcpu": (1, (2, 4, 8, 16, 32)),
+    "n1-standard": (3.75, (1, 2, 4, 8, 16, 32, 64, 96)),
+    "n1-highmem": (6.5, (2, 4, 8, 16, 32, 64, 96)),
+    "n2-standard": (4, (2, 4, 8, 16, 32, 48, 64, 80, 96, 128)),
+    "n2-highmem": (8, (2, 4, 8, 16, 32, 48, 64, 80, 96, 128)),
+    "n2d-standard": (4, (2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 224)),
+    "c3-standard": (4, (4, 8, 22, 44, 88, 176)),
+    "g2-standard": (4, (4, 8, 12, 16, 24, 32, 48, 96)),
+}
+SHARED = {"e2-micro": (2, 1), "e2-small": (2, 2), "e2-medium": (2, 4)}
+# TPU machine type: (accelerator, processors, chips, zones, topologies of one host, of several).
+TWO = ("2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
+THREE = ("2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x12", "8x8x16", "8x16x16")
+
+
+@dataclass(frozen=True)
+class Tpu:
+    accelerator: str
+    cpus: int
+    chips: int
+    zones: tuple[str, ...]
+    one_host: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
+
+
+V5E = ("us-central1-a", "us-west1-c", "us-west4-a", "us-west4-b", "us-east1-c", "europe-west4-b", "asia-southeast1-b")
+V6E = ("us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b", "us-east5-c", "europe-west4-a")
+TPUS = {
+    "ct4p-hightpu-4t": Tpu("tpu-v4-podslice", 240, 4, ("us-central2-b",), ("2x2x1",), THREE),
+    "ct5lp-hightpu-1t": Tpu("tpu-v5-lite-podslice", 24, 1, V5E, ("1x1",)),
+    "ct5lp-hightpu-4t": Tpu("tpu-v5-lite-podslice", 112, 4, V5E, ("2x2",), TWO),
+    "ct5lp-hightpu-8t": Tpu("tpu-v5-lite-podslice", 224, 8, V5E, ("2x4",)),
+    "ct5p-hightpu-4t": Tpu("tpu-v5p-slice", 208, 4, ("us-east5-a", "us-central1-a", "europe-west4-b"), ("2x2x1",), THREE),
+    "ct6e-standard-1t": Tpu("tpu-v6e-slice", 44, 1, V6E, ("1x1",)),
+    "ct6e-standard-4t": Tpu("tpu-v6e-slice", 180, 4, V6E, ("2x2",), TWO),
+    "ct6e-standard-8t": Tpu("tpu-v6e-slice", 180, 8, V6E, ("2x4",)),
+}  # fmt: skip
+DISK_TYPES = {"pd-standard": 10, "pd-balanced": 10, "pd-ssd": 10, "pd-extreme": 500, "hyperdisk-balanced": 4}
+# Public images: family: (project, an image of it, GB).
+IMAGES = {
+    "debian-11": ("debian-cloud", "debian-11-bullseye-v20261014", 10),
+    "debian-12": ("debian-cloud", "debian-12-bookworm-v20261104", 10),
+    "debian-13": ("debian-cloud", "debian-13-trixie-v20261104", 10),
+    "ubuntu-2204-lts": ("ubuntu-os-cloud", "ubuntu-2204-jammy-v20261103", 10),
+    "ubuntu-2404-lts-amd64": ("ubuntu-os-cloud", "ubuntu-2404-noble-amd64-v20261103", 10),
+    "cos-stable": ("cos-cloud", "cos-stable-129-19900-30-5", 10),
+}
+
+
+def regions() -> list[str]:
+    return list(ZONES)
+
+
+def zones(region: str = "") -> list[str]:
+    return [f"{name}-{letter}" for name, letters in ZONES.items() if region in ("", name) for letter in letters]
+
+
+def region_of(place: str) -> str:
+    """Of a zone, or a region itself."""
+    return place.rsplit("-", 1)[0] if re.fullmatch(r"[a-z]+-[a-z]+\d+-[a-z]", place) else place
+
+
+def is_zone(place: str) -> bool:
+    return place in zones()
+
+
+def has_gpu(zone: str, gpu: str) -> bool:
+    region, letter = region_of(zone), zone[-1]
+    return letter in GPUS.get(gpu, {}).get(region, "")
+
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    cpus: int
+    memory_mb: int
+    gpu: tuple[str, int] | None = None
+    tpu: Tpu | None = None
+    shared: bool = False
+
+    @property
+    def family(self) -> str:
+        return self.name.split("-")[0]
+
+
+def machine(zone: str, name: str) -> Machine | None:
+    """A machine type, where a zone has it."""
+    found = _machine(name)
+    if found is None or (found.gpu and not has_gpu(zone, found.gpu[0])) or (found.tpu and zone not in found.tpu.zones):
+        return None
+    # us-central2 has nothing but TPUs.
+    return (
+        None if region_of(zone) == "us-central2" and not found.tpu and found.family not in ("n1", "n2", "e2") else found
+    )
+
+
+def _machine(name: str) -> Machine | None:
+    if name in SHARED:
+        cpus, memory = SHARED[name]
+        return Machine(name, cpus, memory * 1024, shared=True)
+    if name in TPUS:
+        return Machine(name, TPUS[name].cpus, TPUS[name].cpus * 2048, tpu=TPUS[name])
+    if name in CPUS_OF_GPUS:
+        return Machine(name, CPUS_OF_GPUS[name], CPUS_OF_GPUS[name] * 7168, gpu=BUILT_IN[name])
+    family, _dash, cpus_text = name.rpartition("-")
+    if family not in FAMILIES or not cpus_text.isdigit() or int(cpus_text) not in FAMILIES[family][1]:
+        return None
+    return Machine(name, int(cpus_text), int(FAMILIES[family][0] * int(cpus_text) * 1024), gpu=BUILT_IN.get(name))
+
+
+def machine_names() -> list[str]:
+    plain = [f"{family}-{cpus}" for family, (_memory, sizes) in FAMILIES.items() for cpus in sizes]
+    return [*SHARED, *plain, *CPUS_OF_GPUS, *TPUS]

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Static addresses, of a region or global.
+
+Rules: labels only by setLabels (Address.labels: "These can only be added or modified by the setLabels method"); one in use is not released; there
+is nothing else to change.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from .. import quotas
+from ..api import Asked, Refused, handles
+from ..discovery import Body
+from ..state import number, project
+from .resources import find, fingerprint, insert, made, refer, remove, where
+
+EXTERNAL = ipaddress.ip_network("203.0.113.0/24")  # documentation's
+
+
+@handles("compute.addresses.insert", "compute.globalAddresses.insert")
+def _insert(asked: Asked) -> Body:
+    if asked.body.get("labels"):
+        # assumed: that it is refused and not ignored, and the wording; either way the labels are not there afterwards.
+        raise Refused(
+            400,
+            "Invalid value for field 'resource.labels': ''. Labels can only be set by the setLabels method.",
+            reason="invalid",
+        )
+    found = project(str(asked.params["project"]))
+    kind = asked.body.get("addressType") or "EXTERNAL"
+    body = made(asked, asked.body, {"status": "RESERVING", "labelFingerprint": fingerprint({}), "ipVersion": "IPV4"})
+    body["addressType"] = kind
+    if kind == "EXTERNAL":
+        body.setdefault("address", str(EXTERNAL[number() % 254 + 1]))
+        body.setdefault("networkTier", "PREMIUM")
+        if "regions/" in where(asked):
+            del body["ipVersion"]
+    else:
+        subnet = refer(asked, str(body.get("subnetwork", "")), "subnetworks", "resource.subnetwork")
+        body["subnetwork"] = subnet.body["selfLink"]
+        body.setdefault("address", str(ipaddress.ip_network(subnet.body["ipCidrRange"])[10 + number() % 200]))
+        body.setdefault("purpose", "GCE_ENDPOINT")
+        body.setdefault("networkTier", "PREMIUM")
+    region = where(asked).removeprefix("regions/")
+    short = (
+        quotas.exceeded(asked, found, region, {"STATIC_ADDRESSES": 1.0})
+        if "regions/" in where(asked) and kind == "EXTERNAL"
+        else None
+    )
+    return insert(asked, body, lambda: body.update(status="RESERVED"), short)
+
+
+@handles("compute.addresses.delete", "compute.globalAddresses.delete")
+def _delete(asked: Asked) -> Body:
+    return remove(asked, find(asked))

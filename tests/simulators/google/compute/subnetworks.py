@@ -1,0 +1,236 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Subnetworks: ranges that fit each other, and the three ways to change one.
+
+Rules: a change needs the current fingerprint (Subnetwork.fingerprint); `privateIpGoogleAccess` is changed by a method of its own, a range can only
+grow, by another (their descriptions); a range that overlaps one of the network is refused (message: terraform-provider-google issue 10226);
+secondary ranges that a cluster uses cannot be taken away; clusters and machines keep a subnetwork from being deleted.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from .. import policies, quotas
+from ..api import Asked, Refused, handles
+from ..authorise import allowed
+from ..discovery import Body
+from ..state import Project, Thing, long_id, now, project
+from .resources import bare, change, find, fingerprint, insert, link, made, ready, refer, remove, same
+
+STALE = "Invalid fingerprint."
+DEFAULTS = {
+    "purpose": "PRIVATE", "stackType": "IPV4_ONLY", "privateIpGoogleAccess": False, "privateIpv6GoogleAccess": "DISABLE_GOOGLE_ACCESS",
+    "allowSubnetCidrRoutesOverlap": False,
+}  # fmt: skip
+LOGS = {"aggregationInterval": "INTERVAL_5_SEC", "flowSampling": 0.5, "metadata": "EXCLUDE_ALL_METADATA"}
+FINGERED = ("secondaryIpRanges", "logConfig", "privateIpGoogleAccess", "ipCidrRange", "stackType", "purpose")
+CHANGEABLE = (
+    "secondaryIpRanges",
+    "logConfig",
+    "enableFlowLogs",
+    "stackType",
+    "ipv6AccessType",
+    "privateIpv6GoogleAccess",
+    "purpose",
+    "role",
+)
+
+
+def mark(body: Body) -> Body:
+    body["fingerprint"] = fingerprint({name: body.get(name) for name in FINGERED})
+    return body
+
+
+def describe(found: Project, region: str, fields: Body) -> Body:
+    """One that Google makes itself."""
+    where = f"projects/{found.id}/regions/{region}"
+    body = {
+        "kind": "compute#subnetwork", "id": long_id(), "creationTimestamp": now(), **DEFAULTS, **fields, "region": link(where),
+        "selfLink": link(f"{where}/subnetworks/{fields['name']}"), "gatewayAddress": _gateway(fields["ipCidrRange"]),
+    }  # fmt: skip
+    return mark(body)
+
+
+def _gateway(cidr: str) -> str:
+    return str(ipaddress.ip_network(cidr)[1])
+
+
+def _cidr(field: str, text: str, longest: int) -> ipaddress.IPv4Network:
+    try:
+        found = ipaddress.IPv4Network(text, strict=False)
+    except ValueError as error:
+        raise Refused(
+            400,
+            f"Invalid value for field '{field}': '{text}'. Must be a valid IPV4 CIDR address range.",
+            reason="invalid",
+        ) from error
+    if str(found) != text:
+        text_ = f"Invalid value for field '{field}': '{text}'. {text} is not a valid network: the host part is not zero, {found} would be"
+        raise Refused(400, f"{text_}.", reason="invalid")  # assumed: the wording
+    if not 4 <= found.prefixlen <= longest:
+        raise Refused(
+            400,
+            f"Invalid value for field '{field}': '{text}'. The prefix length must be between 4 and {longest}.",
+            reason="invalid",
+        )
+    return found
+
+
+def ranges(body: Body) -> list[tuple[str, ipaddress.IPv4Network]]:
+    """(field, range) of a subnetwork: the primary one has to leave room for at least four addresses."""
+    rows = [("resource.ipCidrRange", _cidr("resource.ipCidrRange", str(body.get("ipCidrRange")), 29))]
+    for index, one in enumerate(body.get("secondaryIpRanges") or []):
+        field = f"resource.secondaryIpRanges[{index}].ipCidrRange"
+        rows.append((field, _cidr(field, str(one.get("ipCidrRange")), 29)))
+    return rows
+
+
+def _fit(found: Project, body: Body) -> None:
+    own = ranges(body)
+    for index, (_field, one) in enumerate(own):
+        for field, other in own[index + 1 :]:
+            if one.overlaps(other):
+                raise Refused(
+                    400,
+                    f"Invalid value for field '{field}': '{other}'. The range overlaps with {one} of this subnetwork.",
+                    reason="invalid",
+                )
+    for thing in found.shelf("subnetworks").values():
+        other = thing.body
+        if bare(other["network"]) != bare(body["network"]) or other["selfLink"] == body["selfLink"]:
+            continue
+        taken = [cidr for _field, cidr in ranges(other)]
+        for field, one in own:
+            if any(one.overlaps(cidr) for cidr in taken):
+                region = other["region"].rsplit("/", 1)[-1]
+                text = f"Invalid IPCidrRange: {one} conflicts with existing subnetwork '{other['name']}' in region '{region}'."
+                raise Refused(400, f"Invalid value for field '{field}': '{one}'. {text}", reason="invalid")
+
+
+def _logs(body: Body) -> None:
+    given = body.get("logConfig")
+    if given:
+        body["logConfig"] = {**LOGS, **given} if given.get("enable") else {"enable": False}
+        body["enableFlowLogs"] = bool(given.get("enable"))
+
+
+@handles("compute.subnetworks.insert")
+def _insert(asked: Asked) -> Body:
+    found = project(str(asked.params["project"]))
+    network = refer(asked, str(asked.body.get("network", "")), "networks", "resource.network")
+    if network.body.get("autoCreateSubnetworks"):
+        text = f"Invalid value for field 'resource.network': '{asked.body['network']}'. Cannot create a subnetwork in an auto subnet mode network"
+        raise Refused(400, f"{text}.", reason="invalid")  # assumed: the wording
+    body = made(asked, asked.body, DEFAULTS)
+    body["network"] = network.body["selfLink"]
+    body.pop("fingerprint", None)
+    _fit(found, body)
+    _logs(body)
+    body["gatewayAddress"] = _gateway(body["ipCidrRange"])
+    mark(body)
+    done = insert(
+        asked, body,
+        lambda: network.body.setdefault("subnetworks", []).append(body["selfLink"]),
+        quotas.exceeded(asked, found, "", {"SUBNETWORKS": 1.0}),
+    )  # fmt: skip
+    found.shelf("subnetworks")[bare(body["selfLink"])].extra["policy"] = {"etag": "ACAB"}
+    return done
+
+
+@handles("compute.subnetworks.patch")
+def _patch(asked: Asked) -> Body:
+    found, thing = project(str(asked.params["project"])), find(asked)
+    same(asked.body.get("fingerprint"), thing.body["fingerprint"], STALE)
+    wanted = {
+        name: value for name, value in asked.body.items() if name != "fingerprint" and thing.body.get(name) != value
+    }
+    for name, value in wanted.items():
+        if name not in CHANGEABLE:
+            text = f"Invalid value for field 'resource.{name}': '{value}'. The field cannot be changed by a patch."  # assumed: the wording
+            raise Refused(400, text, reason="invalid")
+    after = {**thing.body, **wanted}
+    _fit(found, after)
+    _logs(after)
+    if "secondaryIpRanges" in wanted:
+        _still_used(found, thing, wanted["secondaryIpRanges"] or [])
+    fields = {name: after.get(name) for name in (*wanted, "enableFlowLogs") if name in after}
+    return change(asked, thing, {**fields, "fingerprint": mark(after)["fingerprint"]})
+
+
+def _still_used(found: Project, thing: Thing, after: list[Body]) -> None:
+    """Of the ranges of clusters none may go or change."""
+    left = {(one["rangeName"], one["ipCidrRange"]) for one in after}
+    gone = [
+        one for one in thing.body.get("secondaryIpRanges", []) if (one["rangeName"], one["ipCidrRange"]) not in left
+    ]
+    for cluster in found.shelf("clusters").values():
+        policy = cluster.body.get("ipAllocationPolicy", {})
+        for one in gone:
+            if bare(cluster.body["networkConfig"]["subnetwork"]) == bare(thing.body["selfLink"]) and one[
+                "rangeName"
+            ] in (policy.get("clusterSecondaryRangeName"), policy.get("servicesSecondaryRangeName")):
+                text = f"Invalid value for field 'resource.secondaryIpRanges': ''. The secondary range '{one['rangeName']}' is in use"
+                raise Refused(
+                    400, f"{text} by cluster '{cluster.body['name']}'.", reason="invalid"
+                )  # assumed: the wording
+
+
+@handles("compute.subnetworks.setPrivateIpGoogleAccess")
+def _private(asked: Asked) -> Body:
+    thing, wanted = find(asked), bool(asked.body.get("privateIpGoogleAccess"))
+    after = mark({**thing.body, "privateIpGoogleAccess": wanted})
+    return change(asked, thing, {"privateIpGoogleAccess": wanted, "fingerprint": after["fingerprint"]})
+
+
+@handles("compute.subnetworks.expandIpCidrRange")
+def _expand(asked: Asked) -> Body:
+    found, thing = project(str(asked.params["project"])), find(asked)
+    wanted = str(asked.body.get("ipCidrRange"))
+    new, old = _cidr("ipCidrRange", wanted, 29), ipaddress.IPv4Network(thing.body["ipCidrRange"])
+    if new == old or not old.subnet_of(new):
+        text = f"Invalid value for field 'ipCidrRange': '{wanted}'. New IP CIDR range must be larger than, and contain, the existing {old}."
+        raise Refused(400, text, reason="invalid")  # assumed: the wording
+    after = {**thing.body, "ipCidrRange": wanted}
+    _fit(found, after)
+    return change(
+        asked,
+        thing,
+        {"ipCidrRange": wanted, "gatewayAddress": _gateway(wanted), "fingerprint": mark(after)["fingerprint"]},
+    )
+
+
+@handles("compute.subnetworks.delete")
+def _delete(asked: Asked) -> Body:
+    thing, found = ready(find(asked)), project(str(asked.params["project"]))
+    network = found.shelf("networks").get(bare(thing.body["network"]))
+
+    def finish() -> None:
+        if network:
+            network.body["subnetworks"] = [
+                url for url in network.body.get("subnetworks", []) if url != thing.body["selfLink"]
+            ]
+
+    return remove(asked, thing, finish=finish)
+
+
+@handles("compute.subnetworks.getIamPolicy")
+def _get_policy(asked: Asked) -> Body:
+    version = int(asked.params.get("optionsRequestedPolicyVersion") or 1)
+    return policies.read(find(asked).extra.get("policy", {"etag": "ACAB"}), version)
+
+
+@handles("compute.subnetworks.setIamPolicy")
+def _set_policy(asked: Asked) -> Body:
+    thing = find(asked)
+    thing.extra["policy"] = policies.write(
+        asked, thing.extra.get("policy", {}), asked.body.get("policy") or {}, "subnetwork"
+    )
+    return dict(thing.extra["policy"])
+
+
+@handles("compute.subnetworks.testIamPermissions")
+def _test(asked: Asked) -> Body:
+    find(asked)
+    return policies.tested(asked, allowed)

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Node pools: made, read, deleted, sized.
+
+A zone that has no machines left is told by the operation, as a Status and after the pool appeared; the pool stays, in ERROR, with a condition GCE_STOCKOUT
+(StatusCondition in the discovery document; message: terraform-provider-google issue 9115, "Google Compute Engine: Not all instances running in IGM").
+"""
+
+from __future__ import annotations
+
+from ..api import Asked, Refused, handles
+from ..compute.instances import STOCK_OUT
+from ..discovery import Body
+from ..journal import JOURNAL
+from ..operations import Failed, look_at
+from ..state import Project, Thing
+from . import clusters, nodes, pools, shown
+from .operations import free, link, start
+
+RESOURCE_EXHAUSTED = 8
+
+
+def find(asked: Asked) -> tuple[Project, Thing, Thing]:
+    """(project, cluster, pool) that a request is for."""
+    found, cluster = clusters.find(asked)
+    path = f"{cluster.extra['path']}/nodePools/{asked.parts('name')['nodePools']}"
+    thing = found.shelf("nodePools").get(path)
+    if thing is None:
+        raise clusters.missing(path)
+    return found, cluster, thing
+
+
+@handles("container.projects.locations.clusters.nodePools.get")
+def _get(asked: Asked) -> Body:
+    look_at(find(asked)[2].extra["path"])
+    found, _cluster, thing = find(asked)
+    return shown.pool(found, thing)
+
+
+@handles("container.projects.locations.clusters.nodePools.list")
+def _list(asked: Asked) -> Body:
+    found, cluster = clusters.find(asked, "parent")
+    rows = [shown.pool(found, thing) for thing in shown.pools_of(found, cluster.extra["path"])]
+    return {"nodePools": rows} if rows else {}
+
+
+def stock_out(found: Project, pool: Thing) -> Failed:
+    zone = pool.body["locations"][0]
+    name, wanted = f"{nodes.base(pool)}-zone", max(int(pool.extra["per_zone"]), 1)
+    text = (
+        f"Google Compute Engine: Not all instances running in IGM after 35m7s. Expected {wanted}, running 0, transitioning {wanted}. Current errors: "
+        f"[ZONE_RESOURCE_POOL_EXHAUSTED]: Instance '{name}' creation failed: {STOCK_OUT.format(found.id, zone)}"
+    )
+    return Failed(RESOURCE_EXHAUSTED, text)
+
+
+@handles("container.projects.locations.clusters.nodePools.create")
+def _create(asked: Asked) -> Body:
+    found, cluster = clusters.find(asked, "parent")
+    given = asked.body.get("nodePool") or {}
+    path = f"{cluster.extra['path']}/nodePools/{given.get('name')}"
+    if path in found.shelf("nodePools"):
+        raise Refused(409, f"Already exists: {link(path).removeprefix('https://container.googleapis.com/v1/')}.")
+    if cluster.body["status"] in ("PROVISIONING", "STOPPING", "ERROR"):
+        free(cluster.extra["path"])
+        text = f"Cluster {cluster.body['name']} is in state {cluster.body['status']}, and node pools cannot be created."  # assumed: the wording
+        raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")
+    free(path)
+    thing = pools.new(asked, found, cluster, given)
+    pools.afford(asked, found, [thing])
+    found.shelf("nodePools")[path] = thing
+
+    def finish() -> None:
+        thing.body["status"] = "RUNNING"
+        nodes.settle(found, cluster.body, thing)
+
+    def fail(failed: Failed) -> None:
+        condition = {"message": str(failed), "canonicalCode": "UNKNOWN"}
+        if failed.code == RESOURCE_EXHAUSTED:
+            condition |= {"code": "GCE_STOCKOUT", "canonicalCode": "RESOURCE_EXHAUSTED"}
+        thing.body |= {"status": "ERROR", "statusMessage": str(failed), "conditions": [condition]}
+        thing.extra["per_zone"] = 0
+        nodes.settle(found, cluster.body, thing)
+
+    failed = stock_out(found, thing) if JOURNAL.fault("stock_out", asked.id) else None
+    return start(asked, "CREATE_NODE_POOL", path, finish, fail, failed)
+
+
+@handles("container.projects.locations.clusters.nodePools.delete")
+def _delete(asked: Asked) -> Body:
+    found, _cluster, thing = find(asked)
+    path = thing.extra["path"]
+    free(path)
+    before, thing.body["status"] = thing.body["status"], "STOPPING"
+
+    def finish() -> None:
+        nodes.clear(found, thing)
+        found.shelf("nodePools").pop(path)
+
+    def fail(failed: Failed) -> None:
+        thing.body |= {"status": before, "statusMessage": str(failed)}
+
+    return start(asked, "DELETE_NODE_POOL", path, finish, fail)

@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations of GKE, and which may run beside each other.
+
+`error` is a google.rpc.Status, `statusMessage` says the same (Operation in the discovery document). While something is being done to a cluster, anything else
+to it is refused with FAILED_PRECONDITION, "Cluster is running incompatible operation" (rancher/gke-operator PR 509, cluster-api-provider-gcp
+issue 1363); node pools of one cluster can be worked on side by side, five at most (terraform-provider-google issue 15205).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..api import Asked, Refused, error_info, handles
+from ..discovery import Body
+from ..operations import OPERATIONS, Failed, Operation, begin, nothing, running, unharmed
+from ..state import NUMBER, digest, now, number, project
+
+ROOT = "https://container.googleapis.com/v1/"
+SIDE_BY_SIDE = 5
+
+
+def link(path: str) -> str:
+    """Of zonal clusters, links have `zones` where names have `locations`."""
+    words = path.split("/")
+    if len(words) > 3 and words[2] == "locations" and words[3].count("-") == 2:
+        words[2] = "zones"
+    return ROOT + "/".join(words)
+
+
+def _ends(body: Body, failed: Failed | None) -> None:
+    body["status"] = "DONE"
+    if failed:
+        body["error"] = {"code": failed.code, "message": str(failed)}
+        body["statusMessage"] = str(failed)
+
+
+def free(path: str) -> None:
+    """A cluster or a node pool at which nothing else is done now."""
+    cluster = path.split("/nodePools/")[0]
+    pool = "/nodePools/" in path
+    others = [one for one in running(cluster) if not pool or one.target in (cluster, path)]
+    if others:
+        name = str(others[0].body["name"])
+        info = error_info("CLUSTER_ALREADY_HAS_OPERATION", "container.googleapis.com")
+        text = f"Cluster is running incompatible operation {name}."
+        raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition", details=[info])
+    if pool and len(running(cluster)) >= SIDE_BY_SIDE:
+        text = f'Too many operations: cluster "{cluster.rsplit("/", 1)[-1]}" hits the concurrent operations quota {SIDE_BY_SIDE}, please try again later.'
+        raise Refused(429, text)
+
+
+def start(
+    asked: Asked,
+    kind: str,
+    path: str,
+    finish: Callable[[], None] = nothing,
+    fail: Callable[[Failed], None] = unharmed,
+    failed: Failed | None = None,
+) -> Body:
+    words = path.split("/")
+    owner, location, count = words[1], words[3], number()
+    name = f"operation-{1_790_000_000_000 + count}-{digest(count)}-{digest(path, length=4)}-4000-8000-{digest(kind, length=12)}"
+    key = f"projects/{owner}/locations/{location}/operations/{name}"
+    body: Body = {
+        "name": name, "operationType": kind, "status": "RUNNING", "zone": location, "location": location, "startTime": now(),
+        "selfLink": link(key).replace(f"projects/{owner}/", f"projects/{NUMBER}/"),
+        "targetLink": link(path).replace(f"projects/{owner}/", f"projects/{NUMBER}/"),
+    }  # fmt: skip
+    return begin(asked, key, body, path, _ends, finish, fail, failed).body
+
+
+def _find(asked: Asked) -> Operation:
+    parts = asked.parts("name")
+    found = project(parts["projects"])
+    key = f"projects/{found.id}/locations/{parts['locations']}/operations/{parts['operations']}"
+    if key not in OPERATIONS:
+        raise Refused(404, f"Not found: {key}.")
+    return OPERATIONS[key]
+
+
+@handles("container.projects.locations.operations.get")
+def _get(asked: Asked) -> Body:
+    operation = _find(asked)
+    operation.look()
+    return operation.body
+
+
+@handles("container.projects.locations.operations.list")
+def _list(asked: Asked) -> Body:
+    parts = asked.parts("parent")
+    found = project(parts["projects"])
+    start_ = f"projects/{found.id}/locations/" + (
+        "" if parts["locations"] == "-" else f"{parts['locations']}/operations/"
+    )
+    rows = [
+        one.body
+        for key, one in OPERATIONS.items()
+        if key.startswith(start_)
+        and "operationType" in one.body
+        and "zone" in one.body
+        and key.split("/")[2] == "locations"
+    ]
+    return {"operations": rows} if rows else {}
+
+
+@handles("container.projects.locations.operations.cancel")
+def _cancel(asked: Asked) -> Body:
+    """Only what upgrades nodes can be cancelled (operations.cancel: the rest says so)."""
+    operation = _find(asked)
+    if operation.over or operation.body["operationType"] not in ("UPGRADE_NODES", "UPDATE_CLUSTER"):
+        raise Refused(
+            400, f"Operation {operation.body['name']} cannot be cancelled.", code="FAILED_PRECONDITION"
+        )  # assumed: the wording
+    operation.body["status"] = "ABORTING"
+    operation.failed = Failed(1, "Operation was cancelled.")
+    return {}

@@ -1,0 +1,259 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes of a cluster by `update`: one desired field in a request, seen when the operation is over.
+
+Rules: "Exactly one update can be applied to a cluster with each request" (ClusterUpdate in google/container/v1/cluster_service.proto); what ClusterUpdate has no
+field for cannot be changed (network, subnetwork, ranges, private nodes of old clusters, name); the channel's versions bound the cluster's.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from .. import catalogue
+from ..api import Asked, Refused, handles
+from ..discovery import Body
+from ..operations import Failed, nothing
+from ..state import Project, Thing
+from . import clusters, nodepools, nodes, poolupdates, pools, shown, versions
+from .operations import free, start
+
+# Said beside a desired field, not instead of one.
+BESIDE = ("desiredNodePoolId", "desiredImageProject", "etag")
+# Fields that take the place of the cluster's own, by its name there.
+REPLACED = {
+    "desiredAuthenticatorGroupsConfig": "authenticatorGroupsConfig", "desiredBinaryAuthorization": "binaryAuthorization",
+    "desiredClusterAutoscaling": "autoscaling", "desiredCostManagementConfig": "costManagementConfig",
+    "desiredDatabaseEncryption": "databaseEncryption", "desiredIdentityServiceConfig": "identityServiceConfig",
+    "desiredMeshCertificates": "meshCertificates", "desiredNotificationConfig": "notificationConfig", "desiredPodAutoscaling": "podAutoscaling",
+    "desiredRbacBindingConfig": "rbacBindingConfig", "desiredResourceUsageExportConfig": "resourceUsageExportConfig",
+    "desiredSecretManagerConfig": "secretManagerConfig", "desiredSecurityPostureConfig": "securityPostureConfig",
+    "desiredShieldedNodes": "shieldedNodes", "desiredVerticalPodAutoscaling": "verticalPodAutoscaling",
+    "desiredAnonymousAuthenticationConfig": "anonymousAuthenticationConfig", "desiredLoggingService": "loggingService",
+    "desiredMonitoringService": "monitoringService", "desiredEnterpriseConfig": "enterpriseConfig",
+}  # fmt: skip
+# The same, in networkConfig.
+NETWORK = {
+    "desiredDnsConfig": "dnsConfig", "desiredGatewayApiConfig": "gatewayApiConfig", "desiredServiceExternalIpsConfig": "serviceExternalIpsConfig",
+    "desiredEnableFqdnNetworkPolicy": "enableFqdnNetworkPolicy", "desiredEnableMultiNetworking": "enableMultiNetworking",
+    "desiredDefaultSnatStatus": "defaultSnatStatus", "desiredInTransitEncryptionConfig": "inTransitEncryptionConfig",
+}  # fmt: skip
+Apply = Callable[[], None]
+Change = Callable[[Asked, Project, Thing, Any], Apply]
+
+
+def busy(asked: Asked, thing: Thing, kind: str, apply: Apply) -> Body:
+    """The cluster is RECONCILING until the operation is over, and DEGRADED where that fails."""
+    free(thing.extra["path"])
+    before, thing.body["status"] = thing.body["status"], "RECONCILING"
+
+    def finish() -> None:
+        thing.body["status"] = before
+        apply()
+
+    def fail(failed: Failed) -> None:
+        thing.body |= {"status": "DEGRADED", "statusMessage": str(failed)}
+
+    return start(asked, kind, thing.extra["path"], finish, fail)
+
+
+@handles("container.projects.locations.clusters.update")
+def _update(asked: Asked) -> Body:
+    found, thing = clusters.find(asked)
+    update = {name: value for name, value in (asked.body.get("update") or {}).items() if value is not None}
+    if update.get("etag") not in (None, "", shown.etag(thing.body)):
+        text = "The etag of the cluster does not match the current one."  # assumed: the wording
+        raise Refused(412, text, code="FAILED_PRECONDITION", reason="conditionNotMet")
+    fields = [name for name in update if name not in BESIDE]
+    if not fields:
+        raise Refused(400, "Must specify a field to update.")
+    if len(fields) > 1 and set(fields) != {"desiredNodeVersion", "desiredImageType"}:
+        raise Refused(400, "Exactly one update can be applied to a cluster with each request.")
+    free(thing.extra["path"])
+    name = fields[0]
+    if name in ("desiredNodeVersion", "desiredNodePoolAutoscaling", "desiredImageType", "desiredLocations"):
+        return _of_pools(asked, found, thing, update, name)
+    kind = "UPGRADE_MASTER" if name == "desiredMasterVersion" else "UPDATE_CLUSTER"
+    return busy(asked, thing, kind, _change(name)(asked, found, thing, update[name]))
+
+
+def _change(name: str) -> Change:
+    if name in CHANGES:
+        return CHANGES[name]
+    if name in REPLACED:
+        return _replace(REPLACED[name])
+    if name in NETWORK:
+        return _replace_network(NETWORK[name])
+    raise Refused(501, f"the simulator does not change {name} of a cluster", code="UNIMPLEMENTED")
+
+
+def _replace(field: str) -> Change:
+    return lambda _asked, _found, thing, value: lambda: thing.body.update({field: value})
+
+
+def _replace_network(field: str) -> Change:
+    return lambda _asked, _found, thing, value: lambda: thing.body["networkConfig"].update({field: value})
+
+
+def _master(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+    channel = thing.body["releaseChannel"].get("channel", "")
+    wanted = versions.chosen(str(value), channel)
+    versions.upgrade(thing.body["currentMasterVersion"], wanted)
+    return lambda: thing.body.update(currentMasterVersion=wanted)
+
+
+def _channel(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+    """Pools of a cluster in a channel have auto-upgrade; the channel has to have the cluster's minor version, or a newer one."""
+    channel = value.get("channel", "UNSPECIFIED")
+    current = thing.body["currentMasterVersion"]
+    if channel in versions.CHANNELS and versions.minor(current) > versions.minor(versions.valid(channel)[0]):
+        text = (
+            f"Cluster version {current} is newer than any version of release channel {channel}."  # assumed: the wording
+        )
+        raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")
+    wanted = {} if channel == "UNSPECIFIED" else {"channel": channel}
+
+    def apply() -> None:
+        thing.body["releaseChannel"] = wanted
+
+    return apply
+
+
+def _authorized(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+    clusters.check_authorized(value)
+
+    def apply() -> None:
+        before = thing.body["masterAuthorizedNetworksConfig"]
+        after = {"gcpPublicCidrsAccessEnabled": before.get("gcpPublicCidrsAccessEnabled", True), **value}
+        thing.body["masterAuthorizedNetworksConfig"] = after
+        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"]["authorizedNetworksConfig"] = after
+
+    return apply
+
+
+def _endpoints(asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
+    ip = value.get("ipEndpointsConfig") or {}
+    networks = (
+        _authorized(asked, found, thing, ip["authorizedNetworksConfig"])
+        if "authorizedNetworksConfig" in ip
+        else nothing
+    )
+
+    def apply() -> None:
+        now = thing.body["controlPlaneEndpointsConfig"]
+        now["dnsEndpointConfig"] = {**now["dnsEndpointConfig"], **(value.get("dnsEndpointConfig") or {})}
+        now["ipEndpointsConfig"] |= {name: item for name, item in ip.items() if name != "authorizedNetworksConfig"}
+        thing.body["privateClusterConfig"]["enablePrivateEndpoint"] = not now["ipEndpointsConfig"][
+            "enablePublicEndpoint"
+        ]
+        networks()
+
+    return apply
+
+
+def _private_endpoint(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+    def apply() -> None:
+        thing.body["privateClusterConfig"]["enablePrivateEndpoint"] = bool(value)
+        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"]["enablePublicEndpoint"] = not value
+
+    return apply
+
+
+def _private_nodes(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+    """Of pools that are made from now on."""
+
+    def apply() -> None:
+        thing.body["networkConfig"]["defaultEnablePrivateNodes"] = bool(value)
+        thing.body["privateClusterConfig"]["enablePrivateNodes"] = bool(value)
+
+    return apply
+
+
+def _addons(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+    """Add-ons that are not named stay as they are."""
+    return lambda: thing.body["addonsConfig"].update(copy.deepcopy(value))
+
+
+def _workload(_asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
+    """Pools that are there keep their metadata server."""
+    clusters.check_workload_pool(found, value.get("workloadPool"))
+
+    def apply() -> None:
+        thing.body["workloadIdentityConfig"] = dict(value)
+        if value.get("workloadPool"):
+            found.shelf("identityPools").setdefault(f"{found.id}.svc.id.goog", Thing({}))
+
+    return apply
+
+
+def _telemetry(field: str) -> Change:
+    """Logging and monitoring: of what is named, the whole."""
+
+    def change(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+        components = (value.get("componentConfig") or {}).get("enableComponents") or []
+        if components and "SYSTEM_COMPONENTS" not in components:
+            raise Refused(
+                400, f"SYSTEM_COMPONENTS must be enabled in {field} when other components are."
+            )  # assumed: the wording
+        return lambda: thing.body[field].update(copy.deepcopy(value))
+
+    return change
+
+
+CHANGES: dict[str, Change] = {
+    "desiredMasterVersion": _master, "desiredReleaseChannel": _channel, "desiredMasterAuthorizedNetworksConfig": _authorized,
+    "desiredControlPlaneEndpointsConfig": _endpoints, "desiredEnablePrivateEndpoint": _private_endpoint, "desiredDefaultEnablePrivateNodes": _private_nodes,
+    "desiredAddonsConfig": _addons, "desiredWorkloadIdentityConfig": _workload, "desiredLoggingConfig": _telemetry("loggingConfig"),
+    "desiredMonitoringConfig": _telemetry("monitoringConfig"),
+}  # fmt: skip
+
+
+def _of_pools(asked: Asked, found: Project, thing: Thing, update: Body, name: str) -> Body:
+    """What the old form of the API changes in a pool, or in all of them (desiredLocations: "will update the locations of all node pools")."""
+    rows = shown.pools_of(found, thing.extra["path"])
+    if name == "desiredLocations":
+        return _locations(asked, found, thing, list(update[name]), rows)
+    wanted = update.get("desiredNodePoolId")
+    if not wanted and len(rows) > 1:
+        raise Refused(
+            400, "desired_node_pool_id is required if there is more than one node pool on the cluster."
+        )  # assumed: the wording
+    asked.params["name"] = f"{asked.params['name']}/nodePools/{wanted or rows[0].extra['path'].rsplit('/', 1)[-1]}"
+    pool = nodepools.find(asked)[2]
+    after: Body = {"config": copy.deepcopy(pool.body["config"])}
+    if name == "desiredNodePoolAutoscaling":
+        after["autoscaling"] = pools.check_autoscaling(update[name])
+    for one, field in (("desiredNodeVersion", "nodeVersion"), ("desiredImageType", "imageType")):
+        if one in update:
+            poolupdates.CHANGES[field](found, thing, pool, after, update[one])
+    kind = "SET_NODE_POOL_MANAGEMENT" if name == "desiredNodePoolAutoscaling" else "UPGRADE_NODES"
+    return poolupdates.apply(asked, found, thing, pool, kind, after, lambda: nodes.replace(found, thing.body, pool))
+
+
+def _locations(asked: Asked, found: Project, thing: Thing, zones: list[str], rows: list[Thing]) -> Body:
+    location = thing.body["location"]
+    for zone in zones:
+        clusters.check_zone(zone, catalogue.region_of(location))
+    if catalogue.is_zone(location) and location not in zones:
+        raise Refused(400, f'Cluster locations must include the cluster\'s zone "{location}".')  # assumed: the wording
+    for pool in rows:
+        pools.accelerators(copy.deepcopy(pool.body["config"]), zones)
+
+    def apply() -> None:
+        thing.body["locations"] = sorted(set(zones))
+        for pool in rows:
+            pool.body["locations"] = sorted(set(zones))
+            nodes.settle(found, thing.body, pool)
+
+    return busy(asked, thing, "UPDATE_CLUSTER", apply)
+
+
+@handles("container.projects.locations.clusters.updateMaster")
+def _update_master(asked: Asked) -> Body:
+    found, thing = clusters.find(asked)
+    free(thing.extra["path"])
+    apply = _master(asked, found, thing, asked.body.get("masterVersion") or "-")
+    return busy(asked, thing, "UPGRADE_MASTER", apply)

@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The server: an HTTPS proxy that is Google behind it, for clients that trust its certificate authority.
+
+    python -m simulators.google.server --folder FOLDER --port 0 [--cluster-endpoint https://... --cluster-ca FILE]
+
+Clients need HTTPS_PROXY=http://127.0.0.1:PORT and FOLDER/ca.pem; credentials are in FOLDER. A host that is not Google's, or that the simulator
+does not stand for, is refused and noted. `/_simulator/...` on the same port is the tests' side door.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import ssl
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from . import oauth, world
+from .api import Raw
+from .discovery import hosts
+from .gate import JSON, Dropped, Gate
+from .journal import JOURNAL
+from .sidedoor import SIDE_DOOR, side_door
+from .state import PROJECT, SETTINGS
+from .tls import Authority
+
+
+def handler(gate: Gate, authority: Authority) -> type[BaseHTTPRequestHandler]:
+    known = hosts() | {oauth.HOST}
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        # The host that a tunnel leads to.
+        host = ""
+
+        def do_CONNECT(self) -> None:
+            host = self.path.rpartition(":")[0]
+            if host not in known:
+                self.refuse(host)
+                return
+            self.send_response(200, "Connection established")
+            self.end_headers()
+            self.wfile.flush()
+            try:
+                self.connection = authority.context(host).wrap_socket(self.connection, server_side=True)
+            except (ssl.SSLError, OSError) as error:
+                print(f"{host}: {error}", flush=True)  # a client that does not trust us
+                self.close_connection = True
+                return
+            self.rfile, self.wfile = self.connection.makefile("rb", -1), self.connection.makefile("wb", -1)
+            self.host = host
+            self.close_connection = False
+
+        def refuse(self, host: str) -> None:
+            JOURNAL.note("stranger", host, self.path, False, 403)
+            text = f"The simulator of Google Cloud does not stand for {host}, and nothing outside it may be asked.\n"
+            self.reply(Raw(text.encode(), 403, {"Content-Type": "text/plain"}))
+            self.close_connection = True
+
+        def body(self) -> bytes:
+            if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+                parts = []
+                while size := int(self.rfile.readline().split(b";")[0], 16):
+                    parts.append(self.rfile.read(size))
+                    self.rfile.readline()
+                self.rfile.readline()
+                return b"".join(parts)
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+        def do_any(self) -> None:
+            raw = self.body()
+            if self.path.startswith(SIDE_DOOR):
+                self.reply(Raw(json.dumps(side_door(gate, self.path.removeprefix(SIDE_DOOR), raw)).encode()))
+                return
+            if not self.host:
+                self.refuse(self.path.split("/")[2] if "://" in self.path else self.headers.get("Host", ""))
+                return
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            try:
+                self.reply(gate.serve(self.host, self.command, self.path, headers, raw))
+            except Dropped:
+                self.close_connection = True
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_any  # noqa: N815
+
+        def reply(self, answer: Raw) -> None:
+            self.send_response(answer.status)
+            for name, value in {"Content-Type": JSON, **answer.headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(answer.content)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(answer.content)
+            self.wfile.flush()
+
+        def finish(self) -> None:
+            super().finish()
+            self.connection.close()
+
+        def log_message(self, *_: Any) -> None:
+            """The journal has it."""
+
+    return Handler
+
+
+def options(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="A Google Cloud project on this machine.")
+    parser.add_argument("--folder", type=Path, required=True, help="where its certificate authority and credentials go")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one; it is printed")
+    parser.add_argument("--cluster-endpoint", default="https://127.0.0.1:6443", help="API server of every GKE cluster")
+    parser.add_argument("--cluster-ca", type=Path, help="its certificate authority (PEM)")
+    parser.add_argument("--polls", type=int, default=2, help="how often an operation is read before it ends")
+    parser.add_argument("--late", type=int, default=1, help="how often what was just made is not seen elsewhere yet")
+    parser.add_argument(
+        "--page", type=int, help="most rows in an answer to a list; without it, as many as Google gives"
+    )
+    parser.add_argument(
+        "--roles", type=Path, help="permissions of the caller, one or a pattern a line; without it, all"
+    )
+    parser.add_argument("--quota", action="append", default=[], metavar="METRIC=LIMIT", help="instead of the usual one")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    asked = options(argv)
+    ca = asked.cluster_ca.read_bytes() if asked.cluster_ca else b"no certificate authority was given"
+    SETTINGS.endpoint = asked.cluster_endpoint.removeprefix("https://")
+    SETTINGS.certificate_authority = base64.b64encode(ca).decode()
+    SETTINGS.polls, SETTINGS.late, SETTINGS.page = asked.polls, asked.late, asked.page
+    SETTINGS.quotas = {name: float(limit) for name, _, limit in (one.partition("=") for one in asked.quota)}
+    if asked.roles:
+        lines = (line.partition("#")[0].strip() for line in asked.roles.read_text(encoding="utf-8").splitlines())
+        SETTINGS.permissions = [line for line in lines if line]
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    gate = Gate(oauth.Tokens(asked.folder))
+    world.reset()
+    server = ThreadingHTTPServer(("127.0.0.1", asked.port), handler(gate, Authority(asked.folder)))
+    server.daemon_threads = True
+    print(f"listening on http://127.0.0.1:{server.server_address[1]} for project {PROJECT}", flush=True)
+    server.serve_forever()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Service Usage: which APIs are enabled.
+
+Rules: a service that does not exist, or that one may not see, cannot be told apart; at most 20 in a batch (BatchEnableServicesRequest in the
+discovery document); what is enabled already gives an operation that is over. Enabling brings more than was asked for: the services that it
+depends on, and their service agents with roles in the project's policy (cloud.google.com/iam/docs/service-agents).
+"""
+
+from __future__ import annotations
+
+import re
+
+from . import iam
+from .api import Asked, Refused, error_info, handles
+from .discovery import Body
+from .operations import OPERATIONS, Failed, begin
+from .resourcemanager import grant
+from .state import SETTINGS, Project, number, project
+
+MOST = 20
+# As far as the collection could ask for them (assumed: that each exists under this name is documented, nothing else of most is simulated).
+KNOWN = {
+    f"{name}.googleapis.com"
+    for name in (
+        "artifactregistry", "autoscaling", "cloudbilling", "cloudresourcemanager", "compute", "container", "containerfilesystem",
+        "containerregistry", "dns", "file", "gkebackup", "gkehub", "iam", "iamcredentials", "iap", "logging", "monitoring",
+        "networkconnectivity", "networkmanagement", "networkservices", "oslogin", "pubsub", "secretmanager", "servicemanagement",
+        "servicenetworking", "serviceusage", "storage", "storage-api", "storage-component", "sts", "tpu", "trafficdirector",
+    )
+}  # fmt: skip
+# gcloud's answer to `services list --enabled` in a project where only the first was enabled (assumed: no more than these).
+BRINGS = {
+    "compute.googleapis.com": ("oslogin.googleapis.com",),
+    "container.googleapis.com": (
+        "artifactregistry.googleapis.com", "autoscaling.googleapis.com", "compute.googleapis.com", "containerfilesystem.googleapis.com",
+        "containerregistry.googleapis.com", "dns.googleapis.com", "gkebackup.googleapis.com", "iam.googleapis.com",
+        "iamcredentials.googleapis.com", "logging.googleapis.com", "monitoring.googleapis.com", "networkconnectivity.googleapis.com",
+        "oslogin.googleapis.com", "pubsub.googleapis.com", "storage-api.googleapis.com",
+    ),
+    "iam.googleapis.com": ("iamcredentials.googleapis.com",),
+}  # fmt: skip
+AGENTS = {
+    "artifactregistry.googleapis.com": [("gcp-sa-artifactregistry", "roles/artifactregistry.serviceAgent")],
+    "compute.googleapis.com": [("compute-system", "roles/compute.serviceAgent")],
+    "container.googleapis.com": [("container-engine-robot", "roles/container.serviceAgent")],
+    "containerregistry.googleapis.com": [("containerregistry", "roles/containerregistry.ServiceAgent")],
+}
+
+
+def enable(found: Project, names: list[str], late: int | None = None) -> list[str]:
+    """The ones that were not yet. Their own API goes on refusing for a while."""
+    wanted = [one for name in names for one in (name, *BRINGS.get(name, ()))]
+    new = [name for name in dict.fromkeys(wanted) if name not in found.services]
+    for name in new:
+        found.services[name] = SETTINGS.late if late is None else late
+        for agent, role in AGENTS.get(name, []):
+            grant(found, role, f"serviceAccount:service-{found.number}@{agent}.iam.gserviceaccount.com")
+        if name == "compute.googleapis.com":
+            # The default service account, with the role that organisations may withhold (iam.automaticIamGrantsForDefaultServiceAccounts).
+            account = f"{found.number}-compute@developer.gserviceaccount.com"
+            iam.add(found, account, {"displayName": "Compute Engine default service account"}, late=False)
+            grant(found, "roles/editor", f"serviceAccount:{account}")
+    return new
+
+
+def shown(found: Project, name: str) -> Body:
+    state = "ENABLED" if name in found.services else "DISABLED"
+    title = name.removesuffix(".googleapis.com").title()
+    return {
+        "name": f"projects/{found.number}/services/{name}",
+        "config": {"name": name, "title": f"{title} API", "documentation": {}, "quota": {}, "authentication": {}},
+        "state": state,
+        "parent": f"projects/{found.number}",
+    }
+
+
+def known(names: list[str], found: Project) -> None:
+    wrong = [name for name in names if name not in KNOWN]
+    if not wrong:
+        return
+    info = error_info(
+        "SERVICE_CONFIG_NOT_FOUND_OR_PERMISSION_DENIED", "serviceusage.googleapis.com", services=", ".join(wrong)
+    )
+    raise Refused(403, f"Not found or permission denied for service(s): {', '.join(wrong)}.", details=[info])
+
+
+def _ends(body: Body, failed: Failed | None) -> None:
+    body["done"] = True
+    if failed:
+        body.pop("response", None)
+        body["error"] = {"code": failed.code, "message": str(failed)}
+
+
+def _operation(asked: Asked, found: Project, names: list[str], one: bool) -> Body:
+    known(names, found)
+    new = [name for name in names if name not in found.services]
+
+    def response() -> Body:
+        rows = [shown(found, name) for name in names]
+        kind = "EnableServiceResponse" if one else "BatchEnableServicesResponse"
+        inner = {"service": rows[0]} if one else {"services": rows}
+        return {"@type": f"type.googleapis.com/google.api.serviceusage.v1.{kind}", **inner}
+
+    if not new:
+        return {"name": "operations/noop.DONE_OPERATION", "done": True, "response": response()}
+    key = f"operations/acat.p2-{found.number}-{number():08d}-0000-4000-8000-000000000000"
+    body: Body = {"name": key}
+
+    def finish() -> None:
+        enable(found, names)
+        body["response"] = response()
+
+    begin(asked, key, body, f"projects/{found.id}/services", _ends, finish)
+    return body
+
+
+@handles("serviceusage.services.enable")
+def _enable(asked: Asked) -> Body:
+    return _operation(asked, project(asked.parts("name")["projects"]), [asked.parts("name")["services"]], one=True)
+
+
+@handles("serviceusage.services.batchEnable")
+def _batch_enable(asked: Asked) -> Body:
+    names = list(asked.body.get("serviceIds") or [])
+    if not names:
+        raise Refused(400, "At least one service must be specified.")  # assumed: the wording
+    if len(names) > MOST:
+        raise Refused(400, f"A maximum of {MOST} services can be enabled at a time.")  # assumed: the wording
+    return _operation(asked, project(asked.parts("parent")["projects"]), names, one=False)
+
+
+@handles("serviceusage.services.disable")
+def _disable(asked: Asked) -> Body:
+    """Refused where others depend on it and it was not asked to disable those, too (DisableServiceRequest)."""
+    found, name = project(asked.parts("name")["projects"]), asked.parts("name")["services"]
+    known([name], found)
+    needed = sorted(one for one, brings in BRINGS.items() if name in brings and one in found.services)
+    if needed and not asked.body.get("disableDependentServices"):
+        info = error_info("COMMON_SU_SERVICE_HAS_DEPENDENT_SERVICES", "serviceusage.googleapis.com")
+        text = f"The service {name} is depended on by the following active service(s): {','.join(needed)}"
+        raise Refused(400, f"{text}; Please specify disable_dependent_services=true if you want to proceed with disabling all services.",
+                      code="FAILED_PRECONDITION", details=[info])  # fmt: skip
+    key = f"operations/acat.p2-{found.number}-{number():08d}"
+    body: Body = {"name": key}
+    begin(asked, key, body, f"projects/{found.id}/services", _ends, lambda: _off(found, [name, *needed], body))
+    return body
+
+
+def _off(found: Project, names: list[str], body: Body) -> None:
+    for name in names:
+        found.services.pop(name, None)
+    body["response"] = {"@type": "type.googleapis.com/google.api.serviceusage.v1.DisableServiceResponse"}
+
+
+@handles("serviceusage.services.get")
+def _get(asked: Asked) -> Body:
+    found, name = project(asked.parts("name")["projects"]), asked.parts("name")["services"]
+    known([name], found)
+    return shown(found, name)
+
+
+@handles("serviceusage.services.batchGet")
+def _batch_get(asked: Asked) -> Body:
+    found = project(asked.parts("parent")["projects"])
+    names = [one.rsplit("/", 1)[-1] for one in asked.params.get("names", [])]
+    known(names, found)
+    return {"services": [shown(found, name) for name in names]}
+
+
+@handles("serviceusage.services.list")
+def _list(asked: Asked) -> Body:
+    """In pages of 50, and of 200 at most."""
+    found = project(asked.parts("parent")["projects"])
+    wanted = re.fullmatch(r"state:\s*(ENABLED|DISABLED)", str(asked.params.get("filter", "")))
+    rows = [shown(found, name) for name in sorted(KNOWN)]
+    if wanted:
+        rows = [row for row in rows if row["state"] == wanted[1]]
+    size = min(int(asked.params.get("pageSize") or 50), 200, SETTINGS.page or 200)
+    first = int(asked.params.get("pageToken") or 0)
+    answer: Body = {"services": rows[first : first + size]}
+    if first + size < len(rows):
+        answer["nextPageToken"] = str(first + size)
+    return answer
+
+
+@handles("serviceusage.operations.get")
+def _operation_get(asked: Asked) -> Body:
+    operation = OPERATIONS.get(str(asked.params["name"]))
+    if operation is None:
+        raise Refused(404, f"Operation {asked.params['name']} not found.")  # assumed: the wording
+    operation.look()
+    return operation.body

@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Policies of buckets. A stale etag is 412 here (cloud.google.com/storage/docs/access-control/iam: "conditionNotMet"); public access may be prevented."""
+
+from __future__ import annotations
+
+from .. import policies
+from ..api import Asked, Refused, handles
+from ..authorise import allowed
+from ..discovery import Body
+from ..state import PROJECTS, see
+from .buckets import find
+
+
+@handles("storage.buckets.getIamPolicy")
+def _get(asked: Asked) -> Body:
+    policy = policies.read(find(asked).extra["policy"], int(asked.params.get("optionsRequestedPolicyVersion") or 1))
+    return {"kind": "storage#policy", "resourceId": f"projects/_/buckets/{asked.params['bucket']}", **policy}
+
+
+@handles("storage.buckets.setIamPolicy")
+def _set(asked: Asked) -> Body:
+    thing = find(asked)
+    current = thing.extra["policy"]
+    if asked.body.get("etag") not in (None, "", current["etag"]):
+        raise Refused(412, "At least one of the pre-conditions you specified did not hold.", reason="conditionNotMet")
+    members = [member for row in asked.body.get("bindings") or [] for member in row.get("members") or []]
+    if thing.body["iamConfiguration"]["publicAccessPrevention"] == "enforced" and any(
+        one in policies.PUBLIC for one in members
+    ):
+        text = "The member bindings allUsers and allAuthenticatedUsers are not allowed since public access prevention is enforced."
+        raise Refused(412, text, reason="conditionNotMet")
+    for member in members:
+        _known(member)
+    if not thing.body["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"] and any(
+        "condition" in row for row in asked.body.get("bindings") or []
+    ):
+        raise Refused(400, "Conditions need uniform bucket-level access.", reason="invalid")  # assumed: the wording
+    thing.extra["policy"] = policies.write(asked, current, asked.body, "bucket")
+    return {
+        "kind": "storage#policy",
+        "resourceId": f"projects/_/buckets/{asked.params['bucket']}",
+        **thing.extra["policy"],
+    }
+
+
+def _known(member: str) -> None:
+    """The same as everywhere, in this service's words."""
+    match = policies.ACCOUNT.match(member)
+    if (
+        match
+        and match[2] in PROJECTS
+        and not see(PROJECTS[match[2]].shelf("serviceAccounts").get(match[1].lower()), "policy of a bucket")
+    ):
+        raise Refused(400, f"Service account {match[1]} does not exist.", reason="invalid")
+
+
+@handles("storage.buckets.testIamPermissions")
+def _test(asked: Asked) -> Body:
+    find(asked)
+    return {"kind": "storage#testIamPermissionsResponse", **policies.tested(asked, allowed)}

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What workloads of a cluster leave in the project when the cluster goes: GKE deletes none of it.
+
+"Deleting a cluster ... does not delete ... external load balancers created by the cluster, persistent disk volumes" (cloud.google.com/kubernetes-engine/docs/how-to/
+deleting-a-cluster). The firewall rule of a load balancer keeps the network from being deleted.
+"""
+
+from __future__ import annotations
+
+from . import catalogue
+from .compute.machines import new_disk
+from .compute.resources import link
+from .discovery import Body
+from .state import Project, Thing, digest, long_id, now, number
+
+
+def make(found: Project, cluster: str, location: str) -> list[str]:
+    """A claim's disk, and a Service of type LoadBalancer: forwarding rule, target pool and firewall rule. Their paths."""
+    body: Body = found.shelf("clusters")[f"projects/{found.id}/locations/{location}/clusters/{cluster}"].body
+    region, mark = catalogue.region_of(location), digest(cluster, number(), length=32)
+    disk_path, disk = new_disk(
+        found,
+        body["locations"][0],
+        f"pvc-{mark[:8]}-0000-4000-8000-{mark[8:20]}",
+        {"diskType": "pd-balanced", "sizeGb": "10"},
+        "disk",
+    )
+    disk["description"] = (
+        '{"kubernetes.io/created-for/pvc/name":"data","kubernetes.io/created-for/pvc/namespace":"default"}'
+    )
+    disk["labels"] = {
+        "goog-k8s-cluster-name": cluster,
+        "goog-k8s-cluster-location": location,
+        "goog-k8s-node-pool-name": "",
+    }
+    found.shelf("disks")[disk_path] = Thing(disk)
+    where = f"projects/{found.id}/regions/{region}"
+    rule, pool, wall = (
+        f"{where}/forwardingRules/a{mark}",
+        f"{where}/targetPools/a{mark}",
+        f"projects/{found.id}/global/firewalls/k8s-fw-a{mark}",
+    )
+    common = {
+        "id": long_id(),
+        "creationTimestamp": now(),
+        "description": '{"kubernetes.io/service-name":"default/web"}',
+    }
+    net = link(body["networkConfig"]["network"])
+    found.shelf("targetPools")[pool] = Thing(
+        {"kind": "compute#targetPool", **common, "name": f"a{mark}", "region": link(where), "selfLink": link(pool)}
+    )
+    found.shelf("forwardingRules")[rule] = Thing({
+        "kind": "compute#forwardingRule", **common, "name": f"a{mark}", "region": link(where), "target": link(pool), "IPAddress": "198.51.100.9", "selfLink": link(rule),
+        "IPProtocol": "TCP", "loadBalancingScheme": "EXTERNAL", "network": net, "labels": {"goog-k8s-cluster-name": cluster},
+    })  # fmt: skip
+    found.shelf("firewalls")[wall] = Thing({
+        "kind": "compute#firewall", **common, "name": f"k8s-fw-a{mark}", "network": net, "priority": 1000, "direction": "INGRESS", "disabled": False,
+        "sourceRanges": ["0.0.0.0/0"], "allowed": [{"IPProtocol": "tcp", "ports": ["80"]}], "selfLink": link(wall), "logConfig": {"enable": False},
+        "targetTags": [f"gke-{cluster}-{digest(body['id'])}-node"],
+    })  # fmt: skip
+    return [disk_path, rule, pool, wall]
