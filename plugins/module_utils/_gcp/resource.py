@@ -50,7 +50,7 @@ from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, de
 from .._core.errors import Failed, InvalidInput, MusterError
 from . import operations
 from .api import Api
-from .compare import MARK, exactly, labels_with, same, split_mark, text_with
+from .compare import MARK, asked_part, exactly, labels_with, same, split_mark, text_with
 from .errors import HINTS, Refused
 from .plan import Step
 
@@ -195,7 +195,7 @@ class Rest(Resource):
         for change in self.CHANGES:
             fields = {key: others[key] for key in change.fields if key in others}
             for key, value in fields.items():
-                compare.differs(key, now.get(key), value)
+                compare.differs(key, self._part(key, now.get(key), value), value)
             if fields:
                 steps.append(self.change_step(change, fields, live))
         return compare.plan(steps)
@@ -211,10 +211,13 @@ class Rest(Resource):
     def _refuse_fixed(self, live: Body, others: Body) -> None:
         changeable = {key for change in self.CHANGES for key in change.fields}
         for key in sorted(others.keys() - changeable):
+            now = self._part(key, live.get(key), others[key])
             raise InvalidInput(
-                f"{self.label} has {key} {live.get(key)!r}; Google cannot change it to {others[key]!r}",
-                hint=self.FIXED_HINT,
+                f"{self.label} has {key} {now!r}; Google cannot change it to {others[key]!r}", hint=self.FIXED_HINT
             )
+
+    def _part(self, key: str, live: t.Any, desired: t.Any) -> t.Any:
+        return live if key in self.EXACT else asked_part(live, desired)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
