@@ -188,7 +188,9 @@ options:
     type: list
     elements: str
   version:
-    description: Lowest version of the nodes, at most that of the cluster. A later one is left alone, because Google upgrades as well.
+    description:
+      - Lowest version of the nodes, at most that of the cluster. A later one is left alone, because Google upgrades as well.
+      - A short one, such as V("1.35"), is the version of the cluster if that is one of those.
     type: str
   management:
     description: Tasks that Google does by itself.

@@ -49,6 +49,11 @@ def version_key(version: str) -> tuple[int, ...]:
     return (1, *(int(one) for one in match.groups() if one is not None))
 
 
+def is_whole(version: str) -> bool:
+    """Whether it is one version, and not a short form for several."""
+    return len(version_key(version)) == 4
+
+
 def reached(live: str, asked: str) -> bool:
     """Whether a version is the one that was asked for, or a later one: Google upgrades by itself as well."""
     key = version_key(asked)

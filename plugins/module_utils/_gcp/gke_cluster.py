@@ -98,6 +98,9 @@ class GkeCluster(Rest):
         return f"GKE cluster {self.name}"
 
     def state(self, live: Body | None) -> State:
+        """Not stable either while the first nodes go, which a run that was killed has begun."""
+        if any(pool.get("status") == "STOPPING" for pool in _first_pools(live)):
+            return State(stable=False, seen=f"node pool {FIRST_POOL} is STOPPING")
         return gke_state(live)
 
     def marks(self, live: Body) -> dict[str, str]:
@@ -175,12 +178,13 @@ class GkeCluster(Rest):
         return found or None
 
     def seen(self, live: Body) -> Body:
-        """The network by its full path; a version that is late enough as the one that was asked for."""
+        """The network by its full path; no channel by its name; a version that is late enough as the one that was asked for."""
         networks = live.get("networkConfig") or {}
         named = {key: networks[key] for key in ("network", "subnetwork") if networks.get(key)}
         version = live.get("currentMasterVersion", "")
         done = self.version and reached(version, self.version)
-        return {**live, **named, "currentMasterVersion": self.version if done else version}
+        channel = {"channel": (live.get("releaseChannel") or {}).get("channel") or "UNSPECIFIED"}
+        return {**live, **named, "releaseChannel": channel, "currentMasterVersion": self.version if done else version}
 
     def validate(self) -> None:
         if self.version is not None:
@@ -200,7 +204,7 @@ class GkeCluster(Rest):
         if self.version and not reached(live["currentMasterVersion"], self.version):
             refuse_skipping(self.label, live["currentMasterVersion"], self.version)
         plan = super().plan(live)
-        if not any(pool["name"] == FIRST_POOL for pool in live.get("nodePools") or ()):
+        if not _first_pools(live):
             return plan
         before, after = {**plan.before, "nodePools": [FIRST_POOL]}, {**plan.after, "nodePools": []}
         return Plan((*plan.steps, self._drop_first_pool()), before, after)
@@ -278,6 +282,10 @@ class GkeCluster(Rest):
         return (
             f"has node pools of others ({', '.join(theirs)}), which would go with it" if self.owner and theirs else ""
         )
+
+
+def _first_pools(live: Body | None) -> list[Body]:
+    return [pool for pool in (live or {}).get("nodePools") or () if pool["name"] == FIRST_POOL]
 
 
 def _update(field: str, value: t.Any, live: Body) -> t.Any:

@@ -17,7 +17,7 @@ from .._core.errors import InvalidInput
 from .api import Api
 from .compare import labels_with, merged
 from .errors import STOCKOUT
-from .gke import CLUSTERS, gke_state, reached, version_key, why_so
+from .gke import CLUSTERS, gke_state, is_whole, reached, version_key, why_so
 from .plan import Step
 from .resource import Change, Rest
 
@@ -85,8 +85,13 @@ class GkeNodePool(Rest):
         return f"GKE node pool {self.name} of cluster {self.cluster}"
 
     def read(self, api: Api) -> Body | None:
-        """The pool; where it is to have a number of nodes, with how many each zone has, which only its instance groups know."""
+        """The pool; where its version is to be one of several, with that of the control plane, and where it is to have a number of nodes,
+        with how many each zone has, which only its instance groups know.
+        """
         live = super().read(api)
+        if live is not None and self.version and not is_whole(self.version):
+            cluster = api.read(self.label, self.SERVICE, self.parent) or {}
+            live = {**live, "_master": cluster.get("currentMasterVersion", "")}
         if live is None or self.node_count is None:
             return live
         groups = [url.split("/v1/", 1)[-1] for url in live.get("instanceGroupUrls") or ()]
@@ -202,8 +207,8 @@ class GkeNodePool(Rest):
         for key, value in step.request.items():
             if key.startswith(_CONFIG):
                 pool["config"][key.removeprefix(_CONFIG)] = value
-            elif key != "nodeCount":
-                pool[key] = value
+            elif key != "nodeCount" and (key != "version" or is_whole(value)):
+                pool[key] = value  # without a whole version, it gets that of the control plane
         return dataclasses.replace(step, request={"nodePool": pool})
 
     def change_step(self, change: Change, fields: Body, live: Body) -> Step:
@@ -241,7 +246,9 @@ def _request(change: Change, fields: Body, live: Body) -> Body:
         alike = asked.get("strategy") in (None, now.get("strategy"))
         return {"upgradeSettings": merged(now, asked) if alike else asked}
     if "version" in fields:
-        return {"nodeVersion": fields["version"]}
+        # The newest 1.N may be newer than the control plane, which nodes must not be.
+        master, asked = live.get("_master") or "", fields["version"]
+        return {"nodeVersion": master if master.startswith((f"{asked}.", f"{asked}-")) else asked}
     return {key: {_WRAPPED[key]: value} if key in _WRAPPED else value for key, value in fields.items()}
 
 

@@ -110,6 +110,9 @@ def test_the_first_nodes_of_an_interrupted_run_go() -> None:
     live = {**LIVE, "nodePools": [{"name": FIRST_POOL, "config": {"resourceLabels": OURS}}]}
     ((sent, _body),) = steps(CLUSTER.plan(live))
     assert sent == "DELETE nodePools.delete"
+    assert CLUSTER.state(live).stable
+    going = {**LIVE, "nodePools": [{"name": FIRST_POOL, "status": "STOPPING"}]}
+    assert not CLUSTER.state(going).stable, "the next run waits instead of deleting once more"
     assert CLUSTER.plan({**LIVE, "nodePools": [{"name": "default-pool", "config": {}}]}).steps == ()
 
 
@@ -413,6 +416,19 @@ def test_what_gke_adds_to_a_pool_is_no_difference(alike: Body) -> None:
 )  # fmt: skip
 def test_each_change_of_a_pool_has_its_method(change: Body, sent: str, request_: Body) -> None:
     assert pool_changed(**change) == [(sent, request_)]
+
+
+def test_a_short_version_is_that_of_the_control_plane() -> None:
+    """The newest 1.35 may be newer than it, and Google refuses nodes that are."""
+    live = {**NODES, "_master": "1.35.1-gke.1001000"}
+    assert pool_changed(live, version="1.35") == [("PUT update", {"nodeVersion": "1.35.1-gke.1001000"})]
+    assert pool_changed({**live, "_master": "1.36.0-gke.1"}, version="1.35") == [
+        ("PUT update", {"nodeVersion": "1.35"})
+    ]
+    assert pool_changed(live, version="1.35.1-gke.7") == [("PUT update", {"nodeVersion": "1.35.1-gke.7"})]
+    for version, asked in (("1.35", None), ("1.35.1-gke.7", "1.35.1-gke.7")):
+        ((_sent, request_),) = steps(dataclasses.replace(POOL, version=version).plan(None))
+        assert request_["nodePool"].get("version") == asked
 
 
 def test_a_number_of_nodes_ends_the_autoscaling_and_is_set() -> None:
