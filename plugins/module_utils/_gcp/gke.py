@@ -56,8 +56,7 @@ def is_whole(version: str) -> bool:
 
 def reached(live: str, asked: str) -> bool:
     """Whether a version is the one that was asked for, or a later one: Google upgrades by itself as well."""
-    key = version_key(asked)
-    return version_key(live)[: len(key)] >= key
+    return version_key(live) >= version_key(asked)
 
 
 def refuse_skipping(label: str, live: str, asked: str) -> None:

@@ -418,6 +418,39 @@ def test_a_cluster_whose_creation_failed_is_made_again(
     changes("gke_cluster", name="unlucky", location=REGION, owner="unlucky", state="absent")
 
 
+@pytest.mark.parametrize(
+    ("fault", "method", "detail", "words"),
+    [
+        (
+            "operation_error",
+            "nodePools.delete",
+            {"code": 13, "message": "An internal error has occurred"},
+            "failed: INTERNAL",
+        ),
+        ("quota", "create", {"metric": "CPUS"}, "QUOTA_EXCEEDED"),
+    ],
+)
+def test_a_cluster_whose_creation_was_disturbed_is_finished_by_the_next_run(
+    google: Simulator,
+    run: Run,
+    changes: Run,
+    reader: Reader,
+    ground: dict[str, str],
+    fault: str,
+    method: str,
+    detail: Body,
+    words: str,
+) -> None:
+    asked = other_cluster(ground, "disturbed")
+    google.fault(fault, f"{CLUSTERS}.{method}", **detail)
+    failed = run("gke_cluster", **asked)
+    assert failed["failed"]
+    assert words in failed["msg"]
+    changes("gke_cluster", **asked)
+    assert reader.get(f"{GKE}/{REGION}/clusters/disturbed").get("nodePools", []) == []
+    changes("gke_cluster", name="disturbed", location=REGION, owner="disturbed", state="absent")
+
+
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at", [1, 2])
 def test_a_run_that_was_killed_is_continued_by_the_next(

@@ -233,6 +233,14 @@ def test_a_protected_cluster_is_deleted_only_by_its_own_word() -> None:
         CLUSTER.plan_absent(live)
     assert steps(dataclasses.replace(CLUSTER, deletion_protection=False).plan_absent(live)) == [("DELETE delete", {})]
     assert dataclasses.replace(CLUSTER, labels={}).plan(live).steps == (), "nobody spoke of the protection"
+    ((_sent, request_),) = steps(dataclasses.replace(CLUSTER, deletion_protection=False).plan(live))
+    assert request_["resourceLabels"] == OURS
+
+
+def test_a_diff_shows_what_was_asked_for() -> None:
+    plan = dataclasses.replace(CLUSTER, managed_prometheus=False).plan(LIVE)
+    assert plan.before == {"monitoringConfig": {"managedPrometheusConfig": {"enabled": True}}}
+    assert plan.after == {"monitoringConfig": {"managedPrometheusConfig": {"enabled": False}}}
 
 
 def test_node_pools_of_others_keep_a_cluster() -> None:
