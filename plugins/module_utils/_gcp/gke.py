@@ -23,13 +23,14 @@ _VERSION = re.compile(r"1\.(\d+)(?:\.(\d+)(?:-gke\.(\d+))?)?")
 
 
 def gke_state(live: Body | None) -> State:
-    """PROVISIONING, RECONCILING and STOPPING pass; ERROR does not."""
+    """PROVISIONING, RECONCILING and STOPPING pass; ERROR does not. It is RECONCILING also when Google upgrades nodes by itself."""
     if live is None:
         return GONE
     status = live.get("status", "")
     why = why_so(live)
     seen = f"{status} ({why})" if why else status
-    return State(stable=status not in _UNSTABLE, seen=seen, failure=seen if status == "ERROR" else "")
+    failure = seen if status == "ERROR" else ""
+    return State(stable=status not in _UNSTABLE, seen=seen, failure=failure, usable=status == "RECONCILING")
 
 
 def why_so(live: Body) -> str:

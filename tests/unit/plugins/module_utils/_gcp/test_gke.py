@@ -10,14 +10,22 @@ import typing as t
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import (
+    ConvergeOptions,
+    Outcome,
+    WaitOptions,
+    converge,
+)
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import Plan
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, WaitTimeout
+from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke import reached, version_key
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_cluster import FIRST_POOL, GkeCluster
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_config import node_config
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_pool import GkeNodePool
 from ansible_collections.muster.ml.plugins.module_utils._gcp.plan import Step
-from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
+from ansible_collections.muster.ml.tests.unit.fakes.google import PROJECT, Google
 
 Body = dict[str, t.Any]
 CLUSTER = GkeCluster(project=PROJECT, owner="m", name="x", location="us-central1", network="n", subnetwork="s")
@@ -266,6 +274,22 @@ def test_a_version_that_is_none_is_refused() -> None:
     assert version_key("1.34.6-gke.1154000") == (1, 34, 6, 1154000)
     with pytest.raises(InvalidInput, match=r"in quotes"):
         version_key("1.3x")
+
+
+def run(google: Google, resource: GkeCluster) -> Outcome:
+    mark = {"muster-owner": resource.owner} if resource.owner else {}
+    options = ConvergeOptions(absent=False, check=False, mark=mark)
+    return converge(resource, Api(google, FakeClock()), options, WaitOptions(wait=True, seconds=600))
+
+
+def test_nobody_waits_for_upgrades_of_google_that_change_nothing() -> None:
+    google = Google()
+    google.things[CLUSTER.path] = {**LIVE, "status": "RECONCILING"}
+    assert not run(google, CLUSTER).plan.changed
+    assert len(google.asked) == 1
+    with pytest.raises(WaitTimeout, match=r"GKE cluster x is not ready after 600 s. Last seen: RECONCILING"):
+        run(google, dataclasses.replace(CLUSTER, labels={"a": "b"}))
+    assert google.writes == []
 
 
 # Node pools
