@@ -23,8 +23,9 @@ label) or a ``Described`` (it is at the end of the description), and says::
 
 That is all: creation sends the body with the mark, a second run compares only what is in the body (``compare.same``: what Google adds,
 leaves out, orders or spells otherwise is no difference), a field that differs is sent by the ``Change`` that names it, and a field that
-no ``Change`` names is refused before anything is sent. None in the body is not asked for. Where a key that is left out means something
-(all ports), ``body`` must spell it out. Besides, a kind may
+no ``Change`` names is refused before anything is sent. Changes go in the order of CHANGES: the one of the mark first, so that an
+interrupted adoption is known as ours. None in the body is not asked for. Where a key that is left out means something (all ports),
+``body`` must spell it out. Besides, a kind may
 
 * name fields that only count when it is created (``ONCE``), dicts in which every key counts (``EXACT``), and where FIXED_HINT should
   say more than to choose another name;
