@@ -14,6 +14,7 @@ import typing as t
 
 from .._cloud.plan import Body, Plan, State, without_none
 from .._core.errors import InvalidInput
+from .api import Api
 from .compare import MARK, labels_with, merged
 from .gke import CLUSTERS, cidr_block, gke_state, pool_owner, reached, refuse_skipping, version_key, why_so
 from .plan import Step
@@ -96,6 +97,14 @@ class GkeCluster(Rest):
     @property
     def label(self) -> str:
         return f"GKE cluster {self.name}"
+
+    def read(self, api: Api) -> Body | None:
+        """The cluster without the password and key that old clusters have."""
+        live = super().read(api)
+        if live is None or "masterAuth" not in live:
+            return live
+        authority = live["masterAuth"].get("clusterCaCertificate", "")
+        return {**live, "masterAuth": {"clusterCaCertificate": authority}}
 
     def state(self, live: Body | None) -> State:
         """Not stable either while the first nodes go, which a run that was killed has begun."""

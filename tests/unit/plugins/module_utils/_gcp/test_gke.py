@@ -21,6 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke import reached, version_key
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_cluster import FIRST_POOL, GkeCluster
+from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_info import read_cluster
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_config import node_config
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_pool import GkeNodePool
 from ansible_collections.muster.ml.plugins.module_utils._gcp.plan import Step
@@ -290,6 +291,15 @@ def test_nobody_waits_for_upgrades_of_google_that_change_nothing() -> None:
     with pytest.raises(WaitTimeout, match=r"GKE cluster x is not ready after 600 s. Last seen: RECONCILING"):
         run(google, dataclasses.replace(CLUSTER, labels={"a": "b"}))
     assert google.writes == []
+
+
+def test_no_password_or_key_of_an_old_cluster_is_in_results_and_diffs() -> None:
+    google = Google()
+    secrets = {"username": "admin", "password": "CANARY", "clientKey": "CANARY", "clusterCaCertificate": "ca"}
+    google.things[CLUSTER.path] = {**LIVE, "masterAuth": secrets}
+    live = run(google, CLUSTER).live or {}
+    assert live["masterAuth"] == {"clusterCaCertificate": "ca"}
+    assert "CANARY" not in repr(read_cluster(Api(google, FakeClock()), PROJECT, "us-central1", "x", "m"))
 
 
 # Node pools
