@@ -74,7 +74,7 @@ def tree() -> Path:
     for command in (["git", "init", "-q"], ["git", "add", "-A"]):
         subprocess.run(command, cwd=ours, check=True)
     (ours / "tests" / "output" / ".tmp").mkdir(parents=True)
-    for neighbour in ("amazon", "ansible", "community", "kubernetes"):
+    for neighbour in ("amazon", "ansible", "community", "google", "kubernetes"):
         # ansible-core finds these in site-packages; the sanity tests look beside us only.
         installed = next(
             Path(p) / "ansible_collections" / neighbour

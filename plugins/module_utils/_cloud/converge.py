@@ -59,7 +59,8 @@ def _present(
 ) -> Outcome:
     live = resource.read(api)
     _refuse_others(resource, options, live)
-    if not options.check and not resource.state(live).stable:
+    state = resource.state(live)
+    if not options.check and not state.stable and (not state.usable or resource.plan(live).changed):
         live = _until_stable(resource, api, deadline)
         _refuse_others(resource, options, live)
     plan = resource.plan(live)

@@ -58,11 +58,15 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """The state of a resource. ``seen`` is for messages; ``failure`` is a state that it will not leave by itself."""
+    """The state of a resource. ``seen`` is for messages; ``failure`` is a state that it will not leave by itself.
+
+    ``usable``: not stable, as the cloud works on it, which may take hours; what is as desired need not be waited for.
+    """
 
     stable: bool
     seen: str
     failure: str = ""
+    usable: bool = False
 
 
 GONE = State(stable=True, seen="does not exist")

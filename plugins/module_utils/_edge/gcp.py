@@ -104,7 +104,10 @@ def snake_case_result(body: Body) -> Body:
 def from_options(kind: type[R], params: dict[str, t.Any]) -> R:
     """The kind with the options of its fields' names."""
     names = [field.name for field in dataclasses.fields(kind)]
-    return kind(**{name: params[name] for name in names if name in params})
+    given = {name: params[name] for name in names if name in params}
+    if given.get("labels") is not None:
+        given["labels"] = {str(key): str(value) for key, value in given["labels"].items()}
+    return kind(**given)
 
 
 Make = t.Callable[[dict[str, t.Any]], Resource]

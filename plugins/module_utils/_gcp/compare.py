@@ -33,6 +33,20 @@ def same(live: t.Any, desired: t.Any) -> bool:
     return same_name(str(live), str(desired))
 
 
+def asked_part(live: t.Any, desired: t.Any) -> t.Any:
+    """Of the live value what is compared with the desired one: a diff shows no more."""
+    if not isinstance(desired, dict) or not isinstance(live, dict):
+        return live
+    return {key: asked_part(live.get(key), value) for key, value in desired.items()}
+
+
+def merged(live: t.Any, desired: t.Any) -> t.Any:
+    """The desired value with what else the live one has, for requests that replace the whole."""
+    if not isinstance(desired, dict) or not isinstance(live, dict):
+        return desired
+    return {**live, **{key: merged(live.get(key), value) for key, value in desired.items()}}
+
+
 def _same_list(live: list[t.Any], desired: t.Sequence[t.Any]) -> bool:
     rest = list(live)
     for item in desired:

@@ -23,8 +23,9 @@ label) or a ``Described`` (it is at the end of the description), and says::
 
 That is all: creation sends the body with the mark, a second run compares only what is in the body (``compare.same``: what Google adds,
 leaves out, orders or spells otherwise is no difference), a field that differs is sent by the ``Change`` that names it, and a field that
-no ``Change`` names is refused before anything is sent. None in the body is not asked for. Where a key that is left out means something
-(all ports), ``body`` must spell it out. Besides, a kind may
+no ``Change`` names is refused before anything is sent. Changes go in the order of CHANGES: the one of the mark first, so that an
+interrupted adoption is known as ours. None in the body is not asked for. Where a key that is left out means something (all ports),
+``body`` must spell it out. Besides, a kind may
 
 * name fields that only count when it is created (``ONCE``), dicts in which every key counts (``EXACT``), and where FIXED_HINT should
   say more than to choose another name;
@@ -50,7 +51,7 @@ from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, de
 from .._core.errors import Failed, InvalidInput, MusterError
 from . import operations
 from .api import Api
-from .compare import MARK, exactly, labels_with, same, split_mark, text_with
+from .compare import MARK, asked_part, exactly, labels_with, same, split_mark, text_with
 from .errors import HINTS, Refused
 from .plan import Step
 
@@ -195,7 +196,7 @@ class Rest(Resource):
         for change in self.CHANGES:
             fields = {key: others[key] for key in change.fields if key in others}
             for key, value in fields.items():
-                compare.differs(key, now.get(key), value)
+                compare.differs(key, self._part(key, now.get(key), value), value)
             if fields:
                 steps.append(self.change_step(change, fields, live))
         return compare.plan(steps)
@@ -211,10 +212,13 @@ class Rest(Resource):
     def _refuse_fixed(self, live: Body, others: Body) -> None:
         changeable = {key for change in self.CHANGES for key in change.fields}
         for key in sorted(others.keys() - changeable):
+            now = self._part(key, live.get(key), others[key])
             raise InvalidInput(
-                f"{self.label} has {key} {live.get(key)!r}; Google cannot change it to {others[key]!r}",
-                hint=self.FIXED_HINT,
+                f"{self.label} has {key} {now!r}; Google cannot change it to {others[key]!r}", hint=self.FIXED_HINT
             )
+
+    def _part(self, key: str, live: t.Any, desired: t.Any) -> t.Any:
+        return live if key in self.EXACT else asked_part(live, desired)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What clusters and node pools of GKE have in common.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import typing as t
+
+from .._cloud.plan import GONE, Body, State
+from .._core.errors import InvalidInput
+from .compare import MARK
+
+CLUSTERS = "projects.locations.clusters"
+_UNSTABLE = ("PROVISIONING", "RECONCILING", "STOPPING")
+_VERSION = re.compile(r"1\.(\d+)(?:\.(\d+)(?:-gke\.(\d+))?)?")
+
+
+def gke_state(live: Body | None) -> State:
+    """PROVISIONING, RECONCILING and STOPPING pass; ERROR does not. It is RECONCILING also when Google upgrades nodes by itself."""
+    if live is None:
+        return GONE
+    status = live.get("status", "")
+    why = why_so(live)
+    seen = f"{status} ({why})" if why else status
+    failure = seen if status == "ERROR" else ""
+    return State(stable=status not in _UNSTABLE, seen=seen, failure=failure, usable=status == "RECONCILING")
+
+
+def why_so(live: Body) -> str:
+    """Google's reasons for a status."""
+    told = [str(one.get("message") or one.get("code") or "") for one in live.get("conditions") or ()]
+    return "; ".join(dict.fromkeys(text.rstrip(".") for text in [*told, str(live.get("statusMessage") or "")] if text))
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """The numbers of a version such as 1.34, 1.34.6 or 1.34.6-gke.1154000; another form is refused."""
+    match = _VERSION.fullmatch(version)
+    if not match:
+        raise InvalidInput(
+            f"version {version!r} is no version of GKE",
+            hint="Write it as 1.MINOR, 1.MINOR.PATCH or 1.MINOR.PATCH-gke.N, in quotes",
+        )
+    return (1, *(int(one) for one in match.groups() if one is not None))
+
+
+def is_whole(version: str) -> bool:
+    """Whether it is one version, and not a short form for several."""
+    return len(version_key(version)) == 4
+
+
+def reached(live: str, asked: str) -> bool:
+    """Whether a version is the one that was asked for, or a later one: Google upgrades by itself as well."""
+    return version_key(live) >= version_key(asked)
+
+
+def refuse_skipping(label: str, live: str, asked: str) -> None:
+    """Control planes go up one minor version at a time."""
+    now, then = version_key(live)[1], version_key(asked)[1]
+    if then > now + 1:
+        raise InvalidInput(
+            f"{label} runs {live}; GKE upgrades one minor version at a time, not to {asked} at once",
+            hint=f"Set version to 1.{now + 1}, run, upgrade the node pools, and go on from there",
+        )
+
+
+def cidr_block(option: str, text: str) -> str:
+    """An address range as Google keeps it."""
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError as error:
+        raise InvalidInput(
+            f"{option}: {error}", hint="Write a range as 203.0.113.0/24, one address as 203.0.113.7/32"
+        ) from None
+
+
+def pool_owner(pool: Body) -> str:
+    """The owner of a node pool; empty without one."""
+    labels: dict[str, t.Any] = pool.get("config", {}).get("resourceLabels") or {}
+    return str(labels.get(MARK, ""))

@@ -1,0 +1,335 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""GKE clusters as values: the desired state, and the requests that lead to it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._cloud.plan import Body, Plan, State, without_none
+from .._core.errors import InvalidInput
+from .api import Api
+from .compare import MARK, labels_with, merged
+from .gke import CLUSTERS, cidr_block, gke_state, pool_owner, reached, refuse_skipping, version_key, why_so
+from .plan import Step
+from .resource import Change, Rest
+
+PROTECTED = "muster-protected"
+"""The API has no protection from deletion, so a label remembers it."""
+FIRST_POOL = "muster-first-pool"
+"""GKE makes no cluster without nodes. These are deleted when it is there; no other pool has this name."""
+DISABLED_ADDONS = {
+    "horizontal_pod_autoscaling": "horizontalPodAutoscaling",
+    "http_load_balancing": "httpLoadBalancing",
+    "network_policy": "networkPolicyConfig",
+}
+ADDONS = {
+    "config_connector": "configConnectorConfig",
+    "dns_cache": "dnsCacheConfig",
+    "gce_persistent_disk_csi_driver": "gcePersistentDiskCsiDriverConfig",
+    "gcp_filestore_csi_driver": "gcpFilestoreCsiDriverConfig",
+    "gcs_fuse_csi_driver": "gcsFuseCsiDriverConfig",
+    "gke_backup_agent": "gkeBackupAgentConfig",
+    "lustre_csi_driver": "lustreCsiDriverConfig",
+    "parallelstore_csi_driver": "parallelstoreCsiDriverConfig",
+    "ray_operator": "rayOperatorConfig",
+    "stateful_ha": "statefulHaConfig",
+}
+# Field of a cluster: the one field of ClusterUpdate that changes it, and how a person calls it. GKE takes one of them in a request.
+UPDATES = {
+    "releaseChannel": ("desiredReleaseChannel", "release channel"),
+    "controlPlaneEndpointsConfig": ("desiredControlPlaneEndpointsConfig", "access to the control plane"),
+    "networkConfig": ("desiredDefaultEnablePrivateNodes", "private nodes"),
+    "workloadIdentityConfig": ("desiredWorkloadIdentityConfig", "workload identity"),
+    "addonsConfig": ("desiredAddonsConfig", "addons"),
+    "monitoringConfig": ("desiredMonitoringConfig", "monitoring"),
+    "loggingConfig": ("desiredLoggingConfig", "logging"),
+    "locations": ("desiredLocations", "zones of nodes"),
+    "currentMasterVersion": ("desiredMasterVersion", "version"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GkeCluster(Rest):
+    """Options that are None keep their live value; Google chooses them when the cluster is created."""
+
+    MARK = "label"
+    NOUN = "GKE cluster"
+    SERVICE, COLLECTION, METHODS, CREATE = "container", "clusters", CLUSTERS, "create"
+    PARENT = "projects/{project}/locations/{location}"
+    EXACT = frozenset({"resourceLabels"})
+    # The mark first, so that an interrupted adoption is known as ours; the version last, as it takes longest.
+    CHANGES = (
+        Change(("resourceLabels",), "setResourceLabels", "POST", ":setResourceLabels", also=("labelFingerprint",)),
+        Change(("maintenancePolicy",), "setMaintenancePolicy", "POST", ":setMaintenancePolicy"),
+        *(Change((name,), "update", "PUT") for name in UPDATES),
+    )
+    FIXED_HINT = "Set the option as it is, or create another cluster"
+
+    location: str
+    network: str | None = None
+    subnetwork: str | None = None
+    cluster_secondary_range_name: str | None = None
+    services_secondary_range_name: str | None = None
+    node_locations: list[str] | None = None
+    release_channel: str | None = None
+    version: str | None = None
+    private_nodes: bool | None = None
+    private_endpoint: bool | None = None
+    master_ipv4_cidr: str | None = None
+    master_authorized_networks: list[Body] | None = None
+    workload_identity: bool = True
+    managed_prometheus: bool | None = None
+    logging_components: list[str] | None = None
+    monitoring_components: list[str] | None = None
+    addons: dict[str, bool] | None = None
+    maintenance_window: Body | None = None
+    deletion_protection: bool | None = None
+    service_account: str | None = None
+    labels: dict[str, str] | None = None
+
+    @property
+    def label(self) -> str:
+        return f"GKE cluster {self.name}"
+
+    def read(self, api: Api) -> Body | None:
+        """The cluster without the password and key that old clusters have."""
+        live = super().read(api)
+        if live is None or "masterAuth" not in live:
+            return live
+        authority = live["masterAuth"].get("clusterCaCertificate", "")
+        return {**live, "masterAuth": {"clusterCaCertificate": authority}}
+
+    def state(self, live: Body | None) -> State:
+        """Not stable either while the first nodes go, which a run that was killed has begun."""
+        if any(pool.get("status") == "STOPPING" for pool in _first_pools(live)):
+            return State(stable=False, seen=f"node pool {FIRST_POOL} is STOPPING")
+        return gke_state(live)
+
+    def marks(self, live: Body) -> dict[str, str]:
+        return dict(live.get("resourceLabels") or {})
+
+    def marked(self, live: Body) -> Body:
+        """The labels, with the mark of the owner and that of the protection."""
+        if self.labels is None and not self.owner and self.deletion_protection is None:
+            return {}
+        current = live.get("resourceLabels") or {}
+        labels = labels_with(current, self.labels, self.owner or "")
+        labels.pop(PROTECTED, None)
+        if self.deletion_protection or (self.deletion_protection is None and PROTECTED in current):
+            labels[PROTECTED] = "true"
+        return {"resourceLabels": labels}
+
+    def body(self) -> Body:
+        pool = f"{self.project}.svc.id.goog" if self.workload_identity else ""
+        return {
+            "name": self.name,
+            **self._networks(),
+            "locations": self.node_locations,
+            "releaseChannel": self.release_channel and {"channel": self.release_channel},
+            "controlPlaneEndpointsConfig": self._endpoints(),
+            "workloadIdentityConfig": {"workloadPool": pool},
+            "addonsConfig": _addons(self.addons) if self.addons is not None else None,
+            "monitoringConfig": self._monitoring(),
+            "loggingConfig": _components(self.logging_components),
+            "maintenancePolicy": {"window": _window(self.maintenance_window)} if self.maintenance_window else None,
+            "currentMasterVersion": self.version,
+        }
+
+    def _networks(self) -> Body:
+        region = "-".join(self.location.split("-")[:2])
+        ranges = without_none(
+            {
+                "clusterSecondaryRangeName": self.cluster_secondary_range_name,
+                "servicesSecondaryRangeName": self.services_secondary_range_name,
+            }
+        )
+        return {
+            "network": self._link(self.network, "global/networks"),
+            "subnetwork": self._link(self.subnetwork, f"regions/{region}/subnetworks"),
+            "ipAllocationPolicy": {"useIpAliases": True, **ranges} if ranges else None,
+            "networkConfig": None if self.private_nodes is None else {"defaultEnablePrivateNodes": self.private_nodes},
+            "privateClusterConfig": self.master_ipv4_cidr
+            and {"masterIpv4CidrBlock": cidr_block("master_ipv4_cidr", self.master_ipv4_cidr)},
+        }
+
+    def _link(self, name: str | None, place: str) -> str | None:
+        """A name as the path of the resource; a path may be of another project (a shared VPC)."""
+        return f"projects/{self.project}/{place}/{name}" if name and "/" not in name else name
+
+    def _endpoints(self) -> Body | None:
+        endpoints: Body = {}
+        if self.private_endpoint is not None:
+            endpoints["enablePublicEndpoint"] = not self.private_endpoint
+        if self.master_authorized_networks is not None:
+            blocks = [
+                without_none(
+                    {
+                        "cidrBlock": cidr_block("master_authorized_networks", row["cidr_block"]),
+                        "displayName": row.get("display_name"),
+                    }
+                )
+                for row in self.master_authorized_networks
+            ]
+            endpoints["authorizedNetworksConfig"] = {"enabled": True, "cidrBlocks": blocks}
+        return {"ipEndpointsConfig": endpoints} if endpoints else None
+
+    def _monitoring(self) -> Body | None:
+        found = dict(_components(self.monitoring_components) or {})
+        if self.managed_prometheus is not None:
+            found["managedPrometheusConfig"] = {"enabled": self.managed_prometheus}
+        return found or None
+
+    def seen(self, live: Body) -> Body:
+        """The network by its full path; no channel by its name; a version that is late enough as the one that was asked for."""
+        networks = live.get("networkConfig") or {}
+        named = {key: networks[key] for key in ("network", "subnetwork") if networks.get(key)}
+        version = live.get("currentMasterVersion", "")
+        done = self.version and reached(version, self.version)
+        channel = {"channel": (live.get("releaseChannel") or {}).get("channel") or "UNSPECIFIED"}
+        return {**live, **named, "releaseChannel": channel, "currentMasterVersion": self.version if done else version}
+
+    def validate(self) -> None:
+        if self.version is not None:
+            version_key(self.version)
+        if self.private_endpoint and self.private_nodes is False:
+            raise InvalidInput(
+                f"{self.label}: a control plane without public address needs private nodes",
+                hint="Set private_nodes: true",
+            )
+
+    def plan(self, live: Body | None) -> Plan:
+        if live is None or live.get("status") == "STOPPING":
+            made = super().plan(None)
+            return dataclasses.replace(made, steps=(*made.steps, self._drop_first_pool()))
+        if live["status"] == "ERROR":
+            return self._again(live)
+        if self.version and not reached(live["currentMasterVersion"], self.version):
+            refuse_skipping(self.label, live["currentMasterVersion"], self.version)
+        plan = super().plan(live)
+        if not _first_pools(live):
+            return plan
+        before, after = {**plan.before, "nodePools": [FIRST_POOL]}, {**plan.after, "nodePools": []}
+        return Plan((*plan.steps, self._drop_first_pool()), before, after)
+
+    def _again(self, live: Body) -> Plan:
+        """A cluster in ERROR cannot be used any more. One that never had a node pool of its users holds nothing, and is made again."""
+        pools = [pool["name"] for pool in live.get("nodePools") or () if pool["name"] != FIRST_POOL]
+        if pools or not self.owner:
+            raise InvalidInput(
+                f"{self.label} is in ERROR and cannot be repaired: {why_so(live) or 'Google gave no reason'}",
+                hint="Delete it (state: absent) and run again",
+            )
+        remove = dataclasses.replace(self.deletion(), says="delete, it is in ERROR")
+        made = super().plan(None)
+        return Plan((remove, *made.steps, self._drop_first_pool()), {"status": "ERROR"}, made.after)
+
+    def _drop_first_pool(self) -> Step:
+        path = f"{self.path}/nodePools/{FIRST_POOL}"
+        says = "delete the nodes that GKE wants for a new cluster"
+        return Step(f"{CLUSTERS}.nodePools.delete", {}, says, "container", "stable", "DELETE", path)
+
+    def creation(self) -> Step:
+        if not self.network or not self.subnetwork:
+            raise InvalidInput(f"{self.label} does not exist", hint="To create it, network and subnetwork are needed")
+        step = super().creation()
+        cluster = dict(step.request)
+        if version := cluster.pop("currentMasterVersion", None):
+            cluster["initialClusterVersion"] = version
+        if not self.workload_identity:
+            del cluster["workloadIdentityConfig"]
+        config = {
+            "machineType": "e2-medium",
+            "serviceAccount": self.service_account,
+            "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
+            "resourceLabels": {MARK: self.owner} if self.owner else None,
+        }
+        cluster["nodePools"] = [{"name": FIRST_POOL, "initialNodeCount": 1, "config": without_none(config)}]
+        return dataclasses.replace(step, request={"cluster": cluster})
+
+    def change_step(self, change: Change, fields: Body, live: Body) -> Step:
+        step = super().change_step(change, fields, live)
+        ((field, value),) = fields.items()
+        if field == "resourceLabels":
+            return dataclasses.replace(step, says="labels")
+        if field == "maintenancePolicy":
+            kept = (live.get("maintenancePolicy") or {}).get("window", {}).get("maintenanceExclusions")
+            policy = without_none({"resourceVersion": (live.get("maintenancePolicy") or {}).get("resourceVersion")})
+            window = {**({"maintenanceExclusions": kept} if kept else {}), **value["window"]}
+            return dataclasses.replace(
+                step, request={"maintenancePolicy": {**policy, "window": window}}, says="maintenance window"
+            )
+        name, says = UPDATES[field]
+        if field == "currentMasterVersion":
+            says = f"version {live[field]} to {value}"
+        return dataclasses.replace(step, request={"update": {name: _update(field, value, live)}}, says=says)
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None or live.get("status") == "STOPPING":
+            return Plan()
+        if PROTECTED in self.marks(live) and self.deletion_protection is not False:
+            raise InvalidInput(
+                f"{self.label} is protected from deletion",
+                hint="Set deletion_protection: false together with state: absent to delete it all the same",
+            )
+        return super().plan_absent(live)
+
+    def used_by(self, live: Body) -> str:
+        """Node pools go with their cluster, so those of others keep it."""
+        pools = live.get("nodePools") or ()
+        theirs = sorted(
+            pool["name"]
+            for pool in pools
+            if pool_owner(pool) != (self.owner or "") and not (pool.get("autoscaling") or {}).get("autoprovisioned")
+        )
+        return (
+            f"has node pools of others ({', '.join(theirs)}), which would go with it" if self.owner and theirs else ""
+        )
+
+
+def _first_pools(live: Body | None) -> list[Body]:
+    return [pool for pool in (live or {}).get("nodePools") or () if pool["name"] == FIRST_POOL]
+
+
+def _update(field: str, value: t.Any, live: Body) -> t.Any:
+    """The value of the field of ClusterUpdate. What is replaced whole keeps what nobody spoke of."""
+    if field == "networkConfig":
+        return value["defaultEnablePrivateNodes"]
+    if field in ("monitoringConfig", "loggingConfig"):
+        return merged(live.get(field), value)
+    if field == "controlPlaneEndpointsConfig" and "authorizedNetworksConfig" in value["ipEndpointsConfig"]:
+        now = (live.get(field) or {}).get("ipEndpointsConfig", {}).get("authorizedNetworksConfig") or {}
+        asked = value["ipEndpointsConfig"]
+        return {
+            "ipEndpointsConfig": {**asked, "authorizedNetworksConfig": merged(now, asked["authorizedNetworksConfig"])}
+        }
+    return value
+
+
+def _addons(addons: dict[str, bool]) -> Body:
+    asked = {key: value for key, value in addons.items() if value is not None}
+    off = {DISABLED_ADDONS[key]: {"disabled": not value} for key, value in asked.items() if key in DISABLED_ADDONS}
+    return {**off, **{ADDONS[key]: {"enabled": value} for key, value in asked.items() if key in ADDONS}}
+
+
+def _components(names: list[str] | None) -> Body | None:
+    return None if names is None else {"componentConfig": {"enableComponents": names}}
+
+
+def _window(asked: Body) -> Body:
+    """A window every day, or one that recurs; and times at which nothing is done."""
+    window: Body = {}
+    if asked.get("daily_start_time"):
+        window["dailyMaintenanceWindow"] = {"startTime": asked["daily_start_time"]}
+    elif asked.get("recurrence"):
+        times = {"startTime": asked.get("start_time"), "endTime": asked.get("end_time")}
+        window["recurringWindow"] = {"window": times, "recurrence": asked["recurrence"]}
+    if asked.get("exclusions") is not None:
+        window["maintenanceExclusions"] = asked["exclusions"]
+    return window

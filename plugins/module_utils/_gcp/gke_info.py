@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A GKE cluster with its node pools, as it is.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+from .._cloud.plan import Body
+from .api import Api
+from .compare import MARK
+from .gke import pool_owner
+
+
+def read_cluster(api: Api, project: str, location: str, name: str, owner: str | None) -> Body:
+    """Everything known about a cluster; it need not exist. ``owned``: it has the mark of the owner, or any if none is named."""
+    path = f"projects/{project}/locations/{location}/clusters/{name}"
+    cluster = api.read(f"GKE cluster {name}", "container", path) or {}
+    mark = (cluster.get("resourceLabels") or {}).get(MARK, "")
+    pools = cluster.get("nodePools") or []
+    return {
+        "exists": bool(cluster),
+        "owned": mark == owner if owner else bool(mark),
+        "status": cluster.get("status", ""),
+        "endpoint": cluster.get("endpoint", ""),
+        "certificate_authority": (cluster.get("masterAuth") or {}).get("clusterCaCertificate", ""),
+        "version": cluster.get("currentMasterVersion", ""),
+        "workload_pool": (cluster.get("workloadIdentityConfig") or {}).get("workloadPool", ""),
+        "cluster": {
+            key: value for key, value in cluster.items() if key not in ("nodePools", "nodeConfig", "masterAuth")
+        },
+        "node_pools": [{**pool, "owner": pool_owner(pool)} for pool in pools],
+    }

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The config of a node pool: options in snake case as Google's NodeConfig.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._cloud.plan import Body, without_none
+
+_PLAIN = {
+    "machine_type": "machineType",
+    "disk_size_gb": "diskSizeGb",
+    "disk_type": "diskType",
+    "image_type": "imageType",
+    "labels": "labels",
+    "taints": "taints",
+    "tags": "tags",
+    "metadata": "metadata",
+    "resource_labels": "resourceLabels",
+    "spot": "spot",
+    "service_account": "serviceAccount",
+    "oauth_scopes": "oauthScopes",
+}
+_WORDS = ("labels", "metadata", "resource_labels")
+
+
+def node_config(options: Body) -> Body:
+    """What is asked for of NodeConfig. ``other`` has fields that have no option; an option wins."""
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in _WORDS:
+        if name in given:
+            given[name] = {str(key): str(value) for key, value in given[name].items()}
+    config = {api: given[name] for name, api in _PLAIN.items() if name in given}
+    if "accelerators" in given:
+        config["accelerators"] = [_accelerator(row) for row in given["accelerators"]]
+    if "gvnic" in given:
+        config["gvnic"] = {"enabled": given["gvnic"]}
+    if "workload_metadata" in given:
+        config["workloadMetadataConfig"] = {"mode": given["workload_metadata"]}
+    if "reservation_affinity" in given:
+        config["reservationAffinity"] = _reservation(given["reservation_affinity"])
+    return {**given.get("other", {}), **config}
+
+
+def _accelerator(row: Body) -> Body:
+    driver, sharing = row.get("gpu_driver_version"), row.get("gpu_sharing_config")
+    return without_none(
+        {
+            "acceleratorType": row["type"],
+            "acceleratorCount": row["count"],
+            "gpuDriverInstallationConfig": driver and {"gpuDriverVersion": driver},
+            "gpuPartitionSize": row.get("gpu_partition_size"),
+            "gpuSharingConfig": sharing and _sharing(sharing),
+        }
+    )
+
+
+def _sharing(sharing: Body) -> Body:
+    return {
+        "gpuSharingStrategy": sharing["gpu_sharing_strategy"],
+        "maxSharedClientsPerGpu": sharing["max_shared_clients_per_gpu"],
+    }
+
+
+def _reservation(affinity: Body) -> t.Any:
+    asked = {"consumeReservationType": affinity["consume_reservation_type"]}
+    return without_none({**asked, "key": affinity.get("key"), "values": affinity.get("values")})

@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gke_cluster_info
+short_description: Read a GKE cluster with its node pools
+version_added: 0.2.0
+description:
+  - Returns a GKE cluster and its node pools. A cluster that does not exist is no error.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - google.cloud.gcp
+  - muster.ml.attributes
+  - muster.ml.gcp.support
+attributes:
+  check_mode:
+    details:
+      - This module only reads.
+  diff_mode:
+    support: N/A
+    details:
+      - This module only reads.
+options:
+  name:
+    description: Name of the cluster.
+    type: str
+    required: true
+  location:
+    description: Region or zone of the cluster.
+    type: str
+    required: true
+  owner:
+    description: Name of the owner whose mark is looked for. Without it any owner will do.
+    type: str
+"""
+
+EXAMPLES = r"""
+- name: Read the cluster and its node pools
+  muster.ml.gke_cluster_info:
+    project: my-project
+    auth_kind: application
+    name: training
+    location: us-central1
+  register: gke
+"""
+
+RETURN = r"""
+exists:
+  description: True if the cluster exists.
+  returned: success
+  type: bool
+owned:
+  description: True if the cluster has the label C(muster-owner) with the value of O(owner).
+  returned: success
+  type: bool
+status:
+  description: Status of the cluster. Empty if it does not exist.
+  returned: success
+  type: str
+  sample: RUNNING
+endpoint:
+  description: Address of the API server. Empty if the cluster does not exist.
+  returned: success
+  type: str
+certificate_authority:
+  description: Certificate authority of the API server, in base64. Empty if the cluster does not exist.
+  returned: success
+  type: str
+version:
+  description: Version of the control plane. Empty if the cluster does not exist.
+  returned: success
+  type: str
+workload_pool:
+  description: Pool of Workload Identity. Empty if the cluster has none.
+  returned: success
+  type: str
+  sample: my-project.svc.id.goog
+cluster:
+  description: Cluster as GKE describes it, in snake_case. Empty if it does not exist.
+  returned: success
+  type: dict
+node_pools:
+  description: Node pools of the cluster as GKE describes them, in snake_case, each with its C(owner).
+  returned: success
+  type: list
+  elements: dict
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import info_main
+from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
+from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_info import read_cluster
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "required": True},
+    "location": {"type": "str", "required": True},
+    "owner": {"type": "str"},
+}
+
+
+def survey(api: Api, params: dict[str, t.Any]) -> dict[str, t.Any]:
+    """The cluster that the options name."""
+    return read_cluster(api, params["project"], params["location"], params["name"], params["owner"])
+
+
+def main() -> None:
+    """Run as a module."""
+    info_main(ARGUMENT_SPEC, survey)
+
+
+if __name__ == "__main__":
+    main()

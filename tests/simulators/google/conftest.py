@@ -1,0 +1,168 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One simulated project for all tests of a file, and the modules run against it as Ansible would run them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+from ansible.module_utils.common import warnings
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.muster.ml.plugins.module_utils._gcp import api
+from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
+
+Result = dict[str, Any]
+Run = Callable[..., Result]
+REGION = "us-central1"
+COMPUTE = f"https://compute.googleapis.com/compute/v1/projects/{PROJECT}"
+GKE = f"https://container.googleapis.com/v1/projects/{PROJECT}/locations"
+
+
+class Reader:
+    """Google's API without the collection's code: the second opinion."""
+
+    def __init__(self, google: Simulator) -> None:
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.proxies = {"https": google.url}
+        self._session.verify = str(google.ca)
+        self._session.headers["Authorization"] = f"Bearer {ACCESS_TOKEN}"
+
+    def get(self, url: str) -> Any:
+        """What is there; None if nothing is."""
+        answer = self._session.get(url)
+        return None if answer.status_code == 404 else self._body(answer)
+
+    def write(self, verb: str, url: str, body: Any = None) -> Any:
+        """Send a request, and wait for compute's operation that it starts."""
+        answer = self._body(self._session.request(verb, url, json=body))
+        while answer.get("kind") == "compute#operation" and answer["status"] != "DONE":
+            answer = self._body(self._session.get(answer["selfLink"]))
+        return answer
+
+    @staticmethod
+    def _body(answer: requests.Response) -> Any:
+        assert answer.ok, answer.text
+        return answer.json() if answer.content else {}
+
+
+@pytest.fixture(scope="module")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
+    """A project with its APIs enabled and nothing in it."""
+    simulator = Simulator(tmp_path_factory.mktemp("google"))
+    simulator.enable()
+    yield simulator
+    simulator.stop()
+
+
+@pytest.fixture(scope="module")
+def reader(google: Simulator) -> Reader:
+    return Reader(google)
+
+
+@pytest.fixture(scope="module")
+def ground(reader: Reader) -> dict[str, str]:
+    """What has to be there before a cluster can be: a network with a subnetwork, and its ranges."""
+    reader.write("POST", f"{COMPUTE}/global/networks", {"name": "ground", "autoCreateSubnetworks": False})
+    subnet = {
+        "name": "ground", "network": f"projects/{PROJECT}/global/networks/ground", "ipCidrRange": "10.0.0.0/22",
+        "privateIpGoogleAccess": True,
+        "secondaryIpRanges": [
+            {"rangeName": "pods", "ipCidrRange": "10.4.0.0/14"}, {"rangeName": "services", "ipCidrRange": "10.8.0.0/20"},
+            {"rangeName": "other-services", "ipCidrRange": "10.8.16.0/20"},
+        ],
+    }  # fmt: skip
+    reader.write("POST", f"{COMPUTE}/regions/{REGION}/subnetworks", subnet)
+    return {
+        "network": "ground",
+        "subnetwork": "ground",
+        "cluster_secondary_range_name": "pods",
+        "services_secondary_range_name": "services",
+    }
+
+
+class Hasty:
+    """The system's clock, with pauses of a fiftieth."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds / 50)
+
+
+@pytest.fixture
+def run(google: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a module in this process: its own ``main``, with arguments as Ansible hands them over."""
+    environment = google.environment()
+    for name in set(os.environ) - set(environment):
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    # The same pauses, but shorter: nothing here takes minutes.
+    monkeypatch.setattr(api, "SYSTEM_CLOCK", Hasty())
+
+    def run_module(module_name: str, /, *, check: bool = False, **options: Any) -> Result:
+        module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{module_name}")
+        capfd.readouterr()
+        warnings._global_warnings.clear()  # Ansible keeps them for the process, and each of its processes runs one module
+        # Nothing takes longer here: what does is a mistake, and shall be one at once.
+        patience = {"wait_timeout": 60} if "wait_timeout" in module.ARGUMENT_SPEC else {}
+        arguments = {**patience, **options, "_ansible_check_mode": check, "_ansible_diff": True}
+        with patch_module_args(arguments), pytest.raises(SystemExit):
+            module.main()
+        printed = capfd.readouterr().out
+        result: Result = json.loads(printed)
+        result.pop("invocation", None)
+        assert ACCESS_TOKEN not in json.dumps(result)
+        return result
+
+    return run_module
+
+
+@pytest.fixture
+def changes(google: Simulator, run: Run) -> Run:
+    """Run a module as one always should: planned, run, run again. The server's journal says what was really sent."""
+
+    def run_thrice(module_name: str, /, **options: Any) -> Result:
+        google.clear()
+        planned = run(module_name, check=True, **options)
+        assert not planned.get("failed"), planned["msg"]
+        assert google.attempts() == [], "check mode changed something"
+        done = run(module_name, **options)
+        assert not done.get("failed"), done["msg"]
+        assert planned["changed"] is done["changed"] is True
+        assert planned["actions"] == done["actions"], "the plan is not what happened"
+        assert google.writes() == [action.split(" ")[0] for action in done["actions"]]
+        google.clear()
+        again = run(module_name, **options)
+        assert (again["changed"], again["actions"], google.attempts()) == (False, [], [])
+        assert google.strangers() == []
+        return done
+
+    return run_thrice
+
+
+def killed(monkeypatch: pytest.MonkeyPatch, at: int, *, answered: bool) -> None:
+    """End a run at its so-manieth write: before it is sent, or after it was answered."""
+    sent = [0]
+    send = api.Api.write
+
+    def write(self: api.Api, label: str, step: Any) -> Any:
+        sent[0] += 1
+        if sent[0] == at and not answered:
+            raise KeyboardInterrupt
+        answer = send(self, label, step)
+        if sent[0] == at:
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(api.Api, "write", write)
