@@ -69,3 +69,36 @@ options:
     description: Security context of the container, instead of the restricted default. V({}) for none.
     type: dict
 """
+
+    # Of modules that run servers in a StatefulSet with claims. Listed before the fragment pod, whose words are those of a training.
+    SERVER = r"""
+options:
+  namespace:
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
+    type: str
+  storage_class_name:
+    description: StorageClass of the claims. Defaults to the cluster's default StorageClass.
+    type: str
+  resources:
+    description: C(requests) and C(limits) of a pod, as in the Kubernetes API.
+    type: dict
+  topology_spread_constraints:
+    description: Topology spread constraints of the pods, as in the Kubernetes API.
+    type: list
+    elements: dict
+  service_account_name:
+    description: ServiceAccount of the pods.
+    type: str
+  termination_grace_period_seconds:
+    description: Seconds for a pod to shut down.
+    type: int
+  pod_security_context:
+    description: Security context of the pods, instead of the restricted default.
+    type: dict
+  security_context:
+    description: Security context of the containers, instead of the restricted default.
+    type: dict
+  overrides:
+    description: Fields to merge into the StatefulSet last, by the strategic merge rules of Kubernetes.
+    type: dict
+"""

@@ -22,6 +22,7 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod.server
   - muster.ml.pod
   - muster.ml.network_policy
 options:
@@ -29,9 +30,6 @@ options:
     description: Name of the cluster and of its client Service.
     type: str
     default: etcd
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   size:
     description:
       - Number of members, one, three or five.
@@ -59,36 +57,12 @@ options:
     description: Size of each member's claim. If empty, the data are kept in the pod, which is possible for one member only.
     type: str
     default: 1Gi
-  storage_class_name:
-    description: StorageClass of the claims. Defaults to the cluster's default StorageClass.
-    type: str
   image:
     description: Image of the members, with a version or digest.
     type: str
     default: quay.io/coreos/etcd:v3.5.35
-  env:
-    description: Environment variables of the members.
-  resources:
-    description: C(requests) and C(limits) of a member, as in the Kubernetes API.
-  tolerations:
-    description: Taints that the members tolerate, as in the Kubernetes API.
   affinity:
     description: Affinity of the members, as in the Kubernetes API. By default each member prefers a node of its own.
-  topology_spread_constraints:
-    description: Topology spread constraints of the members, as in the Kubernetes API.
-  priority_class_name:
-    description: PriorityClass of the members.
-  service_account_name:
-    description: ServiceAccount of the members.
-  termination_grace_period_seconds:
-    description: Seconds for a member to shut down.
-  pod_security_context:
-    description: Security context of the pods, instead of the restricted default.
-  security_context:
-    description: Security context of the container, instead of the restricted default.
-  overrides:
-    description: Fields to merge into the StatefulSet last, by the strategic merge rules of Kubernetes.
-    type: dict
   delete_data:
     description: Delete the members' claims and the Secrets with their certificates, too, with O(state=absent).
     type: bool
@@ -215,17 +189,9 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     namespace = groups.namespace_of(ctx)
     owner = owner_of("etcd_cluster", namespace, params["name"])
     if params["state"] == "absent":
-        return _absent(ctx, desired(params, namespace), owner)
+        return ctx.result(groups.delete_servers(ctx, members.claims(desired(params, namespace)), owner))
     live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", params["name"], namespace))
     return _present(ctx, desired(params, namespace, live), live, owner)
-
-
-def _absent(ctx: Context, cluster: EtcdCluster, owner: str) -> dict[str, t.Any]:
-    claims = members.claims(cluster)
-    marked = claims.marked(ctx.cluster, owner, check=ctx.check)
-    report = groups.delete_group(ctx, cluster.namespace, owner)
-    report.merge(claims.delete(ctx.cluster, marked, check=ctx.check, delete_data=ctx.params["delete_data"]))
-    return ctx.result(report)
 
 
 def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: str) -> dict[str, t.Any]:

@@ -23,6 +23,7 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod.server
   - muster.ml.pod
   - muster.ml.network_policy
 options:
@@ -30,9 +31,6 @@ options:
     description: Name of the store and of its Service.
     type: str
     default: store
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   buckets:
     description:
       - Names of buckets to create if they are missing. None is ever deleted, whether it is listed or not.
@@ -44,36 +42,10 @@ options:
     description: Size of the claim.
     type: str
     default: 20Gi
-  storage_class_name:
-    description: StorageClass of the claim. Defaults to the cluster's default StorageClass.
-    type: str
   image:
     description: Image of the pod, with a version or digest. It needs C(/usr/local/bin/versitygw) and C(/bin/sh).
     type: str
     default: ghcr.io/versity/versitygw:v1.8.0
-  env:
-    description: Environment variables of the pod.
-  resources:
-    description: C(requests) and C(limits) of the pod, as in the Kubernetes API.
-  tolerations:
-    description: Taints that the pod tolerates, as in the Kubernetes API.
-  affinity:
-    description: Affinity of the pod, as in the Kubernetes API.
-  topology_spread_constraints:
-    description: Topology spread constraints of the pod, as in the Kubernetes API.
-  priority_class_name:
-    description: PriorityClass of the pod.
-  service_account_name:
-    description: ServiceAccount of the pod.
-  termination_grace_period_seconds:
-    description: Seconds for the pod to shut down.
-  pod_security_context:
-    description: Security context of the pod, instead of the restricted default.
-  security_context:
-    description: Security context of the container, instead of the restricted default.
-  overrides:
-    description: Fields to merge into the StatefulSet last, by the strategic merge rules of Kubernetes.
-    type: dict
   delete_data:
     description: Delete the claim with all objects, and the Secret that the module made, too, with O(state=absent).
     type: bool
@@ -191,15 +163,9 @@ def execute(ctx: Context) -> dict[str, t.Any]:
             raise InvalidInput("buckets: they are created when the store answers.", "Set wait to true.")
     wanted = desired(params, groups.namespace_of(ctx))
     owner = owner_of("object_store", wanted.namespace, wanted.name)
-    return _absent(ctx, wanted, owner) if params["state"] == "absent" else _present(ctx, wanted, owner)
-
-
-def _absent(ctx: Context, wanted: ObjectStore, owner: str) -> dict[str, t.Any]:
-    claims = store.claims(wanted)
-    marked = claims.marked(ctx.cluster, owner, check=ctx.check)
-    report = groups.delete_group(ctx, wanted.namespace, owner)
-    report.merge(claims.delete(ctx.cluster, marked, check=ctx.check, delete_data=ctx.params["delete_data"]))
-    return ctx.result(report)
+    if params["state"] == "absent":
+        return ctx.result(groups.delete_servers(ctx, store.claims(wanted), owner))
+    return _present(ctx, wanted, owner)
 
 
 def _present(ctx: Context, wanted: ObjectStore, owner: str) -> dict[str, t.Any]:

@@ -23,6 +23,7 @@ extends_documentation_fragment:
   - muster.ml.wait
   - muster.ml.attributes
   - muster.ml.attributes.kube
+  - muster.ml.pod.server
   - muster.ml.pod
   - muster.ml.network_policy
 options:
@@ -30,9 +31,6 @@ options:
     description: Name of the broker and of its Service for clients.
     type: str
     default: rabbitmq
-  namespace:
-    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
-    type: str
   size:
     description:
       - Number of nodes, one or three. Three need RabbitMQ 4.1 or later.
@@ -78,38 +76,16 @@ options:
     description: Size of each node's claim.
     type: str
     default: 10Gi
-  storage_class_name:
-    description: StorageClass of the claims. Defaults to the cluster's default StorageClass.
-    type: str
   image:
     description:
       - Image of the nodes, with a version or digest. It is that of Docker Hub, or one with C(rabbitmq-server) on the path and the plugins
         for management and Prometheus.
     type: str
     default: docker.io/library/rabbitmq:4.2.9
-  env:
-    description: Environment variables of the nodes.
-  resources:
-    description: C(requests) and C(limits) of a node, as in the Kubernetes API.
-  tolerations:
-    description: Taints that the nodes tolerate, as in the Kubernetes API.
   affinity:
     description: Affinity of the nodes' pods, as in the Kubernetes API. By default each prefers a node of its own.
-  topology_spread_constraints:
-    description: Topology spread constraints of the nodes' pods, as in the Kubernetes API.
-  priority_class_name:
-    description: PriorityClass of the nodes' pods.
-  service_account_name:
-    description: ServiceAccount of the nodes' pods.
   termination_grace_period_seconds:
     description: Seconds for a node to shut down, V(300) by default.
-  pod_security_context:
-    description: Security context of the pods, instead of the restricted default.
-  security_context:
-    description: Security context of the containers, instead of the restricted default.
-  overrides:
-    description: Fields to merge into the StatefulSet last, by the strategic merge rules of Kubernetes.
-    type: dict
   delete_data:
     description: Delete the nodes' claims and the Secrets that the module made, too, with O(state=absent).
     type: bool
@@ -165,6 +141,12 @@ management_url:
   returned: when O(state=present)
   type: str
   sample: https://rabbitmq.ml.svc:15671
+ca_cert:
+  description:
+    - Certificate of the authority that signed those of the nodes, in PEM. Null without O(tls).
+    - Null in check mode for a new broker, because the run would make it.
+  returned: when O(state=present)
+  type: str
 admin_secret:
   description: Name of the Secret with the login of the administrator.
   returned: when O(state=present)
@@ -249,17 +231,9 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     namespace = groups.namespace_of(ctx)
     owner = owner_of("rabbitmq_cluster", namespace, params["name"])
     if params["state"] == "absent":
-        return _absent(ctx, desired(params, namespace), owner)
+        return ctx.result(groups.delete_servers(ctx, nodes.claims(desired(params, namespace)), owner))
     live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", params["name"], namespace))
     return _present(ctx, desired(params, namespace, live), live, owner, password)
-
-
-def _absent(ctx: Context, broker: RabbitmqCluster, owner: str) -> dict[str, t.Any]:
-    claims = nodes.claims(broker)
-    marked = claims.marked(ctx.cluster, owner, check=ctx.check)
-    report = groups.delete_group(ctx, broker.namespace, owner)
-    report.merge(claims.delete(ctx.cluster, marked, check=ctx.check, delete_data=ctx.params["delete_data"]))
-    return ctx.result(report)
 
 
 def _present(
@@ -276,6 +250,7 @@ def _present(
     report = groups.apply_group(ctx, [*secrets, *manifests(broker)], owner, wait=False)
     report.merge(groups.delete_unwanted_policy(ctx, broker.name, broker.namespace, owner))
     result = {"amqp_url": broker.amqp_url, "management_url": broker.management_url, "admin_secret": broker.admin}
+    result["ca_cert"] = nodes.authority_of(secrets) if live or not ctx.check else None
     if ctx.params["wait"] and not ctx.check:
         found = nodes.wait(ctx, broker, timeout=ctx.params["wait_timeout"])
         result |= {"version": found["version"], "nodes": found["nodes"]}

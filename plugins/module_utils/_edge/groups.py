@@ -20,6 +20,7 @@ from .._manifests.storage import Storage
 from .options import APPLY, WAIT, with_defaults
 
 if t.TYPE_CHECKING:
+    from .._kube.claims import Claims
     from .options import Spec
     from .run import Context
 
@@ -98,6 +99,14 @@ def delete_group(ctx: Context, namespace: str, owner: str) -> Report:
     return delete_objects(
         ctx.cluster, None, owner, check=ctx.check, namespace=namespace, on_progress=ctx.progress, **options
     )
+
+
+def delete_servers(ctx: Context, claims: Claims, owner: str) -> Report:
+    """Delete a StatefulSet of an owner with everything around it, and its claims only with the option delete_data."""
+    marked = claims.marked(ctx.cluster, owner, check=ctx.check)
+    report = delete_group(ctx, str(claims.stateful_set.namespace), owner)
+    report.merge(claims.delete(ctx.cluster, marked, check=ctx.check, delete_data=ctx.params["delete_data"]))
+    return report
 
 
 def delete_unwanted_policy(ctx: Context, name: str, namespace: str, owned_by: str) -> Report:

@@ -18,11 +18,11 @@ import selectors
 import socket
 import threading
 import typing as t
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import MusterError, Unreachable
-from .objects import Ref
+from .objects import Manifest, Ref
 from .pod_status import why_not_running
 from .tunnel import Tunnel
 
@@ -38,30 +38,51 @@ _ENDS_S = 2.0
 _PIECE = 1 << 16
 
 
-def reach(cluster: Cluster, pod: Ref, port: int, hint: str) -> Tunnel:
-    """A connection to a port of a pod that is ready. HINT is for the error if it is not."""
-    found = cluster.get(pod)
-    if found is None:
-        raise Unreachable(f"{pod} does not exist, so port {port} of it cannot be forwarded.", hint, ref=pod)
-    phase = (found.get("status") or {}).get("phase") or "Pending"
-    if found["metadata"].get("deletionTimestamp"):
-        raise Unreachable(f"{pod} is being deleted, so port {port} of it cannot be forwarded.", hint, ref=pod)
-    if phase != "Running":
-        raise Unreachable(f"{pod} is not running: {why_not_running(found)[0] or phase}.", hint, ref=pod)
-    if not is_true(found, "Ready"):
-        why = (
-            why_not_running(found)[0]
-            or reason_of(condition(found, "Ready"))
-            or "its readiness probe has not succeeded yet"
-        )
-        raise Unreachable(f"{pod} is not ready: {why}.", hint, ref=pod)
+def reach(cluster: Cluster, pods: Sequence[Ref], port: int, hint: str, *, starting: bool = False) -> Tunnel:
+    """A connection to a port of the first of PODS that is ready. HINT is for the error if none is.
+
+    ``starting``: otherwise of one that runs, because the caller tries again while it starts.
+    """
+    runs: Ref | None = None
+    trouble: list[str] = []
+    for pod in pods:
+        found = cluster.get(pod)
+        why = _not_running(found)
+        unready = _not_ready(found) if found and not why else ""
+        if not why and not unready:
+            return _tunnel(cluster, pod, port)
+        runs = runs or (None if why else pod)
+        trouble.append(f"{pod} {why or unready}")
+    if runs and starting:
+        return _tunnel(cluster, runs, port)
+    raise Unreachable(f"Port {port} cannot be forwarded: {'; '.join(trouble)}.", hint, ref=pods[0])
+
+
+def _tunnel(cluster: Cluster, pod: Ref, port: int) -> Tunnel:
     return cluster.port_forward(str(pod.namespace), pod.name, port, timeout=_CONNECTS_S)
+
+
+def _not_running(pod: Manifest | None) -> str:
+    """Why nothing can be connected to, as the end of a sentence about the pod; empty if it runs."""
+    if pod is None:
+        return "does not exist"
+    if pod["metadata"].get("deletionTimestamp"):
+        return "is being deleted"
+    phase = (pod.get("status") or {}).get("phase") or "Pending"
+    return "" if phase == "Running" else f"is not running: {why_not_running(pod)[0] or phase}"
+
+
+def _not_ready(pod: Manifest) -> str:
+    if is_true(pod, "Ready"):
+        return ""
+    why = why_not_running(pod)[0] or reason_of(condition(pod, "Ready"))
+    return f"is not ready: {why or 'its readiness probe has not succeeded yet'}"
 
 
 @contextlib.contextmanager
 def forwarded(cluster: Cluster, pod: Ref, port: int, hint: str) -> Iterator[Forward]:
     """Listen for the time of the with block. That a connection can be made at all is tried first, so that its error comes at once."""
-    to = functools.partial(reach, cluster, pod, port, hint)
+    to = functools.partial(reach, cluster, [pod], port, hint)
     to().close()
     forward = Forward(to, f"Port {port} of {pod}", hint)
     try:

@@ -12,7 +12,6 @@ Private to the collection.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import dataclasses
 import secrets
@@ -20,11 +19,12 @@ import typing as t
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..._core import s3
-from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unauthorized, Unreachable
+from ..._core.errors import Failed, MusterError, NotFound, Unauthorized, Unreachable
 from ..._core.sensitive import Sensitive
 from ..._kube import forward, watching
 from ..._kube.claims import Claims
 from ..._kube.objects import Manifest, Ref, selector_of
+from ..._kube.secret_text import encoded, needed_text
 from ..._manifests.pods import PodSettings
 from .manifests import ACCESS_KEY, PORT, REGION, SECRET_KEY, ObjectStore, login_secret
 
@@ -74,20 +74,8 @@ class Buckets:
 def stored(cluster: Cluster, store: ObjectStore) -> Login | None:
     """The login in the Secret; None if there is no Secret."""
     found = cluster.get(Ref("v1", "Secret", store.login, store.namespace))
-    return Login(*(_value_of(found, key) for key in (ACCESS_KEY, SECRET_KEY))) if found else None
-
-
-def _value_of(secret: Manifest, key: str) -> Sensitive:
-    value = (secret.get("data") or {}).get(key)
-    name = f"Secret {secret['metadata']['namespace']}/{secret['metadata']['name']}"
-    text = ""
-    with contextlib.suppress(ValueError):
-        text = base64.b64decode(Sensitive(value or "").reveal(), validate=True).decode()
-    if not text:
-        raise InvalidInput(
-            f"{name} has no key {key}, or one that is empty or no text.", f"It needs {ACCESS_KEY} and {SECRET_KEY}."
-        )
-    return Sensitive(text)
+    needed = f"{ACCESS_KEY} and {SECRET_KEY}"
+    return Login(*(needed_text(found, key, needed) for key in (ACCESS_KEY, SECRET_KEY))) if found else None
 
 
 def login_of(cluster: Cluster, store: ObjectStore, *, runs: bool) -> Login:
@@ -108,8 +96,7 @@ def login_of(cluster: Cluster, store: ObjectStore, *, runs: bool) -> Login:
 
 def secret_of(store: ObjectStore, login: Login) -> Manifest:
     """The Secret with LOGIN."""
-    values = {ACCESS_KEY: login.access_key, SECRET_KEY: login.secret_key}
-    return login_secret(store, {k: base64.b64encode(v.reveal().encode()).decode() for k, v in values.items()})
+    return login_secret(store, encoded({ACCESS_KEY: login.access_key, SECRET_KEY: login.secret_key}))
 
 
 def claims(of: ObjectStore) -> Claims:

@@ -11,15 +11,15 @@ Private to the collection.
 
 from __future__ import annotations
 
-import base64
 import functools
 import typing as t
 from collections.abc import Mapping
 
-from ..._core.conditions import is_true
-from ..._core.errors import InvalidInput, NotFound, Unreachable
+from ..._core.errors import NotFound
 from ..._core.sensitive import Sensitive
-from ..._kube.objects import Manifest, Ref
+from ..._kube import forward
+from ..._kube.objects import Ref
+from ..._kube.secret_text import needed_text
 from .api import Address, Login, ManagementApi
 from .manifests import MANAGEMENT_PORTS, PASSWORD, USERNAME, RabbitmqCluster, read_live
 
@@ -27,7 +27,9 @@ if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
     from ..._kube.tunnel import Tunnel
 
-_CONNECTS_S = 10.0
+NEEDED = f"{USERNAME} and {PASSWORD}"
+"""What a Secret with a login has."""
+_TELLS_WHY = "Module rabbitmq_cluster with wait: true says why."
 
 
 def connect_inside(params: Mapping[str, t.Any]) -> ManagementApi:
@@ -71,39 +73,19 @@ def administrator(cluster: Cluster, broker: RabbitmqCluster) -> Login:
     found = cluster.get(ref)
     if found is None:
         raise NotFound(f"{ref}, which has the login of the administrator, does not exist.", ref=ref)
-    return Login(str(value_of(found, USERNAME).reveal()), value_of(found, PASSWORD))
-
-
-def value_of(secret: Manifest, key: str) -> Sensitive:
-    """A value of a Secret, as text."""
-    value = (secret.get("data") or {}).get(key)
-    name = f"Secret {secret['metadata']['namespace']}/{secret['metadata']['name']}"
-    if value is None:
-        raise InvalidInput(f"{name} has no key {key}.", f"It needs {USERNAME} and {PASSWORD}.")
-    try:
-        return Sensitive(base64.b64decode(Sensitive(value).reveal(), validate=True).decode())
-    except ValueError:
-        raise InvalidInput(f"{name}: {key} is not text.") from None
+    return Login(str(needed_text(found, USERNAME, NEEDED).reveal()), needed_text(found, PASSWORD, NEEDED))
 
 
 def authority(cluster: Cluster, broker: RabbitmqCluster) -> str | None:
     """The certificate of the authority that signed those of the nodes (PEM)."""
     ref = Ref("v1", "Secret", broker.server_tls, broker.namespace)
     found = cluster.get(ref)
-    return str(value_of(found, "ca.crt").reveal()) if found else None
+    return str(needed_text(found, "ca.crt", "ca.crt").reveal()) if found else None
 
 
 def _forwarded(cluster: Cluster, broker: RabbitmqCluster) -> Tunnel:
     """A connection to a node, one that takes connections if there is one."""
-    # By their names: every task for what the broker has comes here, and none of them needs to list pods.
-    names = (f"{broker.name}-{number}" for number in range(broker.size))
-    pods = (cluster.get(Ref("v1", "Pod", name, broker.namespace)) for name in names)
-    running = [pod for pod in pods if pod and (pod.get("status") or {}).get("phase") == "Running"]
-    if not running:
-        raise Unreachable(
-            f"No pod of RabbitMQ {broker.namespace}/{broker.name} is running.",
-            "Module rabbitmq_cluster with wait: true says why.",
-        )
-    ready = sorted(running, key=lambda pod: (not is_true(pod, "Ready"), pod["metadata"]["name"]))
-    port = MANAGEMENT_PORTS[broker.tls]
-    return cluster.port_forward(broker.namespace, ready[0]["metadata"]["name"], port, timeout=_CONNECTS_S)
+    # By their names: every task for what the broker has comes here, and none of them needs to list pods. A node that starts is asked, too:
+    # whoever asks tries again while it does.
+    pods = [Ref("v1", "Pod", f"{broker.name}-{number}", broker.namespace) for number in range(broker.size)]
+    return forward.reach(cluster, pods, MANAGEMENT_PORTS[broker.tls], _TELLS_WHY, starting=True)

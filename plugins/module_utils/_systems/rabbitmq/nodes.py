@@ -21,11 +21,12 @@ from ..._kube import certificates, reasons, storage, watching
 from ..._kube.claims import Claims
 from ..._kube.objects import ANNOTATION_GENERATED, Manifest, Ref, selector_of
 from ..._kube.ready import stateful_set
+from ..._kube.secret_text import encoded, needed_text
 from ..._training.status import rank_of
 from . import health
 from .api import Login
 from .converge import converge
-from .inside import administrator, management, value_of
+from .inside import NEEDED, administrator, management
 from .manifests import COOKIE, PASSWORD, USERNAME, RabbitmqCluster, authority_map
 from .user import User, log_in
 
@@ -70,7 +71,7 @@ def login_of(
         if have is None:
             raise NotFound(
                 f"Secret {broker.namespace}/{broker.admin} does not exist.",
-                f"admin_secret names a Secret with the keys {USERNAME} and {PASSWORD}.",
+                f"admin_secret names a Secret with the keys {NEEDED}.",
             )
         return have
     if have is None and in_use and password is None:
@@ -99,6 +100,11 @@ def secret_manifests(cluster: Cluster, broker: RabbitmqCluster, login: Login, *,
     return made
 
 
+def authority_of(objects: t.Sequence[Manifest]) -> str | None:
+    """The certificate of the authority among the objects of ``secret_manifests``; None without TLS."""
+    return next((str(item["data"]["ca.crt"]) for item in objects if item["kind"] == "ConfigMap"), None)
+
+
 def _login_secret(broker: RabbitmqCluster, login: Login) -> Manifest:
     data = {USERNAME: Sensitive(login.user), PASSWORD: login.password}
     return _secret(broker, broker.admin, data, "password", "kubernetes.io/basic-auth")
@@ -112,7 +118,7 @@ def _cookie_secret(cluster: Cluster, broker: RabbitmqCluster, *, in_use: bool) -
             f"{ref} does not exist, but the nodes that trust each other by it do. With another one no node could come back to the others.",
             hint="Put back a copy of it. If there is none, delete the StatefulSet and run again: all nodes then start with a new one.",
         )
-    cookie = value_of(found, COOKIE) if found else Sensitive(secrets.token_hex(32))
+    cookie = needed_text(found, COOKIE, COOKIE) if found else Sensitive(secrets.token_hex(32))
     return _secret(broker, broker.node_secret, {COOKIE: cookie}, "cookie", "Opaque")
 
 
@@ -123,8 +129,7 @@ def _secret(broker: RabbitmqCluster, name: str, values: t.Mapping[str, Sensitive
         "labels": broker.labels,
         "annotations": {ANNOTATION_GENERATED: what},
     }
-    data = {key: base64.b64encode(value.reveal().encode()).decode() for key, value in values.items()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": data}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": encoded(values)}
 
 
 def change_password(ctx: Context, broker: RabbitmqCluster, have: Login | None, desired: Login) -> None:

@@ -18,7 +18,6 @@ Private to the collection.
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import secrets
 import typing as t
@@ -30,6 +29,7 @@ from ..._kube.engine import apply_objects
 from ..._kube.lease import Lease
 from ..._kube.objects import ANNOTATION_GENERATED, LABEL_OWNER, Manifest, Ref, annotations_of, labels_of
 from ..._kube.report import Report
+from ..._kube.secret_text import encoded, text_of
 from ..._manifests.meta import owner_of
 from . import keys
 from .amqp_url import check_credential
@@ -139,13 +139,7 @@ class _Stored:
 
     def text(self, key: str) -> Sensitive | None:
         """One value of the Secret; None if it has no such key."""
-        value = ((self.item or {}).get("data") or {}).get(key)
-        if value is None:
-            return None
-        try:
-            return Sensitive(base64.b64decode(Sensitive(value).reveal(), validate=True).decode())
-        except ValueError:
-            raise InvalidInput(f"{self.what(key)} is not text.") from None
+        return text_of(self.item, key) if self.item else None
 
     def manifest(self, data: Mapping[str, str | Sensitive], fingerprints: Mapping[str, str | None] | None = None,
                  *, generated: bool, numbered: bool = False) -> Manifest:  # fmt: skip
@@ -159,8 +153,7 @@ class _Stored:
             if generated and (fingerprints or numbered):
                 annotations[ANNOTATION_GENERATION] = str(max(self.desired.generation, self.generation))
             metadata["annotations"] = annotations
-        encoded = {key: base64.b64encode(Sensitive(value).reveal().encode()).decode() for key, value in data.items()}
-        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": encoded}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": encoded(data)}
 
 
 def store(
@@ -312,6 +305,25 @@ def runner_keys(cluster: Cluster, namespace: str, name: str, passphrase_name: st
     keys.check_passphrase(found[PASSPHRASE], phrases.what(PASSPHRASE))
     keys.read_rsa_key(found[PRIVATE_KEY], found[PASSPHRASE], stored.what(PRIVATE_KEY))
     return Sensitive("\n".join(text.reveal() for text in found.values()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """The values of a Secret by key, and the number of its key or password."""
+
+    values: Mapping[str, Sensitive]
+    generation: int
+
+
+def contents(cluster: Cluster, namespace: str, names: Sequence[str]) -> dict[str, Contents]:
+    """What the Secrets have; one that does not exist is left out."""
+    found = {}
+    for name in names:
+        stored = _Stored.read(cluster, name, Desired(namespace, name, ""))
+        if stored.item is not None:
+            texts = {key: t.cast(Sensitive, stored.text(key)) for key in stored.item.get("data") or {}}
+            found[name] = Contents(texts, stored.generation)
+    return found
 
 
 def has_public_key(secret: Manifest) -> bool:

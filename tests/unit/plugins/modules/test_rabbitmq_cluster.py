@@ -274,7 +274,7 @@ def test_another_password_is_set_in_the_broker_first_and_then_in_the_secret(brok
 def test_a_password_is_not_changed_in_a_broker_that_does_not_answer() -> None:
     cluster = FakeCluster()
     run(cluster, **PLAIN)
-    with pytest.raises(Unreachable, match="No pod of RabbitMQ default/rabbitmq is running"):
+    with pytest.raises(Unreachable, match="Pod default/rabbitmq-0 does not exist"):
         run(cluster, tls=False, admin_password="canary-password")
     assert secret(cluster, "rabbitmq-admin")["password"] == PASSWORD
 

@@ -120,6 +120,29 @@ def test_a_pod_that_takes_no_connections_is_named_with_the_cause(
     assert caught.value.hint == "Look there."
 
 
+def test_of_several_pods_the_first_that_is_ready_is_taken(cluster: FakeCluster) -> None:
+    names = [Ref("v1", "Pod", f"store-{number}", "default") for number in (1, 2, 0)]
+    cluster.add(pods.pod("store-2"))
+    forward.reach(cluster, names, 7070, "Look there.").close()
+    cluster.remove(POD)
+    with pytest.raises(
+        Unreachable, match=r"store-1 does not exist; Pod default/store-2 is not ready: .*; Pod default/store-0 does not"
+    ):
+        forward.reach(cluster, names, 7070, "Look there.")
+
+
+def test_a_pod_that_starts_is_taken_where_none_is_ready_and_the_caller_tries_again(cluster: FakeCluster) -> None:
+    cluster.add(pods.pod("store-1"))
+    cluster.forwarded["default", "store-1", 7070] = cluster.forwarded["default", "store-0", 7070]
+    starting = [Ref("v1", "Pod", "store-1", "default")]
+    with pytest.raises(Unreachable, match="store-1 is not ready"):
+        forward.reach(cluster, starting, 7070, "Look there.")
+    forward.reach(cluster, starting, 7070, "Look there.", starting=True).close()
+    cluster.remove(starting[0])
+    with pytest.raises(Unreachable, match="store-1 does not exist"):
+        forward.reach(cluster, starting, 7070, "Look there.", starting=True)
+
+
 def test_a_missing_permission_comes_at_once_as_it_is(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_args: t.Any, **_options: t.Any) -> t.NoReturn:
         raise Forbidden("User u may not create pods/portforward in namespace default.")
