@@ -172,7 +172,7 @@ options:
     type: int
     default: 3600
 requirements:
-  - cryptography
+  - cryptography >= 39
 """
 
 EXAMPLES = r"""

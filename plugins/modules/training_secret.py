@@ -112,7 +112,7 @@ options:
     type: bool
     default: false
 requirements:
-  - cryptography
+  - cryptography >= 39
 """
 
 EXAMPLES = r"""

@@ -80,9 +80,14 @@ def writes(meta: Body) -> list[str]:
     return sorted(f"{e['manager']} {e['operation']} {e.get('subresource', '')} {e['time']}" for e in entries)
 
 
+def connected(kubeconfig: str, context: str | None) -> client.ApiClient:
+    """A client of the official library."""
+    return config.new_client_from_config(kubeconfig, context)
+
+
 def reader(kubeconfig: str, context: str | None) -> Get:
     """Reads a path of the API server. What may not be read is an error: whatever it hides would not be compared."""
-    api = config.new_client_from_config(kubeconfig, context)
+    api = connected(kubeconfig, context)
 
     def get(path: str) -> Body:
         answer = api.call_api(path, "GET", auth_settings=["BearerToken"], _preload_content=False)

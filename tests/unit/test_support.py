@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import audit, canary, objects
+from support import audit, canary, leaks, objects, witness
 from support.lanes import Check, CheckFailed, Shell, run_lanes
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -190,3 +190,76 @@ def test_every_object_is_listed_once_but_not_what_kubernetes_makes_for_another_o
         "Secret s": {"uid": "4", "writes": ["muster-run-1 Apply  10:00"]},
         "Job.x.io fair": {"uid": "5", "writes": []},
     }
+
+
+def secret(name: str, **data: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name},
+        "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()},
+    }
+
+
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nfirst-line-of-key\nsecond-line-of-key\n-----END"
+
+
+def test_what_secrets_hold_is_looked_for_line_by_line_but_not_what_is_public() -> None:
+    found = leaks.values(secret("key", **{"ssh-privatekey": PEM, "ssh-publickey": "ssh-ed25519 AAAA", "short": "abc"}))
+    found |= leaks.values(secret("signing", rmq_="ssh-ed25519 AAAA someone", info="Public keys by prefix"))
+    assert {name: text for name, text in found.items() if ", line" in name} == {
+        "ssh-privatekey of key, line 2": "first-line-of-key",
+        "ssh-privatekey of key, line 3": "second-line-of-key",
+    }
+    assert found.keys() - {"ssh-privatekey of key, line 2", "ssh-privatekey of key, line 3"} == {
+        "ssh-privatekey of key"
+    }
+    places = {
+        "output": json.dumps({"diff": PEM}),
+        "ConfigMap a": "nothing",
+        "log": "AAAA " + base64.b64encode(PEM.encode()).decode(),
+    }
+    assert leaks.leaks(found, places) == ["ssh-privatekey of key in log", "ssh-privatekey of key in output"]
+
+
+def test_logs_of_containers_are_read_with_those_before_a_restart() -> None:
+    read: list[Any] = []
+    statuses = [{"name": "a", "restartCount": 1}, {"name": "b", "restartCount": 0}]
+    pod = {"metadata": {"name": "p", "namespace": "n"}, "status": {"containerStatuses": statuses}}
+    found = dict(leaks.logs(lambda *where, **which: read.append((*where, *which.values())) or "text", [pod]))
+    assert found == {"log of p/a": "text", "log of p/b": "text"}
+    assert read == [("p", "n", "a", False), ("p", "n", "a", True), ("p", "n", "b", False)]
+
+
+def test_a_witness_records_arguments_and_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness.tempfile, "gettempdir", lambda: str(tmp_path))
+    tmp_path.chmod(0o755)
+    (tmp_path / "closed").mkdir(mode=0o700)
+    program = """
+import pathlib, sys, time
+for name, mode in (("open", 0o644), ("own", 0o600), ("closed/file", 0o644)):
+    path = pathlib.Path(sys.argv[1], name)
+    path.write_text(f"text of {name}")
+    path.chmod(mode)
+sys.stdin.read()
+"""
+    looked, look = [], witness.Witness.look
+    child: list[Any] = []
+
+    def once(self: Any) -> None:
+        if (tmp_path / "closed" / "file").exists():
+            look(self)
+            looked.append(True)
+            child[0].stdin.close()
+
+    def run(words: Any, **_options: Any) -> Any:
+        child.append(witness.subprocess.Popen(words, stdin=witness.subprocess.PIPE))
+        child[0].wait()
+        return child[0]
+
+    monkeypatch.setattr(witness.Witness, "look", once)
+    monkeypatch.setattr(witness.subprocess, "run", run)
+    record = tmp_path / "record"
+    assert witness.main(str(record), sys.executable, "-c", program, str(tmp_path), "s3cr3t-argument") == 0
+    found = json.loads(record.read_text())
+    assert [text for text in found["arguments"] if text.startswith(sys.executable) and "s3cr3t-argument" in text]
+    assert found["files"] == {str(tmp_path / "open"): "text of open"}
+    assert record.stat().st_mode & 0o077 == 0

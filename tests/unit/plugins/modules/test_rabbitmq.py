@@ -29,6 +29,7 @@ from ansible_collections.muster.ml.plugins.modules import (
     rabbitmq_info,
     rabbitmq_policy,
     rabbitmq_queue,
+    rabbitmq_queue_info,
     rabbitmq_user,
     rabbitmq_vhost,
 )
@@ -432,6 +433,46 @@ def test_a_probe_that_fails_leaves_no_queue(run: Run, monkeypatch: pytest.Monkey
         run(rabbitmq_info, probe=True)
     assert run.broker.requests[-1] == "DELETE /api/queues/%2F/muster-probe-token"
     assert [key for key in run.broker.objects if key[0] == "queues"] == []
+
+
+def test_queues_are_listed_by_their_names(run: Run) -> None:
+    for name in ("rmq_b", "rmq_a", "other"):
+        run(rabbitmq_queue, name=name)
+    run.broker.messages["queues", "/", "rmq_b"].append("one")
+    found = run(rabbitmq_queue_info, match="^rmq_")["queues"]
+    assert [(row["name"], row["messages"]) for row in found] == [("rmq_a", 0), ("rmq_b", 1)]
+    assert [row["name"] for row in run(rabbitmq_queue_info, vhost="/")["queues"]] == ["other", "rmq_a", "rmq_b"]
+    assert "match: '(' is not a regular expression" in run.refused(InvalidInput, rabbitmq_queue_info, match="(")
+
+
+def test_queues_are_empty_when_their_old_numbers_say_so_long_enough(
+    run: Run, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("rmq_a", "other"):
+        run(rabbitmq_queue, name=name)
+        run.broker.messages["queues", "/", name].append("waits")
+    left = run.refused(WaitTimeout, rabbitmq_queue_info, match="^rmq_", wait=True, wait_timeout=20)
+    assert "queue rmq_a in vhost / has 1 messages, 0 of them held by consumers" in left
+    assert "other" not in left
+    began, sleep = clock.now, clock.sleep
+
+    def later(seconds: float) -> None:
+        # The first numbers are from before somebody published.
+        run.broker.messages["queues", "/", "rmq_a"][:] = ["late"] if 3 < clock.now - began < 9 else []
+        sleep(seconds)
+
+    monkeypatch.setattr(clock, "sleep", later)
+    run.broker.messages["queues", "/", "rmq_a"].clear()
+    assert run(rabbitmq_queue_info, match="^rmq_", wait=True, wait_timeout=60)["queues"][0]["messages"] == 0
+    assert 15 <= clock.now - began < 18
+    assert run(rabbitmq_queue_info, match="other", check=True, wait=True)["queues"][0]["messages"] == 1
+
+
+def test_a_number_that_is_not_known_is_not_0(run: Run) -> None:
+    run(rabbitmq_queue, name="rmq_a")
+    run.broker.counts = False
+    told = run.refused(WaitTimeout, rabbitmq_queue_info, wait=True, wait_timeout=20)
+    assert "rmq_a in vhost / has a number of messages that is not known yet" in told
 
 
 def test_a_wait_ends_in_time_though_nobody_answers(run: Run, clock: FakeClock) -> None:

@@ -134,6 +134,10 @@ def test_a_broker_is_made_and_a_second_run_changes_nothing_and_keeps_every_secre
     }  # fmt: skip
     assert made["amqp_url"] == "amqps://rabbitmq.default.svc:5671"
     assert made["management_url"] == "https://rabbitmq.default.svc:15671"
+    trusted = cluster.stored("ConfigMap", "rabbitmq-ca", "default")
+    assert trusted is not None
+    assert made["ca_cert"] == trusted["data"]["ca.crt"]
+    assert (run(cluster, check=True)["ca_cert"], run(FakeCluster(), check=True)["ca_cert"]) == (made["ca_cert"], None)
     names = ("rabbitmq-admin", "rabbitmq-cookie", "rabbitmq-ca", "rabbitmq-server-tls")
     before = [secret(cluster, name) for name in names]
     assert set(actions(run(cluster)).values()) == {"unchanged"}
@@ -177,7 +181,8 @@ def test_the_memory_is_that_of_the_pod() -> None:
 
 def test_tls_stays_as_it_is_and_is_turned_on_where_it_is_asked_for(broker: FakeBroker) -> None:
     cluster = FakeCluster()
-    assert run(cluster, **PLAIN)["amqp_url"] == "amqp://rabbitmq.default.svc:5672"
+    made = run(cluster, **PLAIN)
+    assert (made["amqp_url"], made["ca_cert"]) == ("amqp://rabbitmq.default.svc:5672", None)
     assert "Secret/rabbitmq-server-tls" not in actions(run(cluster))
     again = run(cluster, tls=True)
     assert again["amqp_url"] == "amqps://rabbitmq.default.svc:5671"

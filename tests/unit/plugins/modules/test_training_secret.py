@@ -11,6 +11,7 @@ import contextlib
 import copy
 import itertools
 import json
+import types
 import typing as t
 from itertools import count
 
@@ -19,6 +20,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography.hazmat.primitives import serialization as s
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
+from ansible_collections.muster.ml.plugins.action import training_secret_info as info_action
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     ApplyFailed,
     Conflict,
@@ -33,7 +35,8 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.failure import fai
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import FIELD_MANAGER
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
-from ansible_collections.muster.ml.plugins.modules import training_secret
+from ansible_collections.muster.ml.plugins.modules import training_secret, training_secret_info
+from ansible_collections.muster.ml.plugins.plugin_utils import _action
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster, Request
 
 KEY, PHRASE = "studioml-runner-key-secret", "studioml-runner-passphrase-secret"
@@ -596,3 +599,37 @@ def test_check_mode_makes_no_password() -> None:
     cluster = FakeCluster()
     assert run(cluster, "broker_login", check=True)["changed"]
     assert cluster.stored("Secret", LOGIN, "default") is None
+
+
+def read(cluster: FakeCluster, *names: str) -> dict[str, t.Any]:
+    params = {"names": list(names), "namespace": "default"}
+    return training_secret_info.execute(Context(params=params, check=False, connect=lambda: cluster, diff=False))
+
+
+def test_what_was_made_is_read_with_its_generation_and_without_a_write() -> None:
+    cluster = FakeCluster()
+    run(cluster, "broker_login")
+    run(cluster, "signing_key", generation=2)
+    count = len(writes(cluster))
+    found = read(cluster, LOGIN, CLIENT, "nosuch")
+    assert found["secrets"][LOGIN] == {key: text(cluster, LOGIN, key) for key in ("username", "password")}
+    assert found["secrets"][CLIENT]["ssh-privatekey"] == text(cluster, CLIENT, "ssh-privatekey")
+    assert found["generations"] == {LOGIN: 1, CLIENT: 2}
+    assert (set(found["secrets"]), found["changed"], len(writes(cluster))) == ({LOGIN, CLIENT}, False, count)
+
+
+def test_what_is_no_text_is_named_and_not_shown() -> None:
+    cluster = FakeCluster()
+    cluster.add({**secret("theirs"), "data": {"blob": "/w=="}})
+    with pytest.raises(InvalidInput, match="Secret default/theirs: blob is not text"):
+        read(cluster, "theirs")
+
+
+def test_on_the_controller_it_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster()
+    run(cluster, "broker_login", password=CANARY)
+    monkeypatch.setattr(_action, "connector", lambda _params: lambda: cluster)
+    action = info_action.ActionModule.__new__(info_action.ActionModule)
+    action._task = types.SimpleNamespace(check_mode=False, diff=False, name="Read", action="training_secret_info")
+    found = action._run_here({"names": [LOGIN], "namespace": "default"})
+    assert (found["secrets"][LOGIN]["password"], found["_ansible_no_log"]) == (CANARY, True)

@@ -179,6 +179,20 @@ def test_a_private_key_that_the_runner_cannot_read_is_refused_with_the_reason(te
     assert not set(text.splitlines()[4:-1]) & set(str(refused.value).split())
 
 
+@pytest.mark.parametrize("number", ["d", "dmp1", "dmq1", "iqmp"])
+def test_a_private_key_with_a_changed_number_is_damaged(number: str) -> None:
+    numbers = SMALL.private_numbers()
+    changed = {
+        **{name: getattr(numbers, name) for name in ("p", "q", "d", "dmp1", "dmq1", "iqmp")},
+        number: getattr(numbers, number) + 2,
+    }
+    key = rsa.RSAPrivateNumbers(**changed, public_numbers=numbers.public_numbers).private_key(
+        unsafe_skip_rsa_key_validation=True
+    )
+    with pytest.raises(InvalidInput, match=r"^key is damaged: its numbers do not fit together"):
+        keys.read_rsa_key(private(s.PrivateFormat.TraditionalOpenSSL, "correct horse", key), PHRASE, "key")
+
+
 def test_a_wrong_passphrase_and_too_few_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="cannot be decrypted with its passphrase"):
         keys.read_rsa_key(Sensitive(LEGACY), Sensitive("correct horse\n"), "key")

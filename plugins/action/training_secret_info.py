@@ -1,0 +1,21 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the module training_secret_info on the controller."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.modules import training_secret_info
+from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
+
+
+class ActionModule(MusterAction):
+    """Runs the module's execute in this process."""
+
+    module = training_secret_info
+
+    def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
+        # What it reads is for other tasks, and never for the screen.
+        return {**super()._run_here(params), "_ansible_no_log": True}

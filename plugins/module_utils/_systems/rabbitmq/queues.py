@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The messages of several queues: how many wait, and until none does.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ..._core.brief import listed
+from ..._core.clock import Deadline
+from ..._core.errors import InvalidInput
+from ..._core.pool import OnProgress, Progress
+from ..._core.waiting import fixed_interval, wait_for
+from .api import ManagementApi
+
+FIELDS = ("vhost", "name", "messages", "messages_ready", "messages_unacknowledged", "consumers")
+SETTLED_S = 6.0
+"""An empty queue is believed after this time: the broker counts its messages every five seconds."""
+_PAUSE = 1.0
+
+Row = dict[str, t.Any]
+
+
+def matching(pattern: str) -> re.Pattern[str]:
+    """The regular expression of names."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise InvalidInput(f"match: '{pattern}' is not a regular expression: {error}.") from None
+
+
+def rows(api: ManagementApi, vhost: str | None, names: re.Pattern[str]) -> list[Row]:
+    """The queues of one vhost, or of all that the user may see, whose names match."""
+    where = ("queues", vhost) if vhost else ("queues",)
+    found = api.get(*where, columns=",".join(FIELDS)) or []
+    picked = [{field: row.get(field) for field in FIELDS} for row in found if names.search(row["name"])]
+    return sorted(picked, key=lambda row: (row["vhost"], row["name"]))
+
+
+def wait_empty(
+    api: ManagementApi, vhost: str | None, names: re.Pattern[str], timeout: float, progress: OnProgress
+) -> list[Row]:
+    """Wait until none of them has a message, those that a consumer holds included, for as long as a number may be old."""
+    empty_since: float | None = None
+
+    def observe() -> tuple[list[Row], str | None]:
+        nonlocal empty_since
+        found = rows(api, vhost, names)
+        filled = [
+            f"queue {row['name']} in vhost {row['vhost']} has {_messages(row)}" for row in found if row["messages"] != 0
+        ]
+        now = api.clock.monotonic()
+        empty_since = None if filled else now if empty_since is None else empty_since
+        if empty_since is not None and now - empty_since >= SETTLED_S:
+            return found, None
+        return found, listed(filled) or "the numbers of messages, all 0, are not certain yet"
+
+    return wait_for(
+        observe, goal=f"Messages wait at the broker at {api.address}", deadline=Deadline(timeout, api.clock),
+        pause=fixed_interval(_PAUSE, api.clock), progress=Progress(progress, api.clock),
+        hint="Nothing was changed. Are there consumers, and do they take the messages?",
+    )  # fmt: skip
+
+
+def _messages(row: Row) -> str:
+    if row["messages"] is None:
+        return "a number of messages that is not known yet"
+    return f"{row['messages']} messages, {row['messages_unacknowledged'] or 0} of them held by consumers"
