@@ -24,6 +24,8 @@ options:
   namespace:
     description: Namespace of the Secrets. Defaults to the namespace of the kubeconfig's context.
     type: str
+requirements:
+  - cryptography
 """
 
 EXAMPLES = r"""

@@ -578,7 +578,11 @@ def test_another_user_is_refused_until_a_new_login_is_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("options", "why"),
-    [({"username": "a:b"}, "username has a colon"), ({"password": "a$b"}, r"password has a \$")],
+    [
+        ({"username": "a:b"}, "username has a colon"),
+        ({"password": "a:b-canary"}, "password has a colon"),
+        ({"password": "a$b"}, r"password has a \$"),
+    ],
 )
 def test_a_login_that_the_runner_cannot_use_is_refused(options: dict[str, str], why: str) -> None:
     cluster = FakeCluster()

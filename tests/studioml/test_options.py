@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What role studioml refuses before it asks a cluster, one clear reason each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.places import BIN, ROOT
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "nothing": ({}, ""),
+    "the queue of another broker": ({"studioml_queue": "sqs_test"}, "and each has to begin with rmq_"),
+    "the queue of an experiment": (
+        {"studioml_experiments": [{"name": "a", "queue": "rmq_gpu"}], "studioml_runner_queue_match": "^rmq_studioml$"},
+        "never take an experiment from rmq_gpu: studioml_runner_queue_match is ^rmq_studioml$",
+    ),
+    "a queue that is left out": (
+        {"studioml_runner_queue_mismatch": "_studioml$"},
+        "never take an experiment from rmq_studioml: studioml_runner_queue_match is ^rmq_.*$, and "
+        "studioml_runner_queue_mismatch is _studioml$",
+    ),
+    "one name twice": ({"studioml_experiments": [{"name": "a"}, {"name": "a"}]}, "has the names a, a, and each can be used once"),
+    "a store without a login": ({"studioml_endpoint": "https://store.example"}, "studioml_access_key, studioml_secret_key is missing"),
+    "a folder": ({"studioml_dest": "/nosuch/folder"}, "studioml_dest: folder /nosuch/folder is not there"),
+    "a file": ({"studioml_workspace": ["/nosuch.py"]}, "/nosuch.py is not there"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_wrong_option_is_refused_with_its_reason(what: str, tmp_path: Path) -> None:
+    options, reason = REFUSED[what]
+    (tmp_path / "options.json").write_text(json.dumps(options))
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
+    done = subprocess.run(
+        [BIN / "ansible-playbook", "-i", "localhost,", "-c", "local", "-e", f"@{tmp_path}/options.json", "tests/studioml/options.yml"],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    refusals = [line for line in done.stdout.splitlines() if "REFUSED" in line]
+    assert (len(refusals), reason in "".join(refusals)) == (bool(reason), True), done.stdout
