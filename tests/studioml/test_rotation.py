@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import base64
-import http.server
 import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,67 +18,18 @@ import pytest
 from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
+from studioml.apiserver import ApiServer
 
 QUEUE = ("queues", "/", "rmq_test")
-LISTS = {
-    "/api": {"kind": "APIVersions", "versions": ["v1"]},
-    "/apis": {"kind": "APIGroupList", "groups": []},
-    "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [
-        {"name": "secrets", "kind": "Secret", "namespaced": True, "verbs": ["get", "list"]},
-    ]},
-}  # fmt: skip
+KEY = "/api/v1/namespaces/ml/secrets/studioml-runner-key-secret"
 
 
-class Secrets(http.server.ThreadingHTTPServer):
-    """An API server that has one Secret with a key. What is not just read it answers with 501."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.generation = "1"
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-    def kubeconfig(self) -> dict[str, Any]:
-        cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{self.server_port}"}}
-        context = {"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "ml"}}
-        users = [{"name": "u", "user": {}}]
-        return {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [cluster],
-            "users": users,
-            "contexts": [context],
-            "current-context": "c",
-        }
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Secrets
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        found: Any = LISTS.get(path)
-        if path == "/api/v1/namespaces/ml/secrets/studioml-runner-key-secret":
-            data = {"ssh-privatekey": base64.b64encode(b"canary-private-key").decode()}
-            annotations = {"muster.ml/key-generation": self.server.generation}
-            metadata = {"name": "studioml-runner-key-secret", "namespace": "ml", "annotations": annotations}
-            found = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
-        self._answer(
-            200 if found else 404, found or {"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"}
-        )
-
-    def _answer(self, status: int, found: Any) -> None:
-        body = json.dumps(found).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_args: object) -> None:
-        """Quiet."""
+def key(generation: int) -> dict[str, Any]:
+    """The Secret with the key that opens requests."""
+    data = {"ssh-privatekey": base64.b64encode(b"canary-private-key").decode()}
+    annotations = {"muster.ml/key-generation": str(generation)}
+    metadata = {"name": "studioml-runner-key-secret", "namespace": "ml", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
 
 
 @pytest.fixture
@@ -93,14 +42,13 @@ def broker() -> Iterator[FakeBroker]:
 
 
 @pytest.fixture
-def cluster() -> Iterator[Secrets]:
-    found = Secrets()
+def cluster() -> Iterator[ApiServer]:
+    found = ApiServer({KEY: key(1)})
     yield found
-    found.shutdown()
-    found.server_close()
+    found.stop()
 
 
-def rotate(cluster: Secrets, folder: Path, *more: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+def rotate(cluster: ApiServer, folder: Path, *more: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     own = {"kubeconfig": cluster.kubeconfig(), "settings": settings, "ansible_python_interpreter": sys.executable}
     path = folder / "settings.json"
     path.touch(mode=0o600)
@@ -117,7 +65,7 @@ def rotate(cluster: Secrets, folder: Path, *more: str, **settings: Any) -> subpr
 
 
 def test_it_waits_until_no_request_is_left_and_only_where_a_key_is_replaced(
-    cluster: Secrets, broker: FakeBroker, tmp_path: Path
+    cluster: ApiServer, broker: FakeBroker, tmp_path: Path
 ) -> None:
     broker.messages[QUEUE].append("a request")
     broker.messages["queues", "/", "other"].append("of somebody else")
@@ -128,11 +76,11 @@ def test_it_waits_until_no_request_is_left_and_only_where_a_key_is_replaced(
     assert "queue other" not in stopped.stdout
     planned = rotate(cluster, tmp_path, "--check", studioml_runner_key_generation=2, **settings)
     assert planned.returncode == 0, planned.stdout
-    cluster.generation = "2"
+    cluster.objects[KEY] = key(2)
     asked = len(broker.requests)
     again = rotate(cluster, tmp_path, studioml_runner_key_generation=2, **settings)
     assert (again.returncode, len(broker.requests)) == (0, asked)
-    cluster.generation = "1"
+    cluster.objects[KEY] = key(1)
     broker.messages[QUEUE].clear()
     settings["studioml_runner_drain_timeout"] = 60
     passed = rotate(cluster, tmp_path, studioml_runner_key_generation=2, **settings)
@@ -140,7 +88,7 @@ def test_it_waits_until_no_request_is_left_and_only_where_a_key_is_replaced(
 
 
 def test_a_queue_that_the_runners_leave_out_is_not_waited_for(
-    cluster: Secrets, broker: FakeBroker, tmp_path: Path
+    cluster: ApiServer, broker: FakeBroker, tmp_path: Path
 ) -> None:
     broker.messages[QUEUE].append("a request")
     settings = {"studioml_runner_management": broker.login(), "studioml_runner_queue_mismatch": "_test$"}
@@ -148,7 +96,7 @@ def test_a_queue_that_the_runners_leave_out_is_not_waited_for(
     assert passed.returncode == 0, passed.stdout
 
 
-def test_it_says_that_it_cannot_see_the_queues(cluster: Secrets, tmp_path: Path) -> None:
+def test_it_says_that_it_cannot_see_the_queues(cluster: ApiServer, tmp_path: Path) -> None:
     refused = rotate(cluster, tmp_path, studioml_runner_key_generation=2)
     assert refused.returncode != 0
     assert "studioml_runner_key_generation is 2, and the key is number 1" in refused.stdout

@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of role studioml from nothing, at an API server that has nothing: complete, and without a secret of the inventory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import canary
+from support.places import BIN, ROOT
+
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
+from studioml.apiserver import ApiServer
+
+PARTS = {"StatefulSet ml/rabbitmq", "StatefulSet ml/store", "Deployment ml/studioml-go-runner", "Secret ml/studioml-client-login",
+         "Secret ml/studioml-runner-key-secret", "Secret ml/studioml-client-signing-key", "ConfigMap ml/studioml-go-runner-ca",
+         "Namespace ml"}  # fmt: skip
+BROKER_PASSWORD, CLIENT_PASSWORD, ADMIN_PASSWORD, STORE_KEY, PHRASE = (
+    f"canary-{name}-7Kq2x" for name in ("broker", "client", "admin", "store", "phrase")
+)
+
+
+@pytest.fixture
+def cluster() -> Iterator[ApiServer]:
+    found = ApiServer({})
+    yield found
+    found.stop()
+
+
+def plan(cluster: ApiServer, folder: Path, secrets: dict[str, str], **options: Any) -> str:
+    """What it prints at -vvv. Meanwhile the processes are watched."""
+    settings = folder / "settings.json"
+    settings.touch(mode=0o600)
+    own = {
+        "muster_kubeconfig": cluster.kubeconfig(),
+        "muster_namespace": "ml",
+        "gpu_drivers_flavour": "none",
+        "studioml_runner_gpus": 0,
+    }
+    settings.write_text(json.dumps({**own, **options, "ansible_python_interpreter": sys.executable}))
+    words = ["playbooks/studioml.yml", "-i", "inventories/existing", "-e", f"@{settings}", "--check", "--diff", "-vvv"]
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "NO_COLOR": "1"}
+    with canary.ProcessWatch(secrets) as watch:
+        done = subprocess.run(
+            [BIN / "ansible-playbook", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output[-4000:]
+    assert watch.found == set()
+    assert canary.in_text(secrets, output.encode()) == set()
+    assert canary.in_open_files(secrets, [Path(tempfile.gettempdir(), f"ansible-local-{os.getuid()}")]) == set()
+    return output
+
+
+def planned(output: str) -> set[str]:
+    return set(re.findall(r"^\s*--- before: (\S+ \S+) \(absent\)", output, re.MULTILINE))
+
+
+def test_everything_is_planned_that_the_parts_need(cluster: ApiServer, tmp_path: Path) -> None:
+    password = {"rabbitmq_admin_password": ADMIN_PASSWORD}
+    found = planned(plan(cluster, tmp_path, {"administrator": ADMIN_PASSWORD}, **password))
+    assert found >= PARTS
+    assert len(found) == 31
+
+
+def test_with_a_broker_a_store_and_keys_of_the_user_nothing_secret_is_shown(cluster: ApiServer, tmp_path: Path) -> None:
+    pair = keys.rsa_pair(keys.new_rsa_key(), Sensitive(PHRASE))
+    private = pair.private.reveal()
+    options = {
+        "studioml_amqp_url": f"amqps://runner:{BROKER_PASSWORD}@broker.example:5671/%2f",
+        "studioml_management": {"login_host": "broker.example", "login_user": "experimenter", "login_password": CLIENT_PASSWORD},
+        "studioml_endpoint": "https://store.example", "studioml_access_key": "access", "studioml_secret_key": STORE_KEY,
+        "studioml_runner_private_key": private, "studioml_runner_passphrase": PHRASE,
+    }  # fmt: skip
+    secrets = {
+        "broker": BROKER_PASSWORD, "client": CLIENT_PASSWORD, "store": STORE_KEY, "passphrase": PHRASE, "key": private.splitlines()[10],
+    }  # fmt: skip
+    found = planned(plan(cluster, tmp_path, secrets, **options))
+    assert "Deployment ml/studioml-go-runner" in found
+    assert not [name for name in found if name.endswith(("/rabbitmq", "/store"))]
