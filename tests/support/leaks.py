@@ -32,7 +32,7 @@ SHORTEST = 8
 
 def values(secret: Body) -> dict[str, str]:
     """What of a Secret has to stay unseen: each value, and each of its lines, because an output may break or escape them."""
-    found = {}
+    found: dict[str, str] = {}
     for key, encoded in (secret.get("data") or {}).items():
         text = base64.b64decode(encoded).decode(errors="replace")
         # Public keys are by prefix of queue names.
