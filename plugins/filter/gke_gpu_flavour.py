@@ -12,7 +12,7 @@ from ansible.errors import AnsibleFilterError
 
 DOCUMENTATION = r"""
 name: gke_gpu_flavour
-short_description: Choose how GPU drivers get onto the nodes of a GKE cluster
+short_description: Read from node pools how GPU drivers get onto the nodes of a GKE cluster
 version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:

@@ -10,11 +10,11 @@ import typing as t
 
 DOCUMENTATION = r"""
 name: gke_pool_sizes
-short_description: Count how many nodes the node pools of a GKE cluster have at least and at most
+short_description: Add up the sizes of the node pools of a GKE cluster
 version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - Adds up the sizes of node pools as C(gke_node_pools_pools) has them.
+  - Returns how many nodes pools as C(gke_node_pools_pools) has them have together, at least and at most.
   - Sizes are for each zone, except C(total_min_node_count) and C(total_max_node_count), which are for all zones together.
   - At most includes the nodes that an upgrade adds for a while.
   - Names the pools on which every pod may run, those of GKE itself among them. A pool with taints, GPUs or TPUs is none of them.
