@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, MusterError, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import KINDS, FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from simulators.aws.apiserver import certificate
 
 Body = dict[str, Any]
@@ -36,7 +36,13 @@ def node(name: str, pool: str) -> Body:
         "nodeInfo": {"kubeletVersion": "v1.36.3-gke.1"},
     }
     labels = {"cloud.google.com/gke-nodepool": pool, "kubernetes.io/hostname": name}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}, "status": status}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {},
+        "status": status,
+    }
 
 
 class ApiServer:
@@ -78,9 +84,18 @@ def _handler(cluster: FakeCluster, token: str) -> type[BaseHTTPRequestHandler]:
                 return
             path, _mark, query = self.path.partition("?")
             with lock:
-                self.reply(*_served(cluster, self.command, path, dict(parse_qsl(query)), json.loads(raw) if raw else {}))
+                self.reply(
+                    *_served(cluster, self.command, path, dict(parse_qsl(query)), json.loads(raw) if raw else {})
+                )
 
-        do_GET = do_PATCH = do_DELETE = answer
+        def do_GET(self) -> None:
+            self.answer()
+
+        def do_PATCH(self) -> None:
+            self.answer()
+
+        def do_DELETE(self) -> None:
+            self.answer()
 
         def reply(self, status: int, body: Any) -> None:
             content = json.dumps(revealed(body)).encode()
@@ -104,11 +119,15 @@ def _served(cluster: FakeCluster, verb: str, path: str, query: dict[str, str], b
     namespace = None
     if rest[:1] == ["namespaces"] and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
-    kinds = {resource.plural: kind for (version, kind), resource in cluster.kinds_served.items() if version == api_version}
+    kinds = {
+        resource.plural: kind for (version, kind), resource in cluster.kinds_served.items() if version == api_version
+    }
     if not rest or rest[0] not in kinds:
         return 404, _status(404, f"the server could not find the requested resource {path}")
     try:
-        return 200, _asked(cluster, verb, Ref(api_version, kinds[rest[0]], rest[1] if len(rest) > 1 else "", namespace), query, body)
+        return 200, _asked(
+            cluster, verb, Ref(api_version, kinds[rest[0]], rest[1] if len(rest) > 1 else "", namespace), query, body
+        )
     except NotFound as error:
         return 404, _status(404, str(error))
     except Conflict as error:
@@ -126,12 +145,16 @@ def _asked(cluster: FakeCluster, verb: str, ref: Ref, query: dict[str, str], bod
             "metadata": {"resourceVersion": found.resource_version}, "items": list(found),
         }  # fmt: skip
     if verb == "PATCH" and "fieldManager" in query and "force" in query:
-        return cluster.apply(body, dry_run=dry_run, force_conflicts=query["force"] == "true", manager=query["fieldManager"])
+        return cluster.apply(
+            body, dry_run=dry_run, force_conflicts=query["force"] == "true", manager=query["fieldManager"]
+        )
     if verb == "PATCH":
         return cluster.patch(ref, body, dry_run=dry_run)
     if verb == "DELETE":
         wanted = body.get("preconditions") or {}
-        if not cluster.delete(ref, dry_run=dry_run, uid=wanted.get("uid"), resource_version=wanted.get("resourceVersion")):
+        if not cluster.delete(
+            ref, dry_run=dry_run, uid=wanted.get("uid"), resource_version=wanted.get("resourceVersion")
+        ):
             raise NotFound(f"{ref.kind} {ref.name} not found", ref=ref)
         return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
     live = cluster.get(ref)
@@ -145,7 +168,11 @@ def _discovery(cluster: FakeCluster, parts: list[str]) -> Body | None:
     answers: dict[str, Callable[[], Body]] = {
         "version": lambda: {"major": "1", "minor": "36", "gitVersion": cluster.server_version},
         "api": lambda: {"kind": "APIVersions", "versions": ["v1"]},
-        "apis": lambda: {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(v) for v in versions if "/" in v]},
+        "apis": lambda: {
+            "kind": "APIGroupList",
+            "apiVersion": "v1",
+            "groups": [_group(v) for v in versions if "/" in v],
+        },
     }
     if len(parts) == 1 and parts[0] in answers:
         return answers[parts[0]]()
@@ -153,7 +180,13 @@ def _discovery(cluster: FakeCluster, parts: list[str]) -> Body | None:
     if version not in versions or (parts[0] == "api") != (version == "v1"):
         return None
     rows = [
-        {"name": resource.plural, "singularName": kind.lower(), "namespaced": resource.namespaced, "kind": kind, "verbs": VERBS}
+        {
+            "name": resource.plural,
+            "singularName": kind.lower(),
+            "namespaced": resource.namespaced,
+            "kind": kind,
+            "verbs": VERBS,
+        }
         for (served, kind), resource in cluster.kinds_served.items()
         if served == version
     ]
@@ -167,4 +200,11 @@ def _group(version: str) -> Body:
 
 def _status(code: int, message: str) -> Body:
     reasons = {401: "Unauthorized", 404: "NotFound", 409: "Conflict", 422: "Invalid"}
-    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reasons[code], "message": message}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reasons[code],
+        "message": message,
+    }
