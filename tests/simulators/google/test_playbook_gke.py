@@ -1,0 +1,338 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""playbooks/gke.yml and gke_teardown.yml with their roles: one project's life.
+
+The tests stand on each other, in order: what is refused before anything is made, the plan, the run, again, later changes, what is not ours in
+the way, teardown; then faults and a run that is killed, from an empty project each. Google's own libraries and gcloud read back what is there.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from google.cloud import container_v1, storage
+from support import canary
+
+from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
+from simulators.google.play import REGION, ROOT, TOKEN, ZONE, Play, playground, recap
+from simulators.google.reader import Reader, gcloud
+
+MANAGEMENT: dict[str, Any] = {
+    "name": "management",
+    "config": {"machine_type": "e2-standard-4"},
+    "autoscaling": {"enabled": True, "total_min_node_count": 1, "total_max_node_count": 3},
+}
+GPU: dict[str, Any] = {
+    "name": "gpu",
+    "config": {
+        "machine_type": "n1-standard-4",
+        "accelerators": [{"type": "nvidia-tesla-t4", "count": 1, "gpu_driver_version": "DEFAULT"}],
+        "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}],
+    },
+    "autoscaling": {"enabled": True, "total_min_node_count": 0, "total_max_node_count": 4},
+    "node_locations": [ZONE],
+}
+OFFICE = {
+    "name": "office",
+    "source_ranges": ["198.51.100.0/24", "203.0.113.0/24"],
+    "allowed": [{"ip_protocol": "tcp", "ports": ["443", "8443"]}],
+}
+STORE, SCRIPTS = (f"{PROJECT}-muster-{name}" for name in ("studioml", "scripts"))
+DATA_TOO = {"gcs_buckets_remove_data": True, "gcp_broker_vm_remove_data": True}
+# RabbitMQ itself runs in scenario rabbitmq: here there is no machine behind the address.
+NO_MACHINE = ("--skip-tags", "gcp_broker_vm_configure")
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
+    settings = {
+        "muster_systems": ["studioml"],
+        "gke_node_pools_pools": [MANAGEMENT, GPU],
+        "gke_network_firewall_rules": [OFFICE],
+        "muster_gke_nodes": 50,
+    }
+    with playground(tmp_path_factory.mktemp("gke"), settings) as ground:
+        yield ground
+
+
+@pytest.fixture(scope="module")
+def google(play: Play) -> Simulator:
+    return play.google
+
+
+@pytest.fixture(scope="module")
+def reader(google: Simulator) -> Reader:
+    return Reader(google)
+
+
+def hold(google: Simulator) -> dict[str, Any]:
+    found: dict[str, Any] = google.ask("holdings")
+    return found
+
+
+def run(play: Play, **settings: Any) -> subprocess.CompletedProcess[str]:
+    done = play("gke", *NO_MACHINE, **settings)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
+    return done
+
+
+def unchanged(play: Play, **settings: Any) -> None:
+    """Another run changes nothing and sends no write to Google or to the cluster."""
+    play.google.clear()
+    play.api_server.clear()
+    done = run(play, **settings)
+    assert (recap(done)["changed"], play.google.attempts(), play.api_server.writes()) == (0, [], []), done.stdout[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"muster_gcp_project": ""}, "Nothing is not the ID of a Google Cloud project. Set muster_gcp_project"),
+        ({"muster_gcp_region": ""}, "Nothing is not a region. Set muster_gcp_region, such as us-central1"),
+        ({"gke_cluster_master_authorized_networks": []}, "Nobody outside of its network could reach the API server of muster, this run included."),
+        ({"gke_cluster_master_authorized_networks": [{"cidr_block": "10.0.0.0/8"}]}, "no request from the internet comes from 10.0.0.0/8"),
+        ({"gke_cluster_private_only": True}, "Set one of them only"),
+        ({"gke_network_cidr": "10.40.0.0/20"}, "The smallest range that fits is a /17, such as 10.40.0.0/17."),
+        ({"muster_gke_nodes": 8}, "may have 9 nodes together, with those that upgrades add, and the network has addresses for 8"),
+        ({"gke_node_pools_pools": [GPU]}, "so that the pods of GKE itself, such as DNS, would have no node"),
+        ({"gke_network_firewall_rules": [{"name": "open", "allowed": [{"ip_protocol": "tcp"}]}]}, "open has no source_ranges"),
+        ({"gcp_identity_node_roles": ["roles/editor"]}, "roles/editor would give every pod"),
+        ({"gcs_buckets_buckets": [{"name": "Google-Bucket"}]}, "Google-Bucket cannot be the name of a bucket"),
+        ({"muster_gke_name": "m" * 30}, "m-nodes cannot be the name of a service account"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_before_anything_is_asked(
+    play: Play, google: Simulator, settings: dict[str, Any], words: str
+) -> None:
+    google.clear()
+    done = play("gke", **settings)
+    assert recap(done)["failed"] == 1, done.stdout[-3000:]
+    assert words in play.said()
+    assert google.ask("requests") == []
+
+
+def test_the_plan_from_nothing_is_what_the_run_then_does(play: Play, google: Simulator) -> None:
+    """Call by call: from a project with no API enabled. The second half needs the cluster: its one request to Google is announced by name."""
+    nothing = hold(google)
+    google.clear()
+    planned = play("gke", "--check")
+    assert planned.returncode == 0, planned.stdout[-3000:] + planned.stderr[-500:]
+    assert google.attempts() == []
+    assert hold(google) == nothing
+    assert not Path(play.settings["muster_kubeconfig"]).exists()
+    plan = play.actions()
+    assert len(plan) >= 25
+    assert "pods 10.40.0.0/18 (50 nodes x 256 (110 pods a node))" in play.said()
+    google.clear()
+    run(play)
+    assert play.actions() == google.writes()
+    assert google.writes() == plan
+
+
+def test_again_nothing_is_changed(play: Play) -> None:
+    unchanged(play)
+
+
+def test_the_kubeconfig_has_no_secret(play: Play, reader: Reader) -> None:
+    path = Path(play.settings["muster_kubeconfig"])
+    assert path.stat().st_mode & 0o777 == 0o600
+    text = path.read_text(encoding="utf-8")
+    assert TOKEN not in text
+    assert ACCESS_TOKEN not in text
+    found = yaml.safe_load(text)
+    cluster = reader.container(f"{REGION}/clusters/muster")
+    assert found["clusters"][0]["cluster"]["server"] == f"https://{cluster['endpoint']}"
+    assert found["clusters"][0]["cluster"]["certificate-authority-data"] == cluster["masterAuth"]["clusterCaCertificate"]
+    assert found["users"][0]["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
+
+
+def test_doors_are_closed(reader: Reader) -> None:
+    cluster = reader.container(f"{REGION}/clusters/muster")
+    assert cluster["workloadIdentityConfig"] == {"workloadPool": f"{PROJECT}.svc.id.goog"}
+    assert cluster["resourceLabels"] == {"muster-owner": "muster"}
+    assert [row["cidrBlock"] for row in cluster["masterAuthorizedNetworksConfig"]["cidrBlocks"]] == ["203.0.113.0/24"]
+    pools = {row["name"]: row for row in cluster["nodePools"]}
+    assert pools.keys() == {"management", "gpu"}
+    for pool in pools.values():
+        assert pool["config"]["serviceAccount"] == f"muster-nodes@{PROJECT}.iam.gserviceaccount.com"
+        assert pool["networkConfig"]["enablePrivateNodes"] is True
+    broker = reader.compute("global/firewalls/muster-broker")
+    assert (broker["allowed"], broker["targetTags"]) == ([{"IPProtocol": "tcp", "ports": ["5671", "15671"]}], ["muster-broker"])
+    assert sorted(broker["sourceRanges"]) == ["10.40.0.0/18", "10.40.80.0/25", "203.0.113.0/24"]
+    assert reader.compute("global/firewalls/muster-broker-ssh")["sourceRanges"] == ["203.0.113.0/24"]
+    machine = reader.compute(f"zones/{ZONE}/instances/muster-broker")
+    assert machine["tags"]["items"] == ["muster-broker"]
+    assert not machine.get("serviceAccounts")
+    policy = reader.members("projects", f"projects/{PROJECT}:getIamPolicy")
+    ours = {role for role, members in policy.items() if any("muster-" in member for member in members)}
+    assert ours == {"roles/container.defaultNodeServiceAccount"}
+    for bucket in (STORE, SCRIPTS):
+        found = reader.get("storage", f"b/{bucket}")["iamConfiguration"]
+        assert (found["uniformBucketLevelAccess"]["enabled"], found["publicAccessPrevention"]) == (True, "enforced")
+    pods = reader.members("iam", f"projects/{PROJECT}/serviceAccounts/muster-elastic@{PROJECT}.iam.gserviceaccount.com:getIamPolicy")
+    assert pods == {"roles/iam.workloadIdentityUser": [f"serviceAccount:{PROJECT}.svc.id.goog[ml/elastic]"]}
+
+
+def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in google.environment().items():
+        monkeypatch.setenv(name, value)
+    clusters = container_v1.ClusterManagerClient(transport="rest")
+    cluster = clusters.get_cluster(name=f"projects/{PROJECT}/locations/{REGION}/clusters/muster")
+    assert (cluster.network, cluster.subnetwork, cluster.release_channel.channel.name) == ("muster", "muster", "REGULAR")
+    gpu = next(pool for pool in cluster.node_pools if pool.name == "gpu")
+    assert (gpu.config.taints[0].key, gpu.autoscaling.total_max_node_count) == ("nvidia.com/gpu", 4)
+    driver = gpu.config.accelerators[0].gpu_driver_installation_config.gpu_driver_version.name
+    assert driver == "DEFAULT"
+    bucket = storage.Client(project=PROJECT).get_bucket(STORE)
+    assert (bucket.location, bucket.labels) == (REGION.upper(), {"muster-owner": "muster"})
+    assert [rule["action"]["type"] for rule in bucket.lifecycle_rules] == ["AbortIncompleteMultipartUpload"]
+    if shutil.which("gcloud"):
+        found = gcloud(google, "container", "clusters", "describe", "muster", f"--region={REGION}")
+        assert (found["releaseChannel"], found["status"]) == ({"channel": "REGULAR"}, "RUNNING")
+        found = gcloud(google, "compute", "routers", "nats", "list", "--router=muster", f"--region={REGION}")
+        assert [row["natIpAllocateOption"] for row in found] == ["AUTO_ONLY"]
+
+
+def hmac_keys(reader: Reader) -> dict[str, str]:
+    rows = reader.get("storage", f"projects/{PROJECT}/hmacKeys?showDeletedKeys=false").get("items", [])
+    return {row["accessId"]: row["state"] for row in rows}
+
+
+def stored(play: Play) -> dict[str, str]:
+    """The Secret with the HMAC key, as the cluster has it."""
+    secret = play.api_server.cluster.stored("Secret", "gcs-hmac", "ml")
+    assert secret
+    return {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}
+
+
+def test_the_key_of_the_buckets_is_in_the_secret_only(play: Play, reader: Reader) -> None:
+    secret = stored(play)
+    assert hmac_keys(reader) == {secret["access_key"]: "ACTIVE"}
+    for place in [*play.folder.glob("*.log"), play.folder / "kubeconfig", play.actions_file]:
+        assert not canary.in_text({"hmac": secret["secret_key"]}, place.read_bytes()), place
+    logins = {name: play.api_server.cluster.stored("Secret", name, "ml") for name in (
+        "gcp-broker-admin", "studioml-runner-login", "studioml-client-login")}  # fmt: skip
+    passwords = {name: base64.b64decode(login["data"]["password"]).decode() for name, login in logins.items() if login}
+    assert len(passwords) == 3
+    assert not canary.in_text(passwords, "".join(play.outputs).encode())
+
+
+def test_the_key_of_the_buckets_is_rotated_once(play: Play, google: Simulator, reader: Reader) -> None:
+    before = stored(play)
+    google.clear()
+    run(play, gcs_buckets_rotate=True)
+    after = stored(play)
+    assert after["access_key"] != before["access_key"]
+    assert hmac_keys(reader) == {after["access_key"]: "ACTIVE"}
+    assert not canary.in_text({"hmac": after["secret_key"]}, play.outputs[-1].encode())
+    unchanged(play)
+
+
+def later() -> dict[str, Any]:
+    management, gpu = copy.deepcopy(MANAGEMENT), copy.deepcopy(GPU)
+    management["config"]["labels"] = {"pool": "management"}
+    management["autoscaling"]["total_max_node_count"] = 5
+    gpu["config"]["taints"].append({"key": "team", "value": "ml", "effect": "NO_EXECUTE"})
+    gpu["config"]["labels"] = {"pool": "gpu"}
+    return {
+        "gke_node_pools_pools": [management, gpu],
+        "gke_cluster_master_authorized_networks": [{"cidr_block": "203.0.113.0/25"}, {"cidr_block": "198.51.100.0/24"}],
+        "gcp_broker_vm_allowed_ranges": ["203.0.113.0/25"],
+        "gke_network_firewall_rules": [
+            {**OFFICE, "source_ranges": ["203.0.113.0/25"], "allowed": [{"ip_protocol": "tcp", "ports": ["443"]}]}
+        ],
+        "gke_cluster_release_channel": "RAPID",
+        "gke_cluster_logging_components": ["SYSTEM_COMPONENTS"],
+        "muster_gcp_labels": {"team": "ml"},
+        "gcs_buckets_buckets": [
+            {"name": STORE, "versioning": True, "lifecycle_rules": [{"action": {"type": "Delete"}, "condition": {"age": 30}}]},
+            {"name": SCRIPTS, "readers": [f"serviceAccount:muster-elastic@{PROJECT}.iam.gserviceaccount.com"]},
+        ],
+    }  # fmt: skip
+
+
+def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Reader) -> None:
+    """Labels, taints, autoscaling, authorised networks, channel, logging, labels of the bill, lifecycle; and firewalls that get narrower."""
+    google.clear()
+    planned = play("gke", "--check", *NO_MACHINE, **later())
+    assert planned.returncode == 0, planned.stdout[-3000:] + planned.stderr[-500:]
+    assert google.attempts() == []
+    plan = play.actions()
+    play.settings |= later()
+    run(play)
+    assert google.writes() == plan == play.actions()
+    cluster = reader.container(f"{REGION}/clusters/muster")
+    assert cluster["releaseChannel"] == {"channel": "RAPID"}
+    assert cluster["loggingConfig"]["componentConfig"]["enableComponents"] == ["SYSTEM_COMPONENTS"]
+    assert cluster["resourceLabels"] == {"muster-owner": "muster", "team": "ml"}
+    ranges = {row["cidrBlock"] for row in cluster["masterAuthorizedNetworksConfig"]["cidrBlocks"]}
+    assert ranges == {"203.0.113.0/25", "198.51.100.0/24"}
+    pools = {row["name"]: row for row in cluster["nodePools"]}
+    assert pools["management"]["autoscaling"]["totalMaxNodeCount"] == 5
+    assert pools["management"]["config"]["labels"] == {"pool": "management"}
+    assert sorted(row["key"] for row in pools["gpu"]["config"]["taints"]) == ["nvidia.com/gpu", "team"]
+    office = reader.compute("global/firewalls/muster-office")
+    assert (office["sourceRanges"], office["allowed"]) == (["203.0.113.0/25"], [{"IPProtocol": "tcp", "ports": ["443"]}])
+    assert sorted(reader.compute("global/firewalls/muster-broker")["sourceRanges"]) == ["10.40.0.0/18", "10.40.80.0/25", "203.0.113.0/25"]
+    bucket = reader.get("storage", f"b/{STORE}")
+    assert bucket["lifecycle"]["rule"] == [{"action": {"type": "Delete"}, "condition": {"age": 30}}]
+    assert (bucket["versioning"], bucket["labels"]) == ({"enabled": True}, {"muster-owner": "muster", "team": "ml"})
+    if shutil.which("gcloud"):
+        found = gcloud(google, "container", "node-pools", "describe", "gpu", "--cluster=muster", f"--region={REGION}")
+        assert sorted(row["key"] for row in found["config"]["taints"]) == ["nvidia.com/gpu", "team"]
+        found = gcloud(google, "compute", "firewall-rules", "describe", "muster-office")
+        assert found["sourceRanges"] == ["203.0.113.0/25"]
+    unchanged(play)
+
+
+def test_a_rule_is_deleted_where_its_row_says_so(play: Play, reader: Reader) -> None:
+    play.settings["gke_network_firewall_rules"] = [{"name": "office", "state": "absent"}]
+    run(play)
+    assert reader.compute("global/firewalls/muster-office") == {}
+    unchanged(play)
+
+
+def cluster_version(reader: Reader) -> str:
+    return str(reader.container(f"{REGION}/clusters/muster")["currentMasterVersion"])
+
+
+def test_the_version_is_raised_by_one_minor(play: Play, google: Simulator, reader: Reader) -> None:
+    major, minor = cluster_version(reader).split(".")[:2]
+    google.clear()
+    refused = play("gke", *NO_MACHINE, muster_gke_version=f"{major}.{int(minor) - 1}")
+    assert (recap(refused)["failed"], google.attempts()) == (1, [])
+    run(play, muster_gke_version=f"{major}.{int(minor) + 1}")
+    assert cluster_version(reader).startswith(f"{major}.{int(minor) + 1}.")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"machine_type": "n1-standard-8"}, "machine type"),
+        ({"disk_type": "pd-ssd"}, "disk"),
+    ],
+)
+def test_what_a_pool_cannot_change_is_refused_with_the_reason(
+    play: Play, google: Simulator, change: dict[str, Any], words: str
+) -> None:
+    pools = copy.deepcopy(play.settings["gke_node_pools_pools"])
+    pools[1]["config"].update(change)
+    google.clear()
+    done = play("gke", *NO_MACHINE, gke_node_pools_pools=pools)
+    if recap(done)["failed"]:
+        assert google.attempts() == []
+        assert words in play.said()
+    else:
+        assert google.writes() != []
