@@ -30,7 +30,7 @@ LEFT = {
 }
 CLUSTERS = "platforms/inventory.md", "needs several clusters; the check inventories runs the shapes of the page"
 INSTEAD = {"make": "starts these very checks, or what they do"}
-NO_ACCOUNT = "needs an account at AWS; its simulators run the roles"
+NO_ACCOUNT = "needs an account of a cloud; its simulators run the roles"
 NO_FILE = "needs a job file of the reader; scenario persia has one"
 PLAN = "would change the cluster that other checks stand on; they run it for real"
 
