@@ -30,6 +30,7 @@ class Reader:
     def __init__(self, simulator: Simulator) -> None:
         credentials = google.oauth2.credentials.Credentials(ACCESS_TOKEN)
         self._session = google.auth.transport.requests.AuthorizedSession(credentials)
+        self._session.trust_env = False
         self._session.proxies = {"https": simulator.url}
         self._session.verify = str(simulator.ca)
 

@@ -114,7 +114,7 @@ def unchanged(play: Play, **settings: Any) -> None:
         ({"gke_network_firewall_rules": [{"name": "open", "allowed": [{"ip_protocol": "tcp"}]}]}, "open has no source_ranges"),
         ({"gcp_identity_node_roles": ["roles/editor"]}, "roles/editor would give every pod"),
         ({"gcs_buckets_buckets": [{"name": "Google-Bucket"}]}, "Google-Bucket cannot be the name of a bucket"),
-        ({"muster_gke_name": "m" * 30}, "m-nodes cannot be the name of a service account"),
+        ({"muster_gke_name": "m" * 30}, "m-elastic cannot be the name of a service account"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_asked(
