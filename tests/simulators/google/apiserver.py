@@ -66,6 +66,11 @@ class ApiServer:
     def clear(self) -> None:
         self.cluster.requests.clear()
 
+    def empty(self) -> None:
+        """A new cluster, with its nodes."""
+        self.cluster.objects = {key: item for key, item in self.cluster.objects.items() if item["kind"] == "Node"}
+        self.clear()
+
     def stop(self) -> None:
         self._server.shutdown()
         self._server.server_close()

@@ -72,6 +72,7 @@ class Play:
         done = subprocess.run(
             self.command(playbook, *options, **settings),
             cwd=ROOT, env=self.environment(), capture_output=True, text=True, check=False,
+            timeout=600,
         )  # fmt: skip
         output = done.stdout + done.stderr
         (self.folder / f"{len(self.outputs)}.log").write_text(output, encoding="utf-8")

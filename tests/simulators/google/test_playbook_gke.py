@@ -499,10 +499,10 @@ FAULTS: list[tuple[str, str, dict[str, Any], str]] = [
     (
         "operation_error",
         "container.projects.locations.clusters.create",
-        {"code": "INTERNAL", "message": "lost"},
+        {"code": 13, "message": "lost"},
         "lost",
     ),
-    ("stock_out", POOLS, {}, "try another zone"),
+    ("stock_out", POOLS, {}, "Google has no e2-standard-4 left in us-central1. Try other zones"),
     ("quota", POOLS, {"metric": "CPUS"}, "quota"),
     ("refuse", "storage.buckets.insert", {"status": 403, "message": "no buckets"}, "no buckets"),
     ("operation_error", "compute.instances.insert", NO_MACHINES, "try another zone"),
@@ -516,7 +516,7 @@ RIDDEN_OUT = (
 
 def test_each_fault_is_one_clear_error_and_the_rerun_converges(play: Play, google: Simulator) -> None:
     google.reset()
-    play.api_server.cluster.objects.clear()
+    play.api_server.empty()
     play.settings["muster_systems"] = []
     for kind, method, detail, words in FAULTS:
         google.fault(kind, method, **detail)
@@ -577,7 +577,7 @@ def permissions(part: str) -> list[str]:
 def test_the_permissions_of_the_page_are_enough(play: Play, google: Simulator) -> None:
     google.reset()
     Path(play.settings["muster_kubeconfig"]).unlink(missing_ok=True)
-    play.api_server.cluster.objects.clear()
+    play.api_server.empty()
     play.settings["muster_systems"] = ["studioml"]
     for part, playbook, options, settings in (
         ("check", "gke", ("--check",), {}),
