@@ -389,7 +389,7 @@ def test_what_a_pool_cannot_change_is_refused_with_the_reason(
 
 
 def left(before: dict[str, Any], after: dict[str, Any]) -> dict[str, list[str]]:
-    """What is there besides, by kind. Enabled APIs stay, and what Google itself has made with them or keeps for a while after its deletion."""
+    """What is there besides, by kind. Enabled APIs stay, and what Google itself has made with them or keeps for a while."""
     kinds = {kind for kind in after if kind not in ("services", "identityPools") and not kind.startswith("deleted")}
     found = {kind: sorted(after[kind].keys() - before.get(kind, {}).keys()) for kind in kinds}
     googles = re.compile(
