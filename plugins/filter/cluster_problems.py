@@ -45,7 +45,7 @@ _value:
 
 Host = t.Mapping[str, t.Any]
 
-_MADE = ("local", "eks")
+_MADE = ("local", "eks", "gke")
 _AUDIT_LOG = "/var/log/muster/audit.log"
 
 

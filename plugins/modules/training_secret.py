@@ -73,11 +73,11 @@ options:
       - Passphrase of the V(decryption_key), without a line break. Made if it is not given. Required with O(private_key).
       - If it differs from the stored one, the same key is stored encrypted with it.
     type: str
-  username:
+  broker_user:
     description: Name of the user of a V(broker_login). Another one than the stored is refused unless O(generation) is raised.
     type: str
     default: studioml
-  password:
+  broker_password:
     description: Password of a V(broker_login), of characters that StudioML's runner can use. Made if it is not given.
     type: str
   public_key:
@@ -203,8 +203,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "generation": {"type": "int", "default": 1},
     "private_key": {"type": "str", "no_log": True},
     "passphrase": {"type": "str", "no_log": True},
-    "username": {"type": "str", "default": "studioml"},
-    "password": {"type": "str", "no_log": True},
+    "broker_user": {"type": "str", "default": "studioml"},
+    "broker_password": {"type": "str", "no_log": True},
     "public_key": {"type": "str", "no_log": False},
     "public_keys": {"type": "dict", "default": {}, "no_log": False},
     "public_key_secrets": {"type": "dict", "default": {}, "no_log": False},
@@ -252,8 +252,8 @@ def desired(ctx: Context, namespace: str, name: str) -> Desired:
         # An empty text is the error of a template, not the wish for a new key.
         private_key=None if params["private_key"] is None else Sensitive(params["private_key"]),
         passphrase=None if params["passphrase"] is None else Sensitive(params["passphrase"]),
-        username=params["username"],
-        password=None if params["password"] is None else Sensitive(params["password"]),
+        username=params["broker_user"],
+        password=None if params["broker_password"] is None else Sensitive(params["broker_password"]),
         public_key=params["public_key"],
         passphrase_name=check_name(params["passphrase_name"], "passphrase_name", limit=NAME_MAX),
         adopt=params["adopt"],
@@ -286,7 +286,7 @@ def _public(ctx: Context, name: str) -> t.Callable[[Desired], Material]:
 
 def _login(ctx: Context, name: str) -> t.Callable[[Desired], Material]:
     """The same for the login at the broker."""
-    _refuse_others(ctx.params, "password")
+    _refuse_others(ctx.params, "broker_password")
     desired(ctx, ctx.params["namespace"] or "", name).check_login()
     return lambda wanted: key_secrets.broker_login(ctx.cluster, wanted)
 
@@ -295,7 +295,7 @@ READERS = {"signing_public_keys": _public, "response_public_keys": _public, "bro
 
 
 def _refuse_others(params: dict[str, t.Any], *known: str) -> None:
-    for option in ("private_key", "public_key", "passphrase", "password", "public_keys", "public_key_secrets"):
+    for option in ("private_key", "public_key", "passphrase", "broker_password", "public_keys", "public_key_secrets"):
         if params[option] and option not in known:
             raise InvalidInput(
                 f"{option} does not belong to content {params['content']}.", f"It has {', '.join(known)}."

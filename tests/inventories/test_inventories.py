@@ -125,6 +125,7 @@ def test_only_the_clusters_of_a_playbook_are_touched(theirs: Theirs, servers: tu
     hosts = fleet(theirs, servers)
     assert theirs.play("muster.ml.local") == 0, theirs.output
     assert theirs.play("muster.ml.eks") == 0, theirs.output
+    assert theirs.play("muster.ml.gke") == 0, theirs.output
     assert theirs.play("muster.ml.persia") == 0, theirs.output
     assert [server.requests for server in servers] == [[], []]
     hosts["b"]["muster_systems"] = ["persia"]
@@ -171,7 +172,7 @@ def test_the_failure_of_one_does_not_stop_the_others(dead: str, theirs: Theirs, 
     assert {name: found["failed"] for name, found in theirs.summaries().items()} == {"a": 1, "b": 0}
 
 
-@pytest.mark.parametrize("playbook", ["site", "persia", "teardown", "local", "eks", "status"])
+@pytest.mark.parametrize("playbook", ["site", "persia", "teardown", "local", "eks", "gke", "status"])
 def test_a_cluster_without_a_kubeconfig_stops_all(
     playbook: str, theirs: Theirs, servers: tuple[Server, Server]
 ) -> None:

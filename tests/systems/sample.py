@@ -14,6 +14,7 @@ ENTRY = """\
     needs: []
     uses: []
     eks: []
+    gke: []
     images: [tools]
 
 """

@@ -101,7 +101,7 @@ def defaults() -> dict[str, str]:
     """Variable -> image, of every role and inventory that is not for a local cluster."""
     found: dict[str, str] = {}
     for path in sorted(ROOT.glob("roles/*/defaults/main.yml")) + [
-        ROOT / "inventories" / name / "group_vars" / "all.yml" for name in ("existing", "eks")
+        ROOT / "inventories" / name / "group_vars" / "all.yml" for name in ("existing", "eks", "gke")
     ]:
         page = load(path)
         for key, image in images(page):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from support.docs.collection import fragment, modules
 from support.reading import parse, syntax
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +67,16 @@ def test_no_part_of_a_fragment_has_the_name_of_another_fragment() -> None:
         if isinstance(name, ast.Name)
     }
     assert {part.lower() for part in parts} & {path.stem for path in fragments} == set()
+
+
+def test_no_option_is_a_way_to_the_cluster_besides() -> None:
+    """An own option C(username) of a module would be the login at the API server, too, and refused there by everything but certificates."""
+    ways = fragment("muster.ml.auth").keys()
+    ours = {
+        module.name: module.own.keys() & ways for module in modules().values() if "muster.ml.auth" in module.fragments
+    }
+    assert ours
+    assert {name: options for name, options in ours.items() if options} == {}
 
 
 def test_short_descriptions_say_what_a_plugin_does() -> None:

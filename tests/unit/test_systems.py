@@ -33,7 +33,7 @@ def name_of(path: Path) -> str:
 
 
 def roles_of(system: dict[str, Any]) -> list[str]:
-    return [need["role"] for need in system["needs"]] + system["uses"] + system["eks"]
+    return [need["role"] for need in system["needs"]] + system["uses"] + system["eks"] + system["gke"]
 
 
 def test_a_system_is_named_once() -> None:
@@ -42,7 +42,7 @@ def test_a_system_is_named_once() -> None:
 
 @pytest.mark.parametrize("system", [*KNOWN, *parse(ENTRY)], ids=lambda system: system["name"])
 def test_every_entry_says_the_same_things(system: dict[str, Any]) -> None:
-    assert system.keys() == {"name", "title", "kubernetes", "needs", "uses", "eks", "images"}
+    assert system.keys() == {"name", "title", "kubernetes", "needs", "uses", "eks", "gke", "images"}
     assert system["kubernetes"].keys() == {"version", "reason"}
     for need in system["needs"]:
         assert {"role", "when", "owners"} <= need.keys() <= {"role", "when", "owners", "shared"}

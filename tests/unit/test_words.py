@@ -24,7 +24,7 @@ PLACES = ("roles", "playbooks", "site.yml", "extensions/molecule", "tests/accept
 NO_TASKS = {"defaults", "files", "meta", "templates", "vars"}
 # What a name may begin with. A new verb is welcome when none of these says the same.
 VERBS = {
-    "Add", "Apply", "Assert", "Build", "Change", "Check", "Configure", "Create", "Delete", "Detect", "Download", "End", "Fail",
+    "Add", "Apply", "Assert", "Build", "Change", "Check", "Configure", "Create", "Delete", "Detect", "Download", "Enable", "End", "Fail",
     "Fetch", "Find", "Grant", "Import", "Include", "Install", "Kill", "List", "Mark", "Measure", "Prepare", "Read", "Record",
     "Refuse", "Reload", "Remove", "Replace", "Report", "Reset", "Restart", "Run", "Scale", "Score", "Show", "Start", "Stop", "Take",
     "Tear", "Train", "Upgrade", "Upload", "Validate", "Verify", "Wait", "Write",

@@ -30,7 +30,7 @@ LEFT = {
 }
 CLUSTERS = "platforms/inventory.md", "needs several clusters; the check inventories runs the shapes of the page"
 INSTEAD = {"make": "starts these very checks, or what they do"}
-NO_ACCOUNT = "needs an account at AWS; its simulators run the roles"
+NO_ACCOUNT = "needs an account of a cloud; its simulators run the roles"
 NO_FILE = "needs a job file of the reader; scenario persia has one"
 PLAN = "would change the cluster that other checks stand on; they run it for real"
 
@@ -79,7 +79,7 @@ def _attempt(line: str, words: list[str], copies: Mapping[str, str]) -> Attempt:
         Path(word.removeprefix("muster.ml.")).stem for word in rest if re.search(r"^[^=]*\.yml$|^muster\.ml\.", word)
     )
     inventory = rest[rest.index("-i") + 1]
-    if copies.get(inventory, inventory) == "inventories/eks":
+    if copies.get(inventory, inventory) in ("inventories/eks", "inventories/gke"):
         return Attempt(line, "listed", NO_ACCOUNT, (*words, "--list-tasks"))
     if any(word.startswith("persia_job_file=") for word in rest):
         return Attempt(line, "listed", NO_FILE, (*words, "--list-tasks"))

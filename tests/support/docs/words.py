@@ -22,7 +22,10 @@ from support.places import ROOT
 from support.reading import load, syntax
 
 TOP = "docs|roles|playbooks|plugins|scripts|tests|inventories|examples|extensions|changelogs"
-PATH = re.compile(rf"(?<![\w./~<$:@{{-])((?:{TOP})/[\w./*<>{{}}-]*[\w*>}}]|_[a-z]+(?:_[a-z]+)*/[\w./]+\.py)")
+# roles/owner and roles/container.admin are roles of Google's.
+PATH = re.compile(
+    rf"(?<![\w./~<$:@{{-])((?:{TOP})/(?<!roles/(?=[a-z]+\.|(?:owner|editor)\b))[\w./*<>{{}}-]*[\w*>}}]|_[a-z]+(?:_[a-z]+)*/[\w./]+\.py)"
+)
 PAGE = re.compile(r"(?<![\w./-])docs/[\w./-]+\.(?:md|svg)")
 VARIABLE = re.compile(r"(?<![\w./<-])([a-z]\w*_\w*[a-z0-9])(?![\w./*<-])")
 COMMANDS = ("make", "ansible-playbook", "ansible-doc", "scripts/molecule")

@@ -83,9 +83,9 @@ class Desired:
 
     def check_login(self) -> None:
         """Refuse a login with which the runner could not connect."""
-        check_credential(Sensitive(self.username or ""), "username")
+        check_credential(Sensitive(self.username or ""), "broker_user")
         if self.password is not None:
-            check_credential(self.password, "password")
+            check_credential(self.password, "broker_password")
 
     def given_signing_key(self) -> Pair | None:
         """The user's own signing key, checked."""
@@ -235,7 +235,7 @@ def broker_login(cluster: Cluster, desired: Desired) -> Material:
     user, password = stored.text(USERNAME), stored.text(PASSWORD)
     if user and user.reveal() != desired.username and not stored.raised:
         raise InvalidInput(
-            f"{stored.ref} has the login of {user.reveal()}, and username is {desired.username}.",
+            f"{stored.ref} has the login of {user.reveal()}, and broker_user is {desired.username}.",
             f"Keep the user, or set generation: {stored.generation + 1}, which makes another login.",
         )
     if stored.raised:

@@ -562,7 +562,7 @@ def test_a_raised_generation_makes_another_password_once() -> None:
 
 def test_an_own_password_is_stored_and_a_task_without_one_keeps_it() -> None:
     cluster = FakeCluster()
-    assert run(cluster, "broker_login", password=CANARY)["changed"]
+    assert run(cluster, "broker_login", broker_password=CANARY)["changed"]
     assert not run(cluster, "broker_login")["changed"]
     assert text(cluster, LOGIN, "password") == CANARY
 
@@ -570,25 +570,25 @@ def test_an_own_password_is_stored_and_a_task_without_one_keeps_it() -> None:
 def test_another_user_is_refused_until_a_new_login_is_asked_for() -> None:
     cluster = FakeCluster()
     run(cluster, "broker_login")
-    with pytest.raises(InvalidInput, match="has the login of studioml, and username is other"):
-        run(cluster, "broker_login", username="other")
-    assert run(cluster, "broker_login", username="other", generation=2)["changed"]
+    with pytest.raises(InvalidInput, match="has the login of studioml, and broker_user is other"):
+        run(cluster, "broker_login", broker_user="other")
+    assert run(cluster, "broker_login", broker_user="other", generation=2)["changed"]
     assert text(cluster, LOGIN, "username") == "other"
 
 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"username": "a:b"}, "username has a colon"),
-        ({"password": "a:b-canary"}, "password has a colon"),
-        ({"password": "a$b"}, r"password has a \$"),
+        ({"broker_user": "a:b"}, "broker_user has a colon"),
+        ({"broker_password": "a:b-canary"}, "broker_password has a colon"),
+        ({"broker_password": "a$b"}, r"broker_password has a \$"),
     ],
 )
 def test_a_login_that_the_runner_cannot_use_is_refused(options: dict[str, str], why: str) -> None:
     cluster = FakeCluster()
     with pytest.raises(InvalidInput, match=why) as caught:
         run(cluster, "broker_login", **options)
-    assert options.get("password", CANARY) not in str(caught.value)
+    assert options.get("broker_password", CANARY) not in str(caught.value)
     assert writes(cluster) == []
 
 
