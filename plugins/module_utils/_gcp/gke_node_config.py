@@ -37,6 +37,8 @@ def node_config(options: Body) -> Body:
         if name in given:
             given[name] = {str(key): str(value) for key, value in given[name].items()}
     config = {api: given[name] for name, api in _PLAIN.items() if name in given}
+    if "image_type" in given:
+        config["imageType"] = given["image_type"].upper()  # as Google keeps it
     if "accelerators" in given:
         config["accelerators"] = [_accelerator(row) for row in given["accelerators"]]
     if "gvnic" in given:

@@ -166,7 +166,7 @@ def test_what_a_cluster_cannot_be_is_refused_before_anything_is_sent(
 
 
 # A whole one: a short one would be that of the control plane.
-OLDER = "1.34.7-gke.1122000"
+OLDER = "1.34.6-gke.1154000"
 
 
 def pool(name: str = "gpu", **more: Any) -> Body:

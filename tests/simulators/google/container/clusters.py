@@ -96,11 +96,8 @@ def _create(asked: Asked) -> Body:
             nodes.settle(found, body, pool)
 
     def fail(failed: Failed) -> None:
-        body |= {
-            "status": "ERROR",
-            "statusMessage": str(failed),
-            "conditions": [{"message": str(failed), "canonicalCode": "UNKNOWN"}],
-        }
+        conditions = [{"message": str(failed), "canonicalCode": "UNKNOWN"}]
+        body.update(status="ERROR", statusMessage=str(failed), conditions=conditions)
 
     return start(asked, "CREATE_CLUSTER", path, finish, fail)
 

@@ -424,7 +424,7 @@ def test_a_new_pool_begins_with_the_nodes_that_it_has_at_least(numbers: Body, fi
         {"management": {"autoUpgrade": True, "autoRepair": False}},
         {"config": with_config(taints=[], labels={}, spot=False, tags=[])},
         {"config": with_config(taints=[{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}])},
-        {"config": with_config(resource_labels={})},
+        {"config": with_config(resource_labels={}, image_type="cos_containerd")},
         {"queued_provisioning": False},
         {"placement_policy": None},
     ],
