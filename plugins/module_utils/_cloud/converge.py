@@ -89,20 +89,20 @@ def _absent(
         return Outcome(Plan(), live, kept)
     plan = resource.plan_absent(live)
     if options.check or live is None or not plan.changed:
-        return Outcome(plan, live)
+        return Outcome(plan, live, plan.kept)
     _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:-1]), wait_options, deadline, live, more=True)
     if len(plan.steps) > 1:
         # The steps before may have taken minutes. Meanwhile somebody else may have created one of this name, or taken over this one.
         now = resource.read(api)
         if now is None:
-            return Outcome(plan, None)
+            return Outcome(plan, None, plan.kept)
         if resource.identity(now) != resource.identity(live):
             raise Failed(
                 f"{resource.label} was created again by somebody else while it was being deleted, and is left as it is"
             )
         _refuse_to_delete(resource, api, options, now)
     _run(resource, api, dataclasses.replace(plan, steps=plan.steps[-1:]), wait_options, deadline, live)
-    return Outcome(plan, resource.read(api))
+    return Outcome(plan, resource.read(api), plan.kept)
 
 
 def is_ours(resource: Resource[A], options: ConvergeOptions, live: Body) -> bool:

@@ -39,12 +39,14 @@ class Plan:
     """The steps, and the fields they change, before and after. The fields must match the steps.
 
     ``later`` are steps that need something these create, such as an ID: shown in check mode, and planned again once it exists.
+    ``kept`` names what stays although the rest is deleted, with the reason.
     """
 
     steps: tuple[Step, ...] = ()
     before: Body = dataclasses.field(default_factory=dict)
     after: Body = dataclasses.field(default_factory=dict)
     later: tuple[Step, ...] = ()
+    kept: str = ""
 
     @property
     def changed(self) -> bool:

@@ -21,11 +21,12 @@ from ansible.module_utils.common.warnings import warn
 from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import GcpModule, GcpSession
 
 from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
-from .._cloud.plan import Body
+from .._cloud.plan import Body, without_none
 from .._core.errors import InvalidInput, Unauthorized, Unreachable
 from .._gcp.api import Api
 from .._gcp.compare import MARK
 from .._gcp.errors import without_secrets
+from .._gcp.iam_member import IamMember, converge_member, place
 from .._gcp.resource import Resource
 from .failure import EXPECTED, failure
 
@@ -137,7 +138,7 @@ def gcp_main(
     options = ConvergeOptions(params.get("state") == "absent", module.check_mode, mark, params.get("adopt", False))
     waiting = WaitOptions(params.get("wait", True), params.get("wait_timeout", 300))
     try:
-        api = Api(HttpSession(module))
+        api = Api(HttpSession(module), project=params["project"], lenient=options.check or options.absent)
         if check and not options.absent:
             check(api, params)
         desired = from_options(kind, params) if isinstance(kind, type) else kind(params)
@@ -149,11 +150,29 @@ def gcp_main(
     module.exit_json(**result_of(outcome, key, diff=module._diff))
 
 
+def member_main(argument_spec: Spec) -> None:
+    """Parse, converge, report, for a member of a policy, which has no state, owner or operation of its own."""
+    module = module_of(argument_spec)
+    params, check = module.params, module.check_mode
+    absent = params["state"] == "absent"
+    condition = without_none(params["condition"]) if params["condition"] else None
+    try:
+        api = Api(HttpSession(module), project=params["project"], lenient=check or absent)
+        where = place(params["project"], params["resource"])
+        wanted = IamMember(where, params["role"], params["member"], condition, absent)
+        outcome = converge_member(wanted, api, check=check)
+    except EXPECTED as exc:
+        module.fail_json(**failure(exc))
+    for text in wanted.told(outcome.live):
+        warn(text)
+    module.exit_json(**{**result_of(outcome, "policy", diff=module._diff), "policy": wanted.shown(outcome.live)})
+
+
 def info_main(argument_spec: Spec, survey: t.Callable[[Api, dict[str, t.Any]], Body]) -> None:
     """Parse, ask, report: for modules that only read."""
     module = module_of(argument_spec)
     try:
-        found = survey(Api(HttpSession(module)), module.params)
+        found = survey(Api(HttpSession(module), project=module.params["project"]), module.params)
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     module.exit_json(changed=False, **snake_case_result(found))

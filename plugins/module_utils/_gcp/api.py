@@ -18,7 +18,7 @@ from .._cloud.plan import Body
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.errors import MusterError, Unreachable
 from .._core.pace import Backoff, with_retries
-from .errors import Refused, refusal
+from .errors import DISABLED, Refused, refusal
 from .plan import Step
 
 ADDRESSES = {
@@ -37,6 +37,10 @@ FAILED = (500, 502, 503, 504)
 # If Google has never answered, the network or the proxy is probably wrong.
 _FIRST_CONTACT = 3.0
 EXISTS = "ALREADY_EXISTS"
+# How Cloud Storage says it.
+_BUCKET_EXISTS = "you already own it"
+# An API refuses for minutes after it was enabled.
+_ENABLING = 300.0
 CREATING = ("create", "insert")
 # A service account is not seen everywhere as soon as it is created (IAM documentation, "Eventual consistency").
 ACCOUNT_NOT_SEEN = re.compile(r"(?i)service ?account.*(?:does not exist|not found|invalid)")
@@ -49,20 +53,35 @@ class Session(t.Protocol):
 
 
 class Api:
-    """One project, or whatever the paths name."""
+    """One project, or whatever the paths name. ``lenient``: what would be in an API that is not enabled is not there.
 
-    def __init__(self, session: Session, clock: Clock | None = None, retry_timeout: float = 90.0) -> None:
+    That is so for a plan, as the API may be enabled by a task that would run before, and for what is to be deleted.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        clock: Clock | None = None,
+        retry_timeout: float = 90.0,
+        *,
+        project: str = "",
+        lenient: bool = False,
+    ) -> None:
         self._session = session
+        self.project, self.lenient = project, lenient
         self.clock = clock or SYSTEM_CLOCK
         self.retry_timeout = retry_timeout
         self._answered = False
 
     def read(self, label: str, service: str, path: str, **params: t.Any) -> Body | None:
         """The answer to a GET; None if the object does not exist."""
+        return self._look(label, Step("get", {}, "read", service, verb="GET", path=path, params=params))
+
+    def _look(self, label: str, step: Step) -> Body | None:
         try:
-            return self._send(label, Step("get", {}, "read", service, verb="GET", path=path, params=params))
+            return self._send(label, step)
         except Refused as refused:
-            if refused.http == 404:
+            if refused.http == 404 or (self.lenient and DISABLED in refused.codes):
                 return None
             raise
 
@@ -76,9 +95,9 @@ class Api:
                 return rows
             params = {**params, "pageToken": page["nextPageToken"]}
 
-    def ask(self, label: str, service: str, path: str, body: Body) -> Body:
-        """The answer to a POST that only reads, such as getIamPolicy."""
-        return self._send(label, Step("get", body, "read", service, path=path))
+    def ask(self, label: str, service: str, path: str, body: Body, **params: t.Any) -> Body | None:
+        """The answer to a POST that only reads, such as getIamPolicy; None if the object does not exist."""
+        return self._look(label, Step("get", body, "read", service, path=path, params=params))
 
     def write(self, label: str, step: Step) -> Body:
         """Send a step. Empty where Google says that it is so already: an earlier try, or a run that was killed, got through."""
@@ -87,7 +106,8 @@ class Api:
         except Refused as refused:
             if step.verb == "DELETE" and refused.http == 404:
                 return {}
-            if EXISTS in refused.codes and step.operation.rsplit(".", 1)[-1] in CREATING:
+            exists = EXISTS in refused.codes or _BUCKET_EXISTS in refused.said
+            if exists and step.operation.rsplit(".", 1)[-1] in CREATING:
                 return {}  # whose it is, ``converge`` asks next
             raise
 
@@ -107,10 +127,20 @@ class Api:
             return answer if isinstance(answer, dict) else {}
 
         def again(error: MusterError) -> bool:
+            if self._just_enabled(step, error):
+                return backoff.wait_for_retry(limit=_ENABLING)
             limit = self.retry_timeout if self._answered else _FIRST_CONTACT
             return too_early(error, reads=reads) and backoff.wait_for_retry(limit=limit)
 
         return with_retries(call, again)
+
+    def _just_enabled(self, step: Step, error: MusterError) -> bool:
+        """Whether an API refuses as if it were not enabled, and Service Usage knows that it is."""
+        if not (isinstance(error, Refused) and DISABLED in error.codes and self.project):
+            return False
+        url = f"{ADDRESSES['serviceusage']}projects/{self.project}/services/{step.service}.googleapis.com"
+        status, answer = self._session.request("GET", url, json=None, params={})
+        return status == 200 and answer.get("state") == "ENABLED"
 
 
 def too_early(error: MusterError, *, reads: bool) -> bool:
@@ -121,4 +151,4 @@ def too_early(error: MusterError, *, reads: bool) -> bool:
         return False
     if error.codes & THROTTLED or error.http in NOT_DONE or (reads and error.http in FAILED):
         return True
-    return not reads and error.http in (400, 404) and bool(ACCOUNT_NOT_SEEN.search(error.message))
+    return not reads and error.http in (400, 404) and bool(ACCOUNT_NOT_SEEN.search(error.said))

@@ -30,6 +30,8 @@ def same(live: t.Any, desired: t.Any) -> bool:
         return bool(live) == desired
     if not desired and not live:
         return True
+    if isinstance(desired, (int, float)):
+        return _number(live) == desired
     return same_name(str(live), str(desired))
 
 
@@ -61,6 +63,13 @@ def same_name(one: str, other: str) -> bool:
     """Whether both are the same value, or one is the link of the resource that the other names."""
     longer, shorter = sorted((_below_host(one), _below_host(other)), key=len, reverse=True)
     return longer == shorter or (longer.startswith("projects/") and bool(shorter) and longer.endswith(f"/{shorter}"))
+
+
+def _number(live: t.Any) -> float | None:
+    try:
+        return float(live)
+    except (TypeError, ValueError):
+        return None
 
 
 def _below_host(link: str) -> str:

@@ -49,10 +49,12 @@ DISABLED = "SERVICE_DISABLED"
 HINTS = {
     STOCKOUT: "Google has no such machine there now: try another zone, another type, spot or a reservation, or run again later",
     "QUOTA_EXCEEDED": "Ask for more quota (IAM & Admin, Quotas), or for fewer or smaller machines",
+    "SERVICE_CONFIG_NOT_FOUND_OR_PERMISSION_DENIED": "Check the spelling, such as container.googleapis.com",
     "UNAUTHENTICATED": "Renew the credentials and run again; finished steps are not repeated",
     "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove what uses it first",
     "RATE_LIMIT_EXCEEDED": "Too many requests come from this project: run again later",
     "CONDITION_NOT_MET": "Somebody else changed it at the same time: run again",
+    "ABORTED": "Somebody else changed it at the same time: run again",
 }
 
 
@@ -66,17 +68,21 @@ def without_secrets(text: str) -> str:
 class Refused(CallRefused):
     """Google refused a request. ``code`` is the most telling word of the answer, ``codes`` all of them, ``http`` its status.
 
+    ``said`` is Google's own sentence: the message has names before it, which may be any words.
+
     Words are in the spelling of google.rpc.Code, whichever API they come from: compute's ``alreadyExists`` is ALREADY_EXISTS.
     """
 
-    def __init__(self, message: str, hint: str | None = None, *, codes: t.Sequence[str], http: int = 0) -> None:
+    def __init__(
+        self, message: str, hint: str | None = None, *, codes: t.Sequence[str], http: int = 0, said: str = ""
+    ) -> None:
         super().__init__(message, hint, code=codes[0] if codes else str(http))
         self.codes = frozenset(codes)
-        self.http = http
+        self.http, self.said = http, said
 
     def with_hint(self, hint: str) -> Refused:
         """The same, with a hint that knows more."""
-        return Refused(self.message, hint, codes=[self.code, *self.codes], http=self.http)
+        return Refused(self.message, hint, codes=[self.code, *self.codes], http=self.http, said=self.said)
 
 
 class Problem(t.NamedTuple):
@@ -129,9 +135,8 @@ def refusal(what: str, service: str, http: int, answer: t.Any) -> Refused:
     found = problem(error)
     codes = found.codes or [{401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}.get(http, str(http))]
     message = found.message or f"status {http}"
-    return Refused(
-        f"{what} was refused: {codes[0]}: {message}", _hint(found, codes, service, http), codes=codes, http=http
-    )
+    told = f"{what} was refused: {codes[0]}: {message}"
+    return Refused(told, _hint(found, codes, service, http), codes=codes, http=http, said=message)
 
 
 def _hint(found: Problem, codes: list[str], service: str, http: int) -> str:

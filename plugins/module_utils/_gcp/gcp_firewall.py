@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Firewall rules as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import typing as t
+
+from .._cloud.plan import Body, without_none
+from .._core.errors import InvalidInput
+from .links import network_link, ranges_of
+from .resource import Change, Described
+
+# Google knows protocols by name or number, and shows either.
+NUMBERS = {"1": "icmp", "4": "ipip", "6": "tcp", "17": "udp", "50": "esp", "51": "ah", "94": "ipip", "132": "sctp"}
+SOURCES = ("source_ranges", "source_tags")
+Rules = t.Sequence[dict[str, t.Any]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GcpFirewall(Described):
+    """A rule. Its lists are spelled out, so that whatever is more open than asked for is a difference."""
+
+    NOUN = "firewall"
+    SERVICE, COLLECTION = "compute", "firewalls"
+    CHANGES = (
+        Change(
+            (
+                "description", "priority", "allowed", "denied", "sourceRanges", "sourceTags", "destinationRanges", "targetTags",
+                "targetServiceAccounts", "disabled", "logConfig",
+            ),
+            also=("name",),
+        ),
+    )  # fmt: skip
+
+    network: str
+    direction: str = "INGRESS"
+    priority: int = 1000
+    allowed: Rules | None = None
+    denied: Rules | None = None
+    source_ranges: t.Sequence[str] | None = None
+    source_tags: t.Sequence[str] | None = None
+    destination_ranges: t.Sequence[str] | None = None
+    target_tags: t.Sequence[str] | None = None
+    target_service_accounts: t.Sequence[str] | None = None
+    disabled: bool = False
+    log_config: dict[str, t.Any] | None = None
+
+    def validate(self) -> None:
+        if bool(self.allowed) == bool(self.denied):
+            raise InvalidInput(f"{self.label} needs either allowed or denied, with at least one protocol")
+        if self.direction == "INGRESS" and self.allowed and not (self.source_ranges or self.source_tags):
+            raise InvalidInput(
+                f"{self.label} has neither source_ranges nor source_tags, which for Google means everybody",
+                hint="Name the ranges that are to be admitted, in CIDR notation; 0.0.0.0/0 admits everybody",
+            )
+        tags, accounts = self.source_tags or self.target_tags, self.target_service_accounts
+        if tags and accounts:
+            raise InvalidInput(f"{self.label}: Google does not take tags and target_service_accounts in one rule")
+
+    def body(self) -> Body:
+        return {
+            "name": self.name,
+            "network": network_link(self.project, self.network),
+            "direction": self.direction,
+            "priority": self.priority,
+            "allowed": _rules(self.allowed),
+            "denied": _rules(self.denied),
+            "sourceRanges": ranges_of("source_ranges", self.source_ranges),
+            "sourceTags": self.source_tags,
+            "destinationRanges": ranges_of("destination_ranges", self.destination_ranges),
+            "targetTags": self.target_tags,
+            "targetServiceAccounts": self.target_service_accounts,
+            "disabled": self.disabled,
+            "logConfig": self.log_config and without_none(self.log_config),
+        }
+
+    def seen(self, live: Body) -> Body:
+        action = "allowed" if self.allowed else "denied"
+        if not live.get(action):
+            raise InvalidInput(
+                f"{self.label} exists and is not {action}; Google cannot change what a rule does to traffic",
+                hint=self.FIXED_HINT,
+            )
+        shown = {key: [_rule(row) for row in live[key]] for key in ("allowed", "denied") if live.get(key)}
+        spelled = {key: [_spelled(row) for row in live.get(key) or ()] for key in ("sourceRanges", "destinationRanges")}
+        return {**live, **shown, **spelled}
+
+
+def _rules(rules: Rules | None) -> list[Body] | None:
+    """No ports are all ports: that must be said, as a list that is left out is not asked for."""
+    if not rules:
+        return None
+    return [_rule({"IPProtocol": rule["ip_protocol"], "ports": rule.get("ports")}) for rule in rules]
+
+
+def _rule(rule: Body) -> Body:
+    protocol = str(rule["IPProtocol"]).lower()
+    ports = [str(port) for port in rule.get("ports") or ()]
+    return {"IPProtocol": NUMBERS.get(protocol, protocol), "ports": ports}
+
+
+def _spelled(text: str) -> str:
+    return str(ipaddress.ip_network(text, strict=False))

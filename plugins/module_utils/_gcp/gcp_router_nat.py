@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Routers with Cloud NAT as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._cloud.plan import Body, Plan, deletion_plan, without_none
+from .._core.errors import InvalidInput
+from .links import link, network_link
+from .plan import Step
+from .resource import Change, Described
+
+FIELDS = {
+    "nat_ip_allocate_option": "natIpAllocateOption",
+    "source_subnetwork_ip_ranges_to_nat": "sourceSubnetworkIpRangesToNat",
+    "min_ports_per_vm": "minPortsPerVm",
+    "max_ports_per_vm": "maxPortsPerVm",
+    "enable_dynamic_port_allocation": "enableDynamicPortAllocation",
+    "enable_endpoint_independent_mapping": "enableEndpointIndependentMapping",
+    "log_config": "logConfig",
+}
+DEFAULTS = {
+    "nat_ip_allocate_option": "AUTO_ONLY",
+    "source_subnetwork_ip_ranges_to_nat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
+}
+# What belongs to the other choice must go when the choice changes.
+ONLY_WITH = {
+    "natIps": ("natIpAllocateOption", "MANUAL_ONLY"),
+    "subnetworks": ("sourceSubnetworkIpRangesToNat", "LIST_OF_SUBNETWORKS"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GcpRouterNat(Described):
+    """A router with one NAT of ours. NATs of other names in it are somebody else's: they stay, and keep the router."""
+
+    NOUN = "router"
+    SERVICE, COLLECTION = "compute", "routers"
+    PARENT = "projects/{project}/regions/{region}"
+    CHANGES = (Change(("description", "nat")),)
+
+    region: str
+    network: str
+    nat: dict[str, t.Any] | None = None
+
+    @property
+    def nat_name(self) -> str:
+        return str((self.nat or {}).get("name") or self.name)
+
+    def validate(self) -> None:
+        nat = self.nat or {}
+        for option, choice, value in (
+            ("nat_ips", "nat_ip_allocate_option", "MANUAL_ONLY"),
+            ("subnetworks", "source_subnetwork_ip_ranges_to_nat", "LIST_OF_SUBNETWORKS"),
+        ):
+            if bool(nat.get(option)) != (nat.get(choice) == value):
+                raise InvalidInput(f"{self.label}: nat.{option} is needed with {choice} {value}, and only then")
+
+    def body(self) -> Body:
+        return {
+            "name": self.name,
+            "network": network_link(self.project, self.network),
+            "nat": self._nat(),
+        }
+
+    def _nat(self) -> Body:
+        nat = {**DEFAULTS, **without_none(self.nat or {})}
+        ips, subnetworks = nat.get("nat_ips"), nat.get("subnetworks")
+        return without_none({
+            "name": self.nat_name,
+            **{name: nat.get(option) for option, name in FIELDS.items()},
+            "logConfig": nat.get("log_config") and without_none(nat["log_config"]),
+            "natIps": [link(self.parent, "addresses", one) for one in ips] if ips else None,
+            "subnetworks": [self._subnetwork(row) for row in subnetworks] if subnetworks else None,
+        })  # fmt: skip
+
+    def _subnetwork(self, row: dict[str, t.Any]) -> Body:
+        return without_none({
+            "name": link(self.parent, "subnetworks", row["name"]),
+            "sourceIpRangesToNat": row.get("source_ip_ranges_to_nat"),
+            "secondaryIpRangeNames": row.get("secondary_ip_range_names"),
+        })  # fmt: skip
+
+    def seen(self, live: Body) -> Body:
+        return {**live, "nat": self._ours(live)}
+
+    def _ours(self, live: Body) -> Body | None:
+        return next((nat for nat in live.get("nats") or () if nat["name"] == self.nat_name), None)
+
+    def _others(self, live: Body) -> list[Body]:
+        return [nat for nat in live.get("nats") or () if nat["name"] != self.nat_name]
+
+    def creation(self) -> Step:
+        step = super().creation()
+        nat = step.request["nat"]
+        request = {key: value for key, value in step.request.items() if key != "nat"}
+        return dataclasses.replace(step, request={**request, "nats": [nat]})
+
+    def change_step(self, change: Change, fields: Body, live: Body) -> Step:
+        """A patch replaces all NATs of the router: the others, and what somebody set at ours, are sent again."""
+        step = super().change_step(change, fields, live)
+        if "nat" not in fields:
+            return step
+        nat = {**(self._ours(live) or {}), **fields["nat"]}
+        for key, (choice, value) in ONLY_WITH.items():
+            if nat.get(choice) != value:
+                nat.pop(key, None)
+        rest = {key: value for key, value in step.request.items() if key != "nat"}
+        return dataclasses.replace(step, request={**rest, "nats": [*self._others(live), nat]})
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        """The router goes; if it has more than our NAT, only that goes."""
+        if live is None:
+            return Plan()
+        others, foreign = self._others(live), self._foreign(live)
+        if not foreign:
+            return deletion_plan(live, self.deletion())
+        says = f"delete NAT {self.nat_name}"
+        step = Step(self.method("patch"), {"nats": others}, says, self.SERVICE, "stable", "PATCH", self.path)
+        kept = f"{self.label} was kept: it {foreign}"
+        return Plan((step,), {"nats": live["nats"]}, {"nats": others}, kept=kept)
+
+    def used_by(self, live: Body) -> str:
+        return self._foreign(live) if not self._ours(live) else ""
+
+    def _foreign(self, live: Body) -> str:
+        names = [f"NAT {nat['name']}" for nat in self._others(live)]
+        names += [f"peer {peer['name']}" for peer in live.get("bgpPeers") or ()]
+        return f"holds {', '.join(names)}, which this module did not make" if names else ""
+
+    def hint(self, codes: t.Sequence[str]) -> str:
+        if "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes:
+            return "Remove the VPN tunnels and attachments of the router first"
+        return ""

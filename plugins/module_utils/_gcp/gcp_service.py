@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""APIs of a project as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._cloud.plan import Body, Plan, State
+from .api import Api
+from .plan import Step
+from .resource import Resource
+
+MOST = 20
+"""That one request may enable, and one may ask for fewer than 30 (BatchEnableServicesRequest, services.batchGet)."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GcpServices(Resource):
+    """APIs that are enabled; they are never disabled. A live one is a word by the name of each: ENABLED, DISABLED."""
+
+    MARK = "name"
+
+    services: t.Sequence[str]
+
+    @property
+    def label(self) -> str:
+        return f"APIs of Google project {self.project}"
+
+    @property
+    def _wanted(self) -> list[str]:
+        return sorted(set(self.services))
+
+    def read(self, api: Api) -> Body:
+        found: Body = {}
+        for some in _batches(self._wanted):
+            names = [f"projects/{self.project}/services/{name}" for name in some]
+            answer = api.read(self.label, "serviceusage", f"projects/{self.project}/services:batchGet", names=names)
+            rows = (answer or {}).get("services") or ()
+            found |= {row["name"].rsplit("/", 1)[-1]: row.get("state", "DISABLED") for row in rows}
+        return found
+
+    def state(self, live: Body | None) -> State:  # noqa: ARG002  # enabling is waited for through its operation
+        return State(stable=True, seen="there")
+
+    def marks(self, live: Body) -> dict[str, str]:  # noqa: ARG002  # an API is nobody's
+        return {}
+
+    def plan(self, live: Body | None) -> Plan:
+        before = {name: (live or {}).get(name, "DISABLED") for name in self._wanted}
+        missing = [name for name, state in before.items() if state != "ENABLED"]
+        path = f"projects/{self.project}/services:batchEnable"
+        steps = [
+            Step("services.batchEnable", {"serviceIds": some}, f"enable {', '.join(some)}", "serviceusage", "update", path=path)
+            for some in _batches(missing)
+        ]  # fmt: skip
+        return Plan(tuple(steps), {name: before[name] for name in missing}, dict.fromkeys(missing, "ENABLED"))
+
+    def plan_absent(self, live: Body | None) -> Plan:  # noqa: ARG002
+        return Plan()
+
+
+def _batches(names: t.Sequence[str]) -> list[list[str]]:
+    return [list(names[start : start + MOST]) for start in range(0, len(names), MOST)]

@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Subnetworks as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import re
+import typing as t
+
+from .._cloud.errors import CallRefused
+from .._cloud.plan import Body, without_none
+from .._core.errors import InvalidInput, MusterError
+from .errors import Refused
+from .links import network_link, range_of
+from .plan import Step
+from .resource import Change, Described
+
+RANGE_IN_USE = re.compile(r"(?i)secondary.*(?:in use|being used)")
+LOG_FIELDS = {
+    "enable": "enable",
+    "aggregation_interval": "aggregationInterval",
+    "flow_sampling": "flowSampling",
+    "metadata": "metadata",
+    "filter_expr": "filterExpr",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GcpSubnetwork(Described):
+    """A subnetwork with its secondary ranges. Only the patch needs the fingerprint, which the other changes move: it comes first."""
+
+    NOUN = "subnetwork"
+    SERVICE, COLLECTION = "compute", "subnetworks"
+    PARENT = "projects/{project}/regions/{region}"
+    CHANGES = (
+        Change(("secondaryIpRanges", "logConfig"), also=("fingerprint",)),
+        Change(("ipCidrRange",), "expandIpCidrRange", "POST", "/expandIpCidrRange"),
+        Change(("privateIpGoogleAccess",), "setPrivateIpGoogleAccess", "POST", "/setPrivateIpGoogleAccess"),
+    )
+    FIXED_HINT = "Leave the option out, or make a subnetwork of another name; without owner the name alone decides"
+
+    region: str
+    network: str
+    ip_cidr_range: str | None = None
+    secondary_ip_ranges: t.Sequence[dict[str, str]] | None = None
+    private_ip_google_access: bool = True
+    log_config: dict[str, t.Any] | None = None
+
+    def validate(self) -> None:
+        names = [row["range_name"] for row in self.secondary_ip_ranges or ()]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InvalidInput(f"{self.label}: secondary_ip_ranges has {', '.join(twice)} twice")
+
+    def body(self) -> Body:
+        return {
+            "name": self.name,
+            "network": network_link(self.project, self.network),
+            "ipCidrRange": self.ip_cidr_range and range_of("ip_cidr_range", self.ip_cidr_range),
+            "secondaryIpRanges": self._ranges(),
+            "privateIpGoogleAccess": self.private_ip_google_access,
+            "logConfig": self.log_config and without_none(
+                {name: self.log_config.get(option) for option, name in LOG_FIELDS.items()}
+            ),
+        }  # fmt: skip
+
+    def _ranges(self) -> list[Body] | None:
+        if self.secondary_ip_ranges is None:
+            return None
+        return [
+            {
+                "rangeName": row["range_name"],
+                "ipCidrRange": range_of(f"secondary range {row['range_name']}", row["ip_cidr_range"]),
+            }
+            for row in self.secondary_ip_ranges
+        ]
+
+    def creation(self) -> Step:
+        if not self.ip_cidr_range:
+            raise InvalidInput(f"{self.label} does not exist, and to create it ip_cidr_range is needed")
+        return super().creation()
+
+    def seen(self, live: Body) -> Body:
+        """Ranges that grow are the only ones that Google changes in place."""
+        now = live.get("ipCidrRange", "")
+        wanted = range_of("ip_cidr_range", self.ip_cidr_range or now)
+        if not _holds(wanted, now):
+            raise InvalidInput(
+                f"{self.label} has ipCidrRange {now}; Google can only widen it, and {wanted} does not hold all of it",
+                hint="Give a range that holds the present one, or make a subnetwork of another name",
+            )
+        return live
+
+    def explain(self, refused: CallRefused) -> MusterError:
+        if isinstance(refused, Refused) and RANGE_IN_USE.search(refused.said):
+            return refused.with_hint(
+                "A secondary range goes only when no cluster uses it: delete the cluster first, or leave the range in the list"
+            )
+        return super().explain(refused)
+
+    def hint(self, codes: t.Sequence[str]) -> str:
+        if "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes:
+            return "Remove what is in the subnetwork first: clusters, machines, addresses, load balancers"
+        return ""
+
+
+def _holds(wider: str, narrower: str) -> bool:
+    return ipaddress.IPv4Network(narrower).subnet_of(ipaddress.IPv4Network(wider))

@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Buckets of Cloud Storage as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+from urllib.parse import quote
+
+from .._cloud.errors import CallRefused
+from .._cloud.plan import Body, Plan, deletion_plan
+from .._core.errors import MusterError
+from .api import Api
+from .errors import DISABLED, Refused
+from .plan import Step
+from .resource import Change, Labelled
+
+_NOT_OURS = "another project owns it (names of buckets are unique in all of Google Cloud), or the caller lacks storage.buckets.get on it"
+CLOSED = {"uniformBucketLevelAccess": {"enabled": True}, "publicAccessPrevention": "enforced"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GcsBucket(Labelled):
+    """A bucket with access by IAM alone, which cannot be made public. PATCH merges: what is not sent stays as others set it."""
+
+    NOUN = "bucket"
+    SERVICE, COLLECTION, PARENT = "storage", "buckets", ""
+    CHANGES = (Change(("storageClass", "iamConfiguration", "versioning", "lifecycle", "softDeletePolicy", "labels")),)
+    IDENTITY = ("id", "timeCreated", "generation")
+    data_option = "delete_objects: true"
+
+    location: str
+    storage_class: str | None = None
+    versioning: bool | None = None
+    lifecycle_rules: t.Sequence[Body] | None = None
+    soft_delete_retention_s: int | None = None
+    delete_objects: bool = False
+
+    @property
+    def path(self) -> str:
+        return f"b/{quote(self.name, safe='')}"
+
+    @property
+    def delete_data(self) -> bool:
+        return self.delete_objects
+
+    def body(self) -> Body:
+        return {
+            "name": self.name,
+            "location": self.location.upper(),
+            "storageClass": self.storage_class,
+            "iamConfiguration": CLOSED,
+            "versioning": None if self.versioning is None else {"enabled": self.versioning},
+            "lifecycle": None if self.lifecycle_rules is None else {"rule": list(self.lifecycle_rules)},
+            "softDeletePolicy": None
+            if self.soft_delete_retention_s is None
+            else {"retentionDurationSeconds": self.soft_delete_retention_s},
+        }
+
+    def read(self, api: Api) -> Body | None:
+        try:
+            live = super().read(api)
+        except Refused as refused:
+            if refused.http == 403 and DISABLED not in refused.codes:
+                return {"name": self.name, "_unknown": f"{_NOT_OURS} ({refused.said})"}
+            raise
+        if live and self.delete_objects:
+            live["_objects"] = self._objects(api)
+        return live
+
+    def _objects(self, api: Api) -> list[Body]:
+        """Every version of every object."""
+        fields = "items(name,generation),nextPageToken"
+        return api.pages(self.label, "storage", f"{self.path}/o", "items", versions="true", fields=fields)
+
+    def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # a bucket does not say how much it holds
+        found = api.read(self.label, "storage", f"{self.path}/o", versions="true", maxResults=1) or {}
+        return f"holds objects ({found['items'][0]['name']})" if found.get("items") else ""
+
+    def creation(self) -> Step:
+        return dataclasses.replace(super().creation(), path="b", params={"project": self.project})
+
+    def change_step(self, change: Change, fields: Body, live: Body) -> Step:
+        """A label that is to go must be named, as what is left out of a PATCH stays."""
+        step = super().change_step(change, fields, live)
+        if "labels" not in fields:
+            return step
+        gone = dict.fromkeys(set(live.get("labels") or {}) - set(fields["labels"]))
+        return dataclasses.replace(step, request={**step.request, "labels": {**fields["labels"], **gone}})
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        if live is None:
+            return Plan()
+        steps = [self._removal(row) for row in live.get("_objects") or ()]
+        shown = {key: value for key, value in live.items() if not key.startswith("_")}
+        return deletion_plan(shown, *steps, self.deletion())
+
+    def _removal(self, row: Body) -> Step:
+        path = f"{self.path}/o/{quote(row['name'], safe='')}"
+        params = {"generation": row["generation"]}
+        return Step("objects.delete", {}, f"delete object {row['name']}", "storage", "none", "DELETE", path, params)
+
+    def _differs(self, key: str, live: t.Any, desired: t.Any) -> bool:
+        if key == "lifecycle":
+            return _rules(live) != _rules(desired)
+        return super()._differs(key, live, desired)
+
+    def explain(self, refused: CallRefused) -> MusterError:
+        if not isinstance(refused, Refused):
+            return refused
+        if "not empty" in refused.said:
+            more = ": run again" if self.delete_objects else f"; objects go only with {self.data_option}"
+            return refused.with_hint(f"Something was put into it a moment ago{more}")
+        if refused.http == 409:
+            return refused.with_hint(
+                "Choose another name. It belongs to somebody else, or to a bucket of another project that was deleted and can be restored"
+            )
+        if {"RETENTION_POLICY_NOT_MET", "OBJECT_UNDER_ACTIVE_HOLD"} & refused.codes or "retention" in refused.said:
+            return refused.with_hint("Run again when the retention has run out; holds and retention are never bypassed")
+        return super().explain(refused)
+
+
+def _rules(lifecycle: Body | None) -> list[str]:
+    """Rules, as every key of them counts and their order does not. Numbers may be written as text."""
+    return sorted(json.dumps(_plain(rule), sort_keys=True) for rule in (lifecycle or {}).get("rule") or ())
+
+
+def _plain(value: t.Any) -> t.Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return sorted((_plain(one) for one in value), key=str)
+    return value if isinstance(value, bool) else str(value)

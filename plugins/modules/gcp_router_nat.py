@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gcp_router_nat
+short_description: Manage Cloud NAT of Google Cloud
+version_added: 0.2.0
+description:
+  - Creates, changes and deletes a router with one Cloud NAT, by which machines without an external address reach the internet.
+  - NATs of other names in the same router are left alone. With O(state=absent) they keep the router, and only the NAT of this module is
+    deleted.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - google.cloud.gcp
+  - muster.ml.attributes
+  - muster.ml.gcp
+  - muster.ml.gcp.owner
+  - muster.ml.gcp.support
+  - muster.ml.gcp.waits
+options:
+  name:
+    description: Name of the router.
+    type: str
+    required: true
+  region:
+    description: Region of the router.
+    type: str
+    required: true
+  network:
+    description: Name of its network. Cannot be changed.
+    type: str
+    required: true
+  description:
+    description: Text about the router.
+    type: str
+  nat:
+    description: The NAT. Without this option it is one for all subnetworks, with addresses that Google chooses.
+    type: dict
+    suboptions:
+      name:
+        description: Name of the NAT. Defaults to the name of the router.
+        type: str
+      nat_ip_allocate_option:
+        description: Whether Google chooses the addresses, or O(nat.nat_ips) names them.
+        type: str
+        choices: [AUTO_ONLY, MANUAL_ONLY]
+        default: AUTO_ONLY
+      nat_ips:
+        description: Static addresses of the region, by their names.
+        type: list
+        elements: str
+      source_subnetwork_ip_ranges_to_nat:
+        description: Ranges that the NAT is for.
+        type: str
+        choices: [ALL_SUBNETWORKS_ALL_IP_RANGES, ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES, LIST_OF_SUBNETWORKS]
+        default: ALL_SUBNETWORKS_ALL_IP_RANGES
+      subnetworks:
+        description: Subnetworks that the NAT is for, with C(LIST_OF_SUBNETWORKS).
+        type: list
+        elements: dict
+        suboptions:
+          name:
+            description: Name of the subnetwork.
+            type: str
+            required: true
+          source_ip_ranges_to_nat:
+            description: Which of its ranges.
+            type: list
+            elements: str
+            choices: [ALL_IP_RANGES, PRIMARY_IP_RANGE, LIST_OF_SECONDARY_IP_RANGES]
+            default: [ALL_IP_RANGES]
+          secondary_ip_range_names:
+            description: Which of its secondary ranges, with C(LIST_OF_SECONDARY_IP_RANGES).
+            type: list
+            elements: str
+      min_ports_per_vm:
+        description: Ports that every machine gets.
+        type: int
+      max_ports_per_vm:
+        description: Most ports that a machine gets, with O(nat.enable_dynamic_port_allocation).
+        type: int
+      enable_dynamic_port_allocation:
+        description: Give machines more ports when they need them.
+        type: bool
+      enable_endpoint_independent_mapping:
+        description: Keep the port of a machine for all destinations.
+        type: bool
+      log_config:
+        description: Log of the NAT.
+        type: dict
+        suboptions:
+          enable:
+            description: Whether there is one.
+            type: bool
+            required: true
+          filter:
+            description: What is logged.
+            type: str
+            choices: [ALL, ERRORS_ONLY, TRANSLATIONS_ONLY]
+  wait_timeout:
+    description: Seconds to wait for all changes together.
+    type: int
+    default: 300
+"""
+
+EXAMPLES = r"""
+- name: Let private nodes reach the internet
+  muster.ml.gcp_router_nat:
+    project: my-project
+    auth_kind: application
+    name: training
+    region: us-central1
+    network: training
+    owner: training
+"""
+
+RETURN = r"""
+kept:
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
+  returned: when it was kept
+  type: str
+actions:
+  description: Requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["compute:routers.insert (create)"]
+router:
+  description: Router with its NATs as Compute Engine describes it, in snake_case. Empty if it does not exist.
+  returned: success
+  type: dict
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_router_nat import GcpRouterNat
+
+RANGES = ["ALL_IP_RANGES", "PRIMARY_IP_RANGE", "LIST_OF_SECONDARY_IP_RANGES"]
+EVERYTHING = "ALL_SUBNETWORKS_ALL_IP_RANGES"
+SUBNETWORK: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "required": True},
+    "source_ip_ranges_to_nat": {"type": "list", "elements": "str", "choices": RANGES, "default": ["ALL_IP_RANGES"]},
+    "secondary_ip_range_names": {"type": "list", "elements": "str"},
+}
+LOG_CONFIG: dict[str, dict[str, t.Any]] = {
+    "enable": {"type": "bool", "required": True},
+    "filter": {"type": "str", "choices": ["ALL", "ERRORS_ONLY", "TRANSLATIONS_ONLY"]},
+}
+NAT: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str"},
+    "nat_ip_allocate_option": {"type": "str", "choices": ["AUTO_ONLY", "MANUAL_ONLY"], "default": "AUTO_ONLY"},
+    "nat_ips": {"type": "list", "elements": "str"},
+    "source_subnetwork_ip_ranges_to_nat": {
+        "type": "str",
+        "choices": [EVERYTHING, "ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES", "LIST_OF_SUBNETWORKS"],
+        "default": EVERYTHING,
+    },
+    "subnetworks": {"type": "list", "elements": "dict", "options": SUBNETWORK},
+    "min_ports_per_vm": {"type": "int"},
+    "max_ports_per_vm": {"type": "int"},
+    "enable_dynamic_port_allocation": {"type": "bool"},
+    "enable_endpoint_independent_mapping": {"type": "bool"},
+    "log_config": {"type": "dict", "options": LOG_CONFIG},
+}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **STATE,
+    **OWNER,
+    **wait_options(300),
+    "name": {"type": "str", "required": True},
+    "region": {"type": "str", "required": True},
+    "network": {"type": "str", "required": True},
+    "description": {"type": "str"},
+    "nat": {"type": "dict", "options": NAT},
+}
+
+
+def main() -> None:
+    """Run as a module."""
+    gcp_main(ARGUMENT_SPEC, GcpRouterNat, "router")
+
+
+if __name__ == "__main__":
+    main()

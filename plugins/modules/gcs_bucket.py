@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gcs_bucket
+short_description: Manage buckets of Cloud Storage
+version_added: 0.2.0
+description:
+  - Creates, changes and deletes buckets. Access is by IAM alone (uniform) and public access is prevented. Neither can be disabled.
+  - Settings that have no option here are left as they are.
+  - A deleted bucket and its objects can be restored, and are charged for, until O(soft_delete_retention_s) has passed. Its name is free at
+    once, but only for the same project until then.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - google.cloud.gcp
+  - muster.ml.attributes
+  - muster.ml.gcp
+  - muster.ml.gcp.owner
+  - muster.ml.gcp.support
+options:
+  name:
+    description: Name of the bucket, unique in all of Google Cloud.
+    type: str
+    required: true
+  location:
+    description: Region, or pair or continent of regions, such as V(us-central1) or V(EU). Cannot be changed.
+    type: str
+    required: true
+  storage_class:
+    description: Class of new objects. Google's own default is V(STANDARD).
+    type: str
+    choices: [STANDARD, NEARLINE, COLDLINE, ARCHIVE]
+  versioning:
+    description: Keep older versions of objects.
+    type: bool
+  lifecycle_rules:
+    description:
+      - Rules as the API has them, each with C(action) and C(condition). They are all that the bucket has. An empty list removes all.
+      - Without this option they stay as they are.
+    type: list
+    elements: dict
+  soft_delete_retention_s:
+    description: Seconds that deleted objects can be restored. Either 0, or from 604800 (7 days) to 7776000 (90 days).
+    type: int
+  labels:
+    description: Labels. They are all that the bucket has, besides the mark of its owner. Without this option they stay as they are.
+    type: dict
+  delete_objects:
+    description:
+      - Delete the bucket with its objects, with O(state=absent). Otherwise a bucket that is not empty is kept.
+      - Every object is a request. For very many, C(gcloud storage rm --recursive) is faster.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Create a bucket for the results of experiments
+  muster.ml.gcs_bucket:
+    project: my-project
+    auth_kind: application
+    name: example-experiments
+    location: us-central1
+    lifecycle_rules:
+      - {action: {type: Delete}, condition: {age: 90}}
+    owner: training
+"""
+
+RETURN = r"""
+kept:
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
+  returned: when it was kept
+  type: str
+actions:
+  description: Requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["storage:buckets.insert (create)"]
+bucket:
+  description: Bucket as Cloud Storage describes it, in snake_case. Empty if it does not exist.
+  returned: success
+  type: dict
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._gcp.gcs_bucket import GcsBucket
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **STATE,
+    **OWNER,
+    "name": {"type": "str", "required": True},
+    "location": {"type": "str", "required": True},
+    "storage_class": {"type": "str", "choices": ["STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"]},
+    "versioning": {"type": "bool"},
+    "lifecycle_rules": {"type": "list", "elements": "dict"},
+    "soft_delete_retention_s": {"type": "int"},
+    "labels": {"type": "dict"},
+    "delete_objects": {"type": "bool", "default": False},
+}
+
+
+def main() -> None:
+    """Run as a module."""
+    gcp_main(ARGUMENT_SPEC, GcsBucket, "bucket")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Buckets, repositories of images, and HMAC keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulators.google.client import Simulator
+from simulators.google.conftest import Reader, Run, killed
+
+STORAGE = "https://storage.googleapis.com/storage/v1"
+BUCKET_URL = f"{STORAGE}/b/results-of-x"
+AGE: dict[str, Any] = {"action": {"type": "Delete"}, "condition": {"age": 90}}
+CLASS: dict[str, Any] = {"action": {"type": "SetStorageClass", "storageClass": "COLDLINE"}, "condition": {"age": 30}}
+BUCKET: dict[str, Any] = {"name": "results-of-x", "location": "us-central1", "owner": "m"}
+
+
+@pytest.fixture
+def bucket(run: Run) -> None:
+    assert not run("gcs_bucket", **BUCKET).get("failed")
+
+
+def upload(reader: Reader, name: str) -> None:
+    url = f"https://storage.googleapis.com/upload/storage/v1/b/results-of-x/o?uploadType=media&name={name}"
+    reader.write("POST", url, {"some": "text"})
+
+
+def test_a_bucket_is_private_and_its_own(run: Run, changes: Run, reader: Reader) -> None:
+    done = changes("gcs_bucket", **BUCKET, lifecycle_rules=[AGE], versioning=True, labels={"team": "ml"})
+    assert done["actions"] == ["storage:buckets.insert (create)"]
+    found = reader.get(BUCKET_URL)
+    assert found["iamConfiguration"]["publicAccessPrevention"] == "enforced"
+    assert found["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"] is True
+    assert found["labels"] == {"team": "ml", "muster-owner": "m"}
+    assert run("gcs_bucket", **{**BUCKET, "location": "US-CENTRAL1"})["changed"] is False
+    run("gcs_bucket", **BUCKET, state="absent")
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "after"),
+    [
+        ({"lifecycle_rules": [AGE]}, "lifecycle", {"rule": [AGE]}),
+        ({"lifecycle_rules": [CLASS, AGE]}, "lifecycle", {"rule": [CLASS, AGE]}),
+        ({"lifecycle_rules": []}, "lifecycle", None),
+        ({"versioning": True}, "versioning", {"enabled": True}),
+        ({"versioning": False}, "versioning", {"enabled": False}),
+        ({"labels": {"a": "1", "b": "2"}}, "labels", {"a": "1", "b": "2", "muster-owner": "m"}),
+        ({"labels": {"b": "2"}}, "labels", {"b": "2", "muster-owner": "m"}),
+        ({"labels": {}}, "labels", {"muster-owner": "m"}),
+        ({"storage_class": "NEARLINE"}, "storageClass", "NEARLINE"),
+    ],
+)  # fmt: skip
+def test_a_setting_is_changed_and_those_that_others_set_stay(
+    changes: Run, bucket: None, reader: Reader, change: dict[str, Any], field: str, after: Any
+) -> None:
+    cors = [{"origin": ["https://x.example"], "method": ["GET"]}]
+    reader.write("PATCH", BUCKET_URL, {"cors": cors})
+    assert changes("gcs_bucket", **BUCKET, **change)["actions"] == [f"storage:buckets.patch ({field})"]
+    found = reader.get(BUCKET_URL)
+    assert (found.get(field), found["cors"]) == (after, cors)
+
+
+def test_soft_delete_is_set_and_rules_may_be_written_in_any_order(
+    google: Simulator, run: Run, changes: Run, bucket: None, reader: Reader
+) -> None:
+    changes("gcs_bucket", **BUCKET, soft_delete_retention_s=0, lifecycle_rules=[AGE, CLASS])
+    assert reader.get(BUCKET_URL)["softDeletePolicy"]["retentionDurationSeconds"] == "0"
+    google.clear()
+    spelled = [CLASS, {"condition": {"age": "90"}, "action": {"type": "Delete"}}]
+    assert run("gcs_bucket", **BUCKET, soft_delete_retention_s=0, lifecycle_rules=spelled)["changed"] is False
+    narrower = [CLASS, {"action": {"type": "Delete"}, "condition": {"age": 90, "isLive": False}}]
+    assert run("gcs_bucket", **BUCKET, lifecycle_rules=narrower, check=True)["changed"] is True
+    assert google.attempts() == []
+
+
+def test_a_bucket_that_was_made_open_by_hand_is_closed(run: Run, changes: Run, bucket: None, reader: Reader) -> None:
+    reader.write("PATCH", BUCKET_URL, {"iamConfiguration": {"publicAccessPrevention": "inherited"}})
+    assert changes("gcs_bucket", **BUCKET)["actions"] == ["storage:buckets.patch (iamConfiguration)"]
+
+
+def test_what_cannot_be_is_refused(google: Simulator, run: Run, bucket: None) -> None:
+    google.clear()
+    moved = run("gcs_bucket", **{**BUCKET, "location": "europe-west1"})
+    assert "has location 'US-CENTRAL1'; Google cannot change it to 'EUROPE-WEST1'" in moved["msg"]
+    taken = run("gcs_bucket", **{**BUCKET, "name": "training-data"})
+    assert "another project owns it (names of buckets are unique in all of Google Cloud)" in taken["msg"]
+    assert google.attempts() == []
+    short = run("gcs_bucket", **BUCKET, soft_delete_retention_s=60)
+    assert "must be 0, or between 7 and 90 days" in short["msg"]
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_run_killed_at_the_creation_is_taken_up_and_a_lost_answer_is_none(
+    google: Simulator, run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch, answered: bool
+) -> None:
+    run("gcs_bucket", **BUCKET, state="absent", delete_objects=True)
+    with monkeypatch.context() as patched:
+        killed(patched, 1, answered=answered)
+        with pytest.raises(KeyboardInterrupt):
+            run("gcs_bucket", **BUCKET)
+    assert run("gcs_bucket", **BUCKET)["bucket"]["labels"] == {"muster-owner": "m"}
+    run("gcs_bucket", **BUCKET, state="absent")
+    google.fault("drop", "storage.buckets.insert")
+    assert run("gcs_bucket", **BUCKET)["changed"] is True
+    assert run("gcs_bucket", **BUCKET)["changed"] is False
+
+
+def test_objects_go_only_by_their_own_word(
+    google: Simulator, run: Run, changes: Run, bucket: None, reader: Reader
+) -> None:
+    run("gcs_bucket", **BUCKET, versioning=True)
+    for name in ("a/1", "a/1", "b c"):
+        upload(reader, name.replace("/", "%2F").replace(" ", "%20"))
+    google.clear()
+    kept = run("gcs_bucket", **BUCKET, state="absent")
+    assert "bucket results-of-x was kept: it holds objects (a/1); delete_objects: true deletes it" in kept["kept"]
+    assert (kept["changed"], google.attempts()) == (False, [])
+    done = changes("gcs_bucket", **BUCKET, state="absent", delete_objects=True)
+    assert done["actions"] == [
+        "storage:objects.delete (delete object a/1)",
+        "storage:objects.delete (delete object a/1)",
+        "storage:objects.delete (delete object b c)",
+        "storage:buckets.delete (delete)",
+    ]
+    assert reader.get(BUCKET_URL) is None
+
+
+def test_a_bucket_of_somebody_else_in_the_project_is_kept_with_its_objects(
+    google: Simulator, run: Run, bucket: None, reader: Reader
+) -> None:
+    other = {**BUCKET, "owner": "other"}
+    google.clear()
+    assert "it has muster-owner=m" in run("gcs_bucket", **other, adopt=True)["msg"]
+    assert "does not have the mark" in run("gcs_bucket", **other, state="absent", delete_objects=True)["kept"]
+    assert google.attempts() == []
