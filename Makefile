@@ -27,7 +27,7 @@ run: ## the main job: a cluster on this machine, the systems on it, a model trai
 	@scripts/play site.yml -i $(INVENTORY) $(ARGS)
 
 prove: ## check every claim, faults included, on a local cluster made for it: make prove SYSTEMS=persia
-	@case ",$(SYSTEMS)," in *,eks,*) scripts/setup test ;; esac # the simulated account
+	@case ",$(SYSTEMS)," in *,eks,* | *,gke,*) scripts/setup test ;; esac # the simulated clouds
 	@scripts/play tests/acceptance/acceptance.yml -i inventories/local \
 		-e '{acceptance_systems: [$(SYSTEMS)], acceptance_faults: true, acceptance_remove_cluster: true}' \
 		-e local_cluster_name=prove -e local_cluster_audit_log=/var/log/muster/prove/audit.log $(ARGS)
