@@ -39,14 +39,14 @@ def is_pinned(image: str) -> bool:
 
 
 def images(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every value of a key that names an image, and the default of every such option."""
+    """Every value of a key that names an image of a container, and the default of every such option."""
     if isinstance(value, dict):
         for name, item in value.items():
             yield from images(item, key if name == "default" else str(name))
     elif isinstance(value, list):
         for item in value:
             yield from images(item, key)
-    elif isinstance(value, str) and re.fullmatch(r"(\w+_)?image", key):
+    elif isinstance(value, str) and re.fullmatch(r"(\w+_)?(?<!source_)image", key):
         yield key, value
 
 

@@ -631,7 +631,7 @@ def test_what_is_no_text_is_named_and_not_shown() -> None:
 
 def test_on_the_controller_it_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster()
-    run(cluster, "broker_login", password=CANARY)
+    run(cluster, "broker_login", broker_password=CANARY)
     monkeypatch.setattr(_action, "connector", lambda _params: lambda: cluster)
     action = info_action.ActionModule.__new__(info_action.ActionModule)
     action._task = types.SimpleNamespace(check_mode=False, diff=False, name="Read", action="training_secret_info")
