@@ -99,11 +99,11 @@ options:
     type: dict
     suboptions:
       enable:
-        description: Whether there is one.
+        description: Log connections.
         type: bool
         required: true
       metadata:
-        description: What is logged besides.
+        description: Metadata in the log.
         type: str
         choices: [INCLUDE_ALL_METADATA, EXCLUDE_ALL_METADATA]
   wait_timeout:
@@ -113,7 +113,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Admit the office to the broker
+- name: Create a rule that admits the office to the broker
   muster.ml.gcp_firewall:
     project: my-project
     auth_kind: application

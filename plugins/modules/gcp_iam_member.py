@@ -37,7 +37,7 @@ options:
         description: Repository of Artifact Registry, as C(LOCATION/NAME).
         type: str
   role:
-    description: The role, such as V(roles/storage.objectViewer).
+    description: Role, by its full name.
     type: str
     required: true
   member:
@@ -64,7 +64,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Let the nodes write logs and metrics
+- name: Grant the nodes logs and metrics
   muster.ml.gcp_iam_member:
     project: my-project
     auth_kind: application
@@ -72,7 +72,7 @@ EXAMPLES = r"""
     role: roles/container.defaultNodeServiceAccount
     member: serviceAccount:training-nodes@my-project.iam.gserviceaccount.com
 
-- name: Let pods become a service account (Workload Identity)
+- name: Grant pods the use of a service account (Workload Identity)
   muster.ml.gcp_iam_member:
     project: my-project
     auth_kind: application

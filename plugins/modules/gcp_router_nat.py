@@ -44,7 +44,7 @@ options:
         description: Name of the NAT. Defaults to the name of the router.
         type: str
       nat_ip_allocate_option:
-        description: Whether Google chooses the addresses, or O(nat.nat_ips) names them.
+        description: Choice of the addresses, by Google or by O(nat.nat_ips).
         type: str
         choices: [AUTO_ONLY, MANUAL_ONLY]
         default: AUTO_ONLY
@@ -67,13 +67,13 @@ options:
             type: str
             required: true
           source_ip_ranges_to_nat:
-            description: Which of its ranges.
+            description: Ranges of the subnetwork that the NAT is for.
             type: list
             elements: str
             choices: [ALL_IP_RANGES, PRIMARY_IP_RANGE, LIST_OF_SECONDARY_IP_RANGES]
             default: [ALL_IP_RANGES]
           secondary_ip_range_names:
-            description: Which of its secondary ranges, with C(LIST_OF_SECONDARY_IP_RANGES).
+            description: Secondary ranges that the NAT is for, with C(LIST_OF_SECONDARY_IP_RANGES).
             type: list
             elements: str
       min_ports_per_vm:
@@ -93,11 +93,11 @@ options:
         type: dict
         suboptions:
           enable:
-            description: Whether there is one.
+            description: Log connections.
             type: bool
             required: true
           filter:
-            description: What is logged.
+            description: Connections that are logged.
             type: str
             choices: [ALL, ERRORS_ONLY, TRANSLATIONS_ONLY]
   wait_timeout:
@@ -107,7 +107,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Let private nodes reach the internet
+- name: Create Cloud NAT for private nodes
   muster.ml.gcp_router_nat:
     project: my-project
     auth_kind: application

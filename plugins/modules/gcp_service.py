@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gcp_service
-short_description: Enable APIs of a Google Cloud project
+short_description: Manage APIs of Google Cloud projects
 version_added: 0.2.0
 description:
   - Enables APIs. Nothing is ever disabled, as others may use them.
@@ -30,7 +30,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Enable what a cluster needs
+- name: Configure the APIs that a cluster needs
   muster.ml.gcp_service:
     project: my-project
     auth_kind: application

@@ -63,20 +63,20 @@ options:
     type: dict
     suboptions:
       enable:
-        description: Whether there are any.
+        description: Log flows.
         type: bool
         required: true
       aggregation_interval:
-        description: How long packets are counted together, such as V(INTERVAL_5_SEC).
+        description: Time for which packets are counted together, such as V(INTERVAL_5_SEC).
         type: str
       flow_sampling:
         description: Share of the flows that are logged, from 0 to 1.
         type: float
       metadata:
-        description: What is logged besides, such as V(INCLUDE_ALL_METADATA).
+        description: Metadata in the log, such as V(INCLUDE_ALL_METADATA).
         type: str
       filter_expr:
-        description: Which flows are logged, as an expression.
+        description: Expression for the flows that are logged.
         type: str
   wait_timeout:
     description: Seconds to wait for all changes together.

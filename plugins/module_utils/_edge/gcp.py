@@ -21,7 +21,7 @@ from ansible.module_utils.common.warnings import warn
 from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import GcpModule, GcpSession
 
 from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
-from .._cloud.plan import Body, without_none
+from .._cloud.plan import Body, Plan, without_none
 from .._core.errors import InvalidInput, Unauthorized, Unreachable
 from .._gcp.api import Api
 from .._gcp.compare import MARK
@@ -125,12 +125,18 @@ def module_of(argument_spec: Spec, **constraints: t.Any) -> GcpModule:
 
 
 def gcp_main(
-    argument_spec: Spec, kind: type[Resource] | Make, key: str, *, check: Check | None = None, **constraints: t.Any
+    argument_spec: Spec,
+    kind: type[Resource] | Make,
+    key: str,
+    *,
+    check: Check | None = None,
+    remains: Make | None = None,
+    **constraints: t.Any,
 ) -> None:
     """Parse, converge, report.
 
     ``kind`` is made from the options of its fields' names, or by a function. ``check`` may ask Google whether the desired state is
-    possible, before anything is done.
+    possible, before anything is done. ``remains`` makes what it leaves behind when it is deleted, and what is deleted next.
     """
     module = module_of(argument_spec, **constraints)
     params = module.params
@@ -143,11 +149,20 @@ def gcp_main(
             check(api, params)
         desired = from_options(kind, params) if isinstance(kind, type) else kind(params)
         outcome = converge(desired, api, options, waiting)
+        if remains and options.absent and not outcome.kept:
+            outcome = together(outcome, converge(remains(params), api, options, waiting))
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     if outcome.kept:
         warn(outcome.kept)
     module.exit_json(**result_of(outcome, key, diff=module._diff))
+
+
+def together(first: Outcome, then: Outcome) -> Outcome:
+    """Two deletions as one: of a thing, and of what it left."""
+    one, other = first.plan, then.plan
+    plan = Plan((*one.steps, *other.steps), {**other.before, **one.before}, one.after)
+    return Outcome(plan, first.live, then.kept)
 
 
 def member_main(argument_spec: Spec) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import COMPUTE, REGION, Reader, Run
+from simulators.google.conftest import COMPUTE, REGION, Reader, Run, killed
 
 NETWORK = {"name": "n", "owner": "m"}
 SUBNET = {
@@ -264,6 +264,187 @@ def test_other_nats_of_the_router_stay_and_keep_it(
     assert (again["changed"], google.attempts()) == (False, [])
     assert "holds NAT theirs" in again["kept"]
     reader.write("DELETE", ROUTER_URL)
+
+
+# Addresses and machines
+
+ADDRESS = {"name": "a", "region": REGION, "owner": "m"}
+ADDRESS_URL = f"{COMPUTE}/regions/{REGION}/addresses/a"
+ZONE = f"{REGION}-b"
+MACHINE: dict[str, Any] = {
+    "name": "vm",
+    "zone": ZONE,
+    "machine_type": "e2-standard-2",
+    "disk": {
+        "size_gb": 20,
+        "type": "pd-balanced",
+        "source_image": "projects/debian-cloud/global/images/family/debian-12",
+    },
+    "network": "n",
+    "subnetwork": "s",
+    "address": "a",
+    "tags": ["broker"],
+    "metadata": {"enable-oslogin": "FALSE"},
+    "owner": "m",
+}
+VM_URL = f"{COMPUTE}/zones/{ZONE}/instances/vm"
+DISK_URL = f"{COMPUTE}/zones/{ZONE}/disks/vm"
+
+
+@pytest.fixture
+def machine(run: Run, subnet: None) -> None:
+    run("gcp_address", **ADDRESS)
+    done = run("gcp_instance", **MACHINE)
+    assert not done.get("failed"), done["msg"]
+
+
+def end_of_operations(reader: Reader) -> None:
+    """The simulator's go on only while somebody looks at them; Google's do anyway."""
+    for row in reader.get(f"{COMPUTE}/regions/{REGION}/operations").get("items", []):
+        while reader.get(row["selfLink"])["status"] != "DONE":
+            pass
+
+
+def test_an_address_gets_its_labels_by_a_second_request(run: Run, changes: Run, reader: Reader) -> None:
+    run("gcp_address", **ADDRESS, state="absent")
+    done = changes("gcp_address", **ADDRESS, labels={"team": "ml"})
+    assert done["actions"] == ["compute:addresses.insert (create)", "compute:addresses.setLabels (labels)"]
+    assert reader.get(ADDRESS_URL)["labels"] == {"team": "ml", "muster-owner": "m"}
+    assert done["address"]["address"]
+    assert "has addressType 'EXTERNAL'; Google" in run("gcp_address", **ADDRESS, address_type="INTERNAL")["msg"]
+    changes("gcp_address", **ADDRESS, labels={})
+
+
+@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_run_killed_between_the_two_requests_is_taken_up(
+    run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch, at: int, answered: bool
+) -> None:
+    run("gcp_address", **ADDRESS, state="absent")
+    with monkeypatch.context() as patched:
+        killed(patched, at, answered=answered)
+        with pytest.raises(KeyboardInterrupt):
+            run("gcp_address", **ADDRESS)
+    end_of_operations(reader)
+    assert not run("gcp_address", **ADDRESS).get("failed")
+    assert reader.get(ADDRESS_URL)["labels"] == {"muster-owner": "m"}
+    assert run("gcp_address", **ADDRESS)["changed"] is False
+
+
+def test_a_machine_is_made_with_its_disk_and_address(run: Run, changes: Run, subnet: None, reader: Reader) -> None:
+    run("gcp_address", **ADDRESS)
+    done = changes("gcp_instance", **MACHINE, labels={"team": "ml"})
+    assert done["actions"] == ["compute:instances.insert (create)"]
+    found = reader.get(VM_URL)
+    address = reader.get(ADDRESS_URL)["address"]
+    assert found["networkInterfaces"][0]["accessConfigs"][0]["natIP"] == address
+    assert found["disks"][0]["autoDelete"] is False
+    assert reader.get(DISK_URL)["labels"] == {"team": "ml", "muster-owner": "m"}
+
+
+@pytest.mark.parametrize(
+    ("change", "action"),
+    [
+        ({"labels": {"team": "x"}}, "setLabels (labels)"),
+        ({"metadata": {"a": "1"}}, "setMetadata (metadata)"),
+        ({"metadata": {}}, "setMetadata (metadata)"),
+        ({"tags": ["broker", "more"]}, "setTags (tags)"),
+        ({"tags": []}, "setTags (tags)"),
+    ],
+)  # fmt: skip
+def test_a_running_machine_is_changed(changes: Run, machine: None, change: dict[str, Any], action: str) -> None:
+    assert changes("gcp_instance", **{**MACHINE, **change})["actions"] == [f"compute:instances.{action}"]
+
+
+def test_a_machine_moves_to_another_address(run: Run, changes: Run, machine: None, reader: Reader) -> None:
+    run("gcp_address", **{**ADDRESS, "name": "other"})
+    done = changes("gcp_instance", **{**MACHINE, "address": "other"})
+    assert done["actions"] == [
+        "compute:instances.deleteAccessConfig (take the address away)",
+        "compute:instances.addAccessConfig (give the address)",
+    ]
+    changes("gcp_instance", **MACHINE)
+    assert reader.get(f"{COMPUTE}/regions/{REGION}/addresses/other")["status"] == "RESERVED"
+    run("gcp_address", **{**ADDRESS, "name": "other"}, state="absent")
+
+
+def test_what_changes_at_rest_is_refused_while_it_runs_and_then_done(
+    google: Simulator, run: Run, changes: Run, machine: None, reader: Reader
+) -> None:
+    wanted = {**MACHINE, "machine_type": "e2-standard-4", "spot": True}
+    google.clear()
+    refused = run("gcp_instance", **wanted)
+    assert "runs, and Google changes machineType of a stopped machine only. Stop it (gcloud compute" in refused["msg"]
+    assert google.attempts() == []
+    reader.write("POST", f"{VM_URL}/stop")
+    assert changes("gcp_instance", **wanted)["actions"] == [
+        "compute:instances.setMachineType (machineType)",
+        "compute:instances.setScheduling (scheduling)",
+        "compute:instances.start (start)",
+    ]
+    assert reader.get(VM_URL)["status"] == "RUNNING"
+    reader.write("POST", f"{VM_URL}/stop")
+    changes("gcp_instance", **MACHINE)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"disk": {"size_gb": 10}}, "has a disk of 20 GB; Google cannot make it smaller (10 GB)"),
+        ({"disk": {"type": "pd-ssd"}}, "has diskType 'pd-balanced'; Google cannot change it to 'pd-ssd'"),
+        ({"network": "other", "subnetwork": None}, "has network"),
+        ({"address": "nothing"}, "does not exist in us-central1. Create it first, by gcp_address"),
+    ],
+)
+def test_what_a_machine_cannot_become_is_refused(
+    google: Simulator, run: Run, machine: None, change: dict[str, Any], told: str
+) -> None:
+    google.clear()
+    assert told in run("gcp_instance", **{**MACHINE, **change})["msg"]
+    assert google.attempts() == []
+
+
+def test_a_disk_outlives_its_machine_and_is_used_again(
+    google: Simulator, run: Run, changes: Run, machine: None, reader: Reader
+) -> None:
+    disk = reader.get(DISK_URL)["id"]
+    done = changes("gcp_instance", **MACHINE, state="absent")
+    assert done["actions"] == ["compute:instances.delete (delete)"]
+    assert "disk vm was kept: it holds the data of the machine (20 GB)" in done["kept"]
+    assert "delete_data: true deletes it" in done["kept"]
+    changes("gcp_instance", **MACHINE)
+    assert (reader.get(DISK_URL)["id"], reader.get(VM_URL)["disks"][0]["source"][-9:]) == (disk, "/disks/vm")
+    reader.write("POST", f"{VM_URL}/setDiskAutoDelete?autoDelete=true&deviceName=persistent-disk-0")
+    done = changes("gcp_instance", **MACHINE, state="absent", delete_data=True)
+    assert done["actions"] == [
+        "compute:instances.setDiskAutoDelete (keep disk persistent-disk-0)",
+        "compute:instances.delete (delete)",
+        "compute:disks.delete (delete)",
+    ]
+    assert reader.get(DISK_URL) is None
+
+
+def test_a_zone_without_machines_is_told(google: Simulator, run: Run, subnet: None, reader: Reader) -> None:
+    run("gcp_address", **ADDRESS)
+    google.fault("stock_out", "compute.instances.insert")
+    failed = run("gcp_instance", **MACHINE)
+    assert "does not have enough resources available" in failed["msg"]
+    assert "try another zone" in failed["msg"]
+    assert not run("gcp_instance", **MACHINE).get("failed")
+
+
+def test_a_machine_and_a_disk_of_somebody_else_are_left_alone(
+    google: Simulator, run: Run, machine: None, reader: Reader
+) -> None:
+    google.clear()
+    other = {**MACHINE, "owner": "other"}
+    assert "does not have the mark" in run("gcp_instance", **other, state="absent", delete_data=True)["kept"]
+    assert google.attempts() == []
+    run("gcp_instance", **MACHINE, state="absent")
+    assert "there is one that does not carry the label muster-owner=other" in run("gcp_instance", **other)["msg"]
+    assert "disk vm was kept" in run("gcp_instance", **other, state="absent", delete_data=True)["kept"]
+    run("gcp_instance", **MACHINE, state="absent", delete_data=True)
+    run("gcp_address", **ADDRESS, state="absent")
 
 
 # Everything

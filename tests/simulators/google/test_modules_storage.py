@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from simulators.google.client import Simulator
-from simulators.google.conftest import Reader, Run, killed
+from simulators.google.client import PROJECT, Simulator
+from simulators.google.conftest import REGION, Reader, Run, killed
 
 STORAGE = "https://storage.googleapis.com/storage/v1"
 BUCKET_URL = f"{STORAGE}/b/results-of-x"
@@ -137,3 +137,35 @@ def test_a_bucket_of_somebody_else_in_the_project_is_kept_with_its_objects(
     assert "it has muster-owner=m" in run("gcs_bucket", **other, adopt=True)["msg"]
     assert "does not have the mark" in run("gcs_bucket", **other, state="absent", delete_objects=True)["kept"]
     assert google.attempts() == []
+
+
+# Repositories
+
+IMAGES: dict[str, Any] = {"name": "images", "location": REGION, "owner": "m"}
+IMAGES_URL = f"https://artifactregistry.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}/repositories/images"
+KEEP = {"action": "KEEP", "mostRecentVersions": {"keepCount": 10}}
+OLD = {"action": "DELETE", "condition": {"olderThan": "2592000s"}}
+
+
+def test_a_repository_is_made_changed_and_deleted(changes: Run, run: Run, reader: Reader) -> None:
+    made = changes("gcp_artifact_repository", **IMAGES, cleanup_policies={"keep": KEEP, "old": OLD})
+    assert made["actions"] == ["artifactregistry:projects.locations.repositories.create (create)"]
+    for change, field, after in (
+        ({"cleanup_policies": {"keep": KEEP}}, "cleanupPolicies", {"keep": {**KEEP, "id": "keep"}}),
+        ({"cleanup_policies": {}}, "cleanupPolicies", None),
+        ({"labels": {"team": "ml"}}, "labels", {"team": "ml", "muster-owner": "m"}),
+        ({"labels": {}}, "labels", {"muster-owner": "m"}),
+        ({"description": "text"}, "description", "text"),
+        ({"cleanup_policy_dry_run": True}, "cleanupPolicyDryRun", True),
+    ):
+        done = changes("gcp_artifact_repository", **IMAGES, **change)
+        assert done["actions"] == [f"artifactregistry:projects.locations.repositories.patch ({field})"]
+        assert reader.get(IMAGES_URL).get(field) == after
+    assert (
+        "has format 'DOCKER'; Google cannot change it" in run("gcp_artifact_repository", **IMAGES, format="GO")["msg"]
+    )
+    assert (
+        "does not have the mark" in run("gcp_artifact_repository", **{**IMAGES, "owner": "x"}, state="absent")["kept"]
+    )
+    changes("gcp_artifact_repository", **IMAGES, state="absent")
+    assert reader.get(IMAGES_URL) is None

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Static addresses of a region as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._cloud.plan import Body, Plan
+from .compare import MARK, split_mark, text_with
+from .links import link
+from .plan import Step
+from .resource import SET_LABELS, Labelled
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GcpAddress(Labelled):
+    """A static address. It gets labels only by a second request; a description is there at once, and ends in its owner's mark, too."""
+
+    NOUN = "address"
+    SERVICE, COLLECTION = "compute", "addresses"
+    PARENT = "projects/{project}/regions/{region}"
+    CHANGES = (SET_LABELS,)
+    ONCE = frozenset({"description"})
+    FIXED_HINT = "Choose another name, or delete it first: the address itself will then be another one"
+
+    region: str
+    address_type: str | None = None
+    network_tier: str | None = None
+    subnetwork: str | None = None
+    description: str | None = None
+
+    def body(self) -> Body:
+        return {
+            "name": self.name,
+            "addressType": self.address_type,
+            "networkTier": self.network_tier,
+            "subnetwork": self.subnetwork and link(self.parent, "subnetworks", self.subnetwork),
+            "description": text_with("", self.description, self.owner or "") or None,
+        }
+
+    def marks(self, live: Body) -> dict[str, str]:
+        owner = split_mark(live.get("description") or "")[1]
+        return {**({MARK: owner} if owner else {}), **super().marks(live)}
+
+    def creation(self) -> Step:
+        step = super().creation()
+        return dataclasses.replace(step, request={key: value for key, value in step.request.items() if key != "labels"})
+
+    def plan(self, live: Body | None) -> Plan:
+        plan = super().plan(live)
+        labels = self.marked({})
+        if live is not None or not labels.get("labels"):
+            return plan
+        later = self.change_step(SET_LABELS, labels, {})
+        return dataclasses.replace(plan, after={**plan.after, **labels}, later=(later,))
+
+    def hint(self, codes: t.Sequence[str]) -> str:
+        if "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" in codes:
+            return "Delete the machine, NAT or load balancer that uses the address first"
+        return ""

@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Repositories of Artifact Registry as values.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._cloud.plan import Body
+from .api import Api
+from .plan import Step
+from .resource import Change, Labelled
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GcpArtifactRepository(Labelled):
+    """A repository of images or packages."""
+
+    NOUN = "repository"
+    SERVICE, COLLECTION, METHODS = "artifactregistry", "repositories", "projects.locations.repositories"
+    PARENT, CREATE = "projects/{project}/locations/{location}", "create"
+    CHANGES = (Change(("description", "labels", "cleanupPolicies", "cleanupPolicyDryRun"), masked=True),)
+    EXACT = frozenset({"labels", "cleanupPolicies"})
+    IDENTITY = ("name", "createTime")
+    data_option = "delete_packages: true"
+
+    location: str
+    format: str = "DOCKER"
+    description: str | None = None
+    cleanup_policies: dict[str, Body] | None = None
+    cleanup_policy_dry_run: bool | None = None
+    delete_packages: bool = False
+
+    @property
+    def delete_data(self) -> bool:
+        return self.delete_packages
+
+    def body(self) -> Body:
+        return {
+            "format": self.format,
+            "description": self.description,
+            "cleanupPolicies": self._policies(),
+            "cleanupPolicyDryRun": self.cleanup_policy_dry_run,
+        }
+
+    def _policies(self) -> dict[str, Body] | None:
+        """Google shows the name of a policy in it, too."""
+        if self.cleanup_policies is None:
+            return None
+        return {name: {**policy, "id": name} for name, policy in self.cleanup_policies.items()}
+
+    def creation(self) -> Step:
+        return dataclasses.replace(super().creation(), params={"repositoryId": self.name})
+
+    def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002  # it says itself how much it holds
+        held = int(live.get("sizeBytes") or 0)
+        return f"holds packages ({held} bytes)" if held else ""
+
+    def hint(self, codes: t.Sequence[str]) -> str:
+        if "PERMISSION_DENIED" in codes:
+            return "Check location, such as us-central1 or europe, and that the caller may manage repositories"
+        return ""

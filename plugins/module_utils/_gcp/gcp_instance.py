@@ -1,0 +1,317 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Virtual machines and their boot disks as values.
+
+The boot disk is made with the machine and outlives it: it holds the data. A machine that is made again gets the disk that is there.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._cloud.plan import Body, Plan, deletion_plan, without_none
+from .._core.errors import InvalidInput
+from .api import Api
+from .compare import MARK, exactly, same
+from .links import link, network_link
+from .plan import Step
+from .resource import SET_LABELS, Change, Labelled
+
+STOPPED = "TERMINATED"
+# All of them: the roles of the service account decide.
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+NIC = "nic0"
+ACCESS = {"type": "ONE_TO_ONE_NAT", "name": "External NAT"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GcpDisk(Labelled):
+    """A boot disk that its machine left."""
+
+    NOUN = "disk"
+    SERVICE, COLLECTION = "compute", "disks"
+    PARENT = "projects/{project}/zones/{zone}"
+    data_option = "delete_data: true"
+
+    zone: str
+    delete: bool = False
+
+    @property
+    def delete_data(self) -> bool:
+        return self.delete
+
+    def body(self) -> Body:
+        return {"name": self.name}
+
+    def data_at_risk(self, api: Api, live: Body) -> str:  # noqa: ARG002
+        return f"holds the data of the machine ({live.get('sizeGb')} GB), and a machine of its name gets it again"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GcpInstance(Labelled):
+    """A machine that runs. ``found`` is what was looked up before: the address as a number, and a disk that is there already."""
+
+    NOUN = "machine"
+    SERVICE, COLLECTION = "compute", "instances"
+    PARENT = "projects/{project}/zones/{zone}"
+    CHANGES = (
+        SET_LABELS,
+        Change(("metadata",), "setMetadata", "POST", "/setMetadata"),
+        Change(("tags",), "setTags", "POST", "/setTags"),
+        Change(("machineType",), "setMachineType", "POST", "/setMachineType"),
+        Change(("serviceAccounts",), "setServiceAccount", "POST", "/setServiceAccount"),
+        Change(("scheduling",), "setScheduling", "POST", "/setScheduling"),
+        Change(("diskSizeGb",), "resize", "POST", "/resize"),
+    )
+    AT_REST = ("machineType", "serviceAccounts", "scheduling")
+    FIXED_HINT = "Delete the machine and make it again; its boot disk is kept, and the new machine gets it"
+
+    zone: str
+    machine_type: str | None = None
+    disk: dict[str, t.Any] | None = None
+    network: str | None = None
+    subnetwork: str | None = None
+    address: str | None = None
+    tags: t.Sequence[str] | None = None
+    metadata: dict[str, str] | None = None
+    service_account: str | None = None
+    spot: bool = False
+    found: Body = dataclasses.field(default_factory=dict)
+
+    @property
+    def region(self) -> str:
+        return self.zone.rsplit("-", 1)[0]
+
+    def validate(self) -> None:
+        if not (self.network or self.subnetwork):
+            raise InvalidInput(f"{self.label} needs network or subnetwork")
+        if self.address and "address" not in self.found:
+            raise InvalidInput(
+                f"{self.label} is to have the address {self.address}, which does not exist in {self.region}",
+                hint="Create it first, by gcp_address",
+            )
+
+    def body(self) -> Body:
+        account = {"email": self.service_account, "scopes": [SCOPE]}
+        return {
+            "name": self.name,
+            "machineType": self.machine_type and link(self.parent, "machineTypes", self.machine_type),
+            "network": self.network and network_link(self.project, self.network),
+            "subnetwork": self.subnetwork and link(f"projects/{self.project}/regions/{self.region}", "subnetworks", self.subnetwork),
+            "natIP": self.found.get("address"),
+            "diskSizeGb": (self.disk or {}).get("size_gb"),
+            "diskType": (self.disk or {}).get("type"),
+            "tags": None if self.tags is None else sorted(self.tags),
+            "metadata": None if self.metadata is None else {str(key): str(value) for key, value in self.metadata.items()},
+            "serviceAccounts": [account] if self.service_account else None,
+            "scheduling": {"provisioningModel": "SPOT" if self.spot else "STANDARD"},
+        }  # fmt: skip
+
+    def seen(self, live: Body) -> Body:
+        nic = next(iter(live.get("networkInterfaces") or ()), {})
+        disk = live.get("_disk") or {}
+        items = (live.get("metadata") or {}).get("items") or ()
+        return {
+            **live,
+            "network": nic.get("network"),
+            "subnetwork": nic.get("subnetwork"),
+            "natIP": _access(live).get("natIP"),
+            "diskSizeGb": disk.get("sizeGb"),
+            "diskType": disk.get("type", "").rsplit("/", 1)[-1],
+            "tags": (live.get("tags") or {}).get("items") or [],
+            "metadata": {row["key"]: row.get("value", "") for row in items},
+        }
+
+    def read(self, api: Api) -> Body | None:
+        live = super().read(api)
+        if live is not None:
+            boot = next((row for row in live.get("disks") or () if row.get("boot")), {})
+            name = str(boot.get("source", "")).rsplit("/", 1)[-1]
+            live["_disk"] = name and api.read(self.label, "compute", f"{self.parent}/disks/{name}")
+        return live
+
+    def creation(self) -> Step:
+        if not self.machine_type or not self.disk:
+            raise InvalidInput(f"{self.label} does not exist, and to create it machine_type and disk are needed")
+        body = without_none(self.body())
+        nic = {key: body.get(key) for key in ("network", "subnetwork")}
+        request = {
+            "name": self.name,
+            "machineType": body["machineType"],
+            "disks": [self._boot()],
+            "networkInterfaces": [without_none({**nic, "accessConfigs": self._accesses()})],
+            "tags": {"items": body.get("tags", [])},
+            "metadata": {"items": _items(body.get("metadata", {}))},
+            "serviceAccounts": body.get("serviceAccounts"),
+            "scheduling": self._scheduling(),
+            **self.marked({}),
+        }  # fmt: skip
+        path = f"{self.parent}/{self.COLLECTION}"
+        return Step(self.method("insert"), without_none(request), "create", self.SERVICE, "stable", path=path)
+
+    def _accesses(self) -> list[Body] | None:
+        return [{**ACCESS, "natIP": self.found["address"]}] if self.address else None
+
+    def _boot(self) -> Body:
+        """A new disk, or the one that an earlier machine of this name left, if that one was ours."""
+        left = self.found.get("disk")
+        if left is None:
+            disk = self.disk or {}
+            new = {
+                "diskName": self.name,
+                "diskSizeGb": disk.get("size_gb"),
+                "diskType": disk.get("type") and link(self.parent, "diskTypes", disk["type"]),
+                "sourceImage": disk.get("source_image"),
+                **self.marked({}),
+            }
+            return {"boot": True, "autoDelete": False, "initializeParams": without_none(new)}
+        if self.owner and (left.get("labels") or {}).get(MARK) != self.owner:
+            raise InvalidInput(
+                f"{self.label} would need a disk of its name, and there is one that does not carry the label {MARK}={self.owner}",
+                hint="Choose another name, delete the disk, or give it the label if the machine is to boot from it",
+            )
+        return {"boot": True, "autoDelete": False, "source": f"{self.parent}/disks/{self.name}"}
+
+    def _scheduling(self) -> Body:
+        if not self.spot:
+            return {"provisioningModel": "STANDARD", "automaticRestart": True, "onHostMaintenance": "MIGRATE"}
+        usual = {"provisioningModel": "SPOT", "automaticRestart": False, "onHostMaintenance": "TERMINATE"}
+        return {**usual, "instanceTerminationAction": "STOP"}
+
+    def plan(self, live: Body | None) -> Plan:
+        plan = super().plan(live)
+        if live is None:
+            return plan
+        steps = [*plan.steps, *self._moves(live)]
+        before, after = dict(plan.before), dict(plan.after)
+        if self.address and _access(live).get("natIP") != self.found["address"]:
+            before["natIP"], after["natIP"] = _access(live).get("natIP"), self.found["address"]
+        if live.get("status") == STOPPED:
+            steps.append(Step(self.method("start"), {}, "start", self.SERVICE, "stable", path=f"{self.path}/start"))
+            before["status"], after["status"] = STOPPED, "RUNNING"
+        return Plan(tuple(steps), before, after)
+
+    def _moves(self, live: Body) -> list[Step]:
+        """An address is exchanged by taking the access away and giving another."""
+        access, steps = _access(live), []
+        if not self.address or access.get("natIP") == self.found["address"]:
+            return []
+        params = {"networkInterface": NIC}
+        if access:
+            more = {**params, "accessConfig": access.get("name", ACCESS["name"])}
+            path = f"{self.path}/deleteAccessConfig"
+            steps.append(
+                Step(
+                    self.method("deleteAccessConfig"),
+                    {},
+                    "take the address away",
+                    self.SERVICE,
+                    "stable",
+                    path=path,
+                    params=more,
+                )
+            )
+        request = {**ACCESS, "natIP": self.found["address"]}
+        path = f"{self.path}/addAccessConfig"
+        steps.append(
+            Step(
+                self.method("addAccessConfig"),
+                request,
+                "give the address",
+                self.SERVICE,
+                "stable",
+                path=path,
+                params=params,
+            )
+        )
+        return steps  # fmt: skip
+
+    def change_step(self, change: Change, fields: Body, live: Body) -> Step:
+        step = super().change_step(change, fields, live)
+        key = next(iter(fields))
+        self._refuse_running(key, live)
+        if key == "metadata":
+            request = {"fingerprint": live["metadata"]["fingerprint"], "items": _items(fields[key])}
+        elif key == "tags":
+            request = {"fingerprint": live["tags"]["fingerprint"], "items": fields[key]}
+        elif key == "serviceAccounts":
+            request = fields[key][0]
+        elif key == "scheduling":
+            request = self._scheduling()
+        elif key == "diskSizeGb":
+            return self._resize(fields[key], live)
+        else:
+            return step
+        return dataclasses.replace(step, request=request)
+
+    def _resize(self, size: int, live: Body) -> Step:
+        disk = live["_disk"]
+        if size < int(disk["sizeGb"]):
+            raise InvalidInput(
+                f"{self.label} has a disk of {disk['sizeGb']} GB; Google cannot make it smaller ({size} GB)",
+                hint=f"Give disk.size_gb at least {disk['sizeGb']}",
+            )
+        path = f"{self.parent}/disks/{disk['name']}/resize"
+        return Step("disks.resize", {"sizeGb": str(size)}, "diskSizeGb", self.SERVICE, "stable", path=path)
+
+    def _refuse_running(self, key: str, live: Body) -> None:
+        if key in self.AT_REST and live.get("status") != STOPPED:
+            raise InvalidInput(
+                f"{self.label} runs, and Google changes {key} of a stopped machine only",
+                hint=f"Stop it (gcloud compute instances stop {self.name} --zone={self.zone}) and run again: that changes and starts it",
+            )
+
+    def _differs(self, key: str, live: t.Any, desired: t.Any) -> bool:
+        if key == "natIP":
+            return False  # see ``_moves``
+        if key == "metadata":
+            return not exactly(live, desired)
+        return super()._differs(key, live, desired) if key != "diskType" else not same(live, desired)
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        """No disk goes with the machine, whoever attached it: what is to go is deleted for itself."""
+        if live is None:
+            return Plan()
+        rows = [row for row in live.get("disks") or () if row.get("autoDelete") and row.get("type") == "PERSISTENT"]
+        steps = [self._keep(row) for row in rows]
+        return deletion_plan(
+            {key: value for key, value in live.items() if not key.startswith("_")}, *steps, self.deletion()
+        )
+
+    def _keep(self, row: Body) -> Step:
+        path = f"{self.path}/setDiskAutoDelete"
+        params = {"deviceName": row["deviceName"], "autoDelete": "false"}
+        says = f"keep disk {row['deviceName']}"
+        return Step(self.method("setDiskAutoDelete"), {}, says, self.SERVICE, "stable", path=path, params=params)
+
+    def hint(self, codes: t.Sequence[str]) -> str:
+        if "INVALID_RESOURCE_USAGE" in codes:
+            return "The machine is protected against deletion: take that away first, if it may go"
+        return ""
+
+
+def _access(live: Body) -> Body:
+    nic = next(iter(live.get("networkInterfaces") or ()), {})
+    return next(iter(nic.get("accessConfigs") or ()), {})
+
+
+def _items(metadata: dict[str, str]) -> list[Body]:
+    return [{"key": key, "value": value} for key, value in sorted(metadata.items())]
+
+
+def look_up(api: Api, params: dict[str, t.Any]) -> None:
+    """Add what a machine needs to know of others to the options: its address, and a disk of its name."""
+    place = f"projects/{params['project']}"
+    label, found = f"Google machine {params['name']}", {}
+    if params.get("address"):
+        region = params["zone"].rsplit("-", 1)[0]
+        address = api.read(label, "compute", f"{place}/regions/{region}/addresses/{params['address']}")
+        if address or api.lenient:
+            found["address"] = (address or {}).get("address", "(made before)")
+    found["disk"] = api.read(label, "compute", f"{place}/zones/{params['zone']}/disks/{params['name']}")
+    params["found"] = found

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gcp_address
+short_description: Manage static addresses of Google Cloud
+version_added: 0.2.0
+description:
+  - Creates and deletes static addresses of a region, and changes their labels.
+  - Google takes labels only in a second request. So that a run that is interrupted in between is continued, the owner's mark is also at the
+    end of the description.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - google.cloud.gcp
+  - muster.ml.attributes
+  - muster.ml.gcp
+  - muster.ml.gcp.owner
+  - muster.ml.gcp.support
+  - muster.ml.gcp.waits
+options:
+  name:
+    description: Name of the address.
+    type: str
+    required: true
+  region:
+    description: Region of the address.
+    type: str
+    required: true
+  address_type:
+    description: Type of the address. Cannot be changed.
+    type: str
+    choices: [EXTERNAL, INTERNAL]
+    default: EXTERNAL
+  network_tier:
+    description: Network tier of an external address. Cannot be changed.
+    type: str
+    choices: [PREMIUM, STANDARD]
+  subnetwork:
+    description: Name of the subnetwork of an internal address. Cannot be changed.
+    type: str
+  description:
+    description: Text about the address. Counts when it is created.
+    type: str
+  labels:
+    description: Labels. They are all that it has, besides the mark of its owner. Without this option they stay as they are.
+    type: dict
+  wait_timeout:
+    description: Seconds to wait for all changes together.
+    type: int
+    default: 300
+"""
+
+EXAMPLES = r"""
+- name: Create the address of the broker
+  muster.ml.gcp_address:
+    project: my-project
+    auth_kind: application
+    name: broker
+    region: us-central1
+    owner: training
+"""
+
+RETURN = r"""
+kept:
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
+  returned: when it was kept
+  type: str
+actions:
+  description: Requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["compute:addresses.insert (create)", "compute:addresses.setLabels (labels)"]
+address:
+  description: Address as Compute Engine describes it, in snake_case, with the number as C(address). Empty if it does not exist.
+  returned: success
+  type: dict
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_address import GcpAddress
+
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **STATE,
+    **OWNER,
+    **wait_options(300),
+    "name": {"type": "str", "required": True},
+    "region": {"type": "str", "required": True},
+    "address_type": {"type": "str", "choices": ["EXTERNAL", "INTERNAL"], "default": "EXTERNAL"},
+    "network_tier": {"type": "str", "choices": ["PREMIUM", "STANDARD"]},
+    "subnetwork": {"type": "str"},
+    "description": {"type": "str"},
+    "labels": {"type": "dict"},
+}
+
+
+def main() -> None:
+    """Run as a module."""
+    gcp_main(ARGUMENT_SPEC, GcpAddress, "address")
+
+
+if __name__ == "__main__":
+    main()

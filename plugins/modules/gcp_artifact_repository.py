@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gcp_artifact_repository
+short_description: Manage repositories of Artifact Registry
+version_added: 0.2.0
+description:
+  - Creates, changes and deletes repositories of images or packages.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - google.cloud.gcp
+  - muster.ml.attributes
+  - muster.ml.gcp
+  - muster.ml.gcp.owner
+  - muster.ml.gcp.support
+  - muster.ml.gcp.waits
+options:
+  name:
+    description: Name of the repository.
+    type: str
+    required: true
+  location:
+    description: Region, or V(us), V(europe) or V(asia). Cannot be changed.
+    type: str
+    required: true
+  format:
+    description: Format of what it holds. Cannot be changed.
+    type: str
+    choices: [APT, DOCKER, GENERIC, GO, KFP, MAVEN, NPM, PYTHON, YUM]
+    default: DOCKER
+  description:
+    description: Text about the repository.
+    type: str
+  cleanup_policies:
+    description:
+      - Policies by their names, as the API has them, each with C(action) and either C(condition) or C(mostRecentVersions).
+      - They are all that it has. An empty dictionary removes all. Without this option they stay as they are.
+    type: dict
+  cleanup_policy_dry_run:
+    description: Log what the policies would delete, instead of deleting it.
+    type: bool
+  labels:
+    description: Labels. They are all that it has, besides the mark of its owner. Without this option they stay as they are.
+    type: dict
+  delete_packages:
+    description: Delete the repository with what it holds, with O(state=absent). Otherwise a repository that is not empty is kept.
+    type: bool
+    default: false
+  wait_timeout:
+    description: Seconds to wait for all changes together.
+    type: int
+    default: 300
+"""
+
+EXAMPLES = r"""
+- name: Create a repository of images that keeps the last ten of each
+  muster.ml.gcp_artifact_repository:
+    project: my-project
+    auth_kind: application
+    name: images
+    location: us-central1
+    cleanup_policies:
+      keep: {action: KEEP, mostRecentVersions: {keepCount: 10}}
+      old: {action: DELETE, condition: {olderThan: 2592000s}}
+    owner: training
+"""
+
+RETURN = r"""
+kept:
+  description: Reason why the resource was kept although O(state=absent) was given. A warning says the same.
+  returned: when it was kept
+  type: str
+actions:
+  description: Requests that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["artifactregistry:projects.locations.repositories.create (create)"]
+repository:
+  description: Repository as Artifact Registry describes it, in snake_case. Empty if it does not exist.
+  returned: success
+  type: dict
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_artifact_repository import GcpArtifactRepository
+
+FORMATS = ["APT", "DOCKER", "GENERIC", "GO", "KFP", "MAVEN", "NPM", "PYTHON", "YUM"]
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    **STATE,
+    **OWNER,
+    **wait_options(300),
+    "name": {"type": "str", "required": True},
+    "location": {"type": "str", "required": True},
+    "format": {"type": "str", "choices": FORMATS, "default": "DOCKER"},
+    "description": {"type": "str"},
+    "cleanup_policies": {"type": "dict"},
+    "cleanup_policy_dry_run": {"type": "bool"},
+    "labels": {"type": "dict"},
+    "delete_packages": {"type": "bool", "default": False},
+}
+
+
+def main() -> None:
+    """Run as a module."""
+    gcp_main(ARGUMENT_SPEC, GcpArtifactRepository, "repository")
+
+
+if __name__ == "__main__":
+    main()
