@@ -184,10 +184,10 @@ def member_main(argument_spec: Spec) -> None:
 
 
 def info_main(argument_spec: Spec, survey: t.Callable[[Api, dict[str, t.Any]], Body]) -> None:
-    """Parse, ask, report: for modules that only read."""
+    """Parse, ask, report: for modules that only read. Where an API is not enabled nothing is there."""
     module = module_of(argument_spec)
     try:
-        found = survey(Api(HttpSession(module), project=module.params["project"]), module.params)
+        found = survey(Api(HttpSession(module), project=module.params["project"], lenient=True), module.params)
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     module.exit_json(changed=False, **snake_case_result(found))

@@ -484,6 +484,71 @@ def test_what_is_not_ours_is_refused_and_stays(play: Play, google: Simulator, re
     assert {kind: {name: after[kind].get(name) for name in rows} for kind, rows in before.items()} == before
 
 
+def settled(reader: Reader, service: str, where: str) -> None:
+    """Until no operation runs there: the simulator goes on with each look."""
+    while True:
+        rows = reader.get(service, f"{where}/operations").get(
+            {"compute": "items", "container": "operations"}[service], []
+        )
+        if all(row["status"] == "DONE" for row in rows):
+            return
+        for row in rows:
+            reader.get(service, f"{where}/operations/{row['name']}")
+
+
+def made_by_somebody_else(reader: Reader) -> None:
+    """A network with a cluster in it, both called theirs."""
+    project, region = f"projects/{PROJECT}", f"projects/{PROJECT}/regions/{REGION}"
+    reader.send("POST", "compute", f"{project}/global/networks", name="theirs", autoCreateSubnetworks=False)
+    settled(reader, "compute", f"{project}/global")
+    secondary = [
+        {"rangeName": "pods", "ipCidrRange": "10.60.0.0/17"},
+        {"rangeName": "services", "ipCidrRange": "10.60.128.0/20"},
+    ]
+    reader.send(
+        "POST", "compute", f"{region}/subnetworks", name="theirs", network=f"{project}/global/networks/theirs",
+        ipCidrRange="10.60.144.0/24", secondaryIpRanges=secondary,
+    )  # fmt: skip
+    settled(reader, "compute", region)
+    ranges = {"useIpAliases": True, "clusterSecondaryRangeName": "pods", "servicesSecondaryRangeName": "services"}
+    cluster = {
+        "name": "theirs", "network": "theirs", "subnetwork": "theirs", "initialNodeCount": 1, "ipAllocationPolicy": ranges,
+        "workloadIdentityConfig": {"workloadPool": f"{PROJECT}.svc.id.goog"},
+    }  # fmt: skip
+    reader.send("POST", "container", f"projects/{PROJECT}/locations/{REGION}/clusters", cluster=cluster)
+    settled(reader, "container", f"projects/{PROJECT}/locations/{REGION}")
+
+
+def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, google: Simulator, reader: Reader) -> None:
+    google.reset()
+    google.enable()
+    made_by_somebody_else(reader)
+    kubeconfig = play.folder / "theirs.kubeconfig"
+    theirs = {
+        "muster_gke_name": "theirs", "muster_kubeconfig": str(kubeconfig), "muster_systems": [], "gke_manage_broker_vm": False,
+        "gke_network_firewall_rules": [], "gke_node_pools_pools": [{**MANAGEMENT, "name": "ours"}], "gcs_buckets_buckets": [],
+    }  # fmt: skip
+    before = hold(google)
+    refused = play("gke", **theirs, gke_cluster_network="theirs", gke_manage_network=False)
+    assert recap(refused)["failed"] == 1
+    assert "GKE cluster theirs exists and does not carry the label muster-owner=theirs" in play.said()
+    adopted = {**theirs, "gke_manage_cluster": False}
+    kubeconfig.write_text("somebody else's\n", encoding="utf-8")
+    refused = play("gke", **adopted)
+    assert "is not the kubeconfig that Muster writes for theirs" in play.said()
+    assert kubeconfig.read_text(encoding="utf-8") == "somebody else's\n"
+    kubeconfig.unlink()
+    run(play, **adopted)
+    pools = {row["name"] for row in reader.container(f"{REGION}/clusters/theirs")["nodePools"]}
+    assert pools == {"default-pool", "ours"}
+    gone = play("gke_teardown", **adopted, **DATA_TOO)
+    assert gone.returncode == 0, gone.stdout[-3000:] + gone.stderr[-500:]
+    after = hold(google)
+    assert left(before, after) == {}
+    assert after["clusters"].keys() == before["clusters"].keys()
+    assert kubeconfig.exists()
+
+
 # Faults, each in the way of a run from an empty project
 
 POOLS = "container.projects.locations.clusters.nodePools.create"
