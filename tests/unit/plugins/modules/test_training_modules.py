@@ -586,6 +586,16 @@ def test_logs_are_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPat
         run(job_logs, cluster, {**options, "matches": 3, "wait_timeout": 0})
 
 
+def test_a_group_that_is_made_last_is_waited_for(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(persia_job, cluster, JOB)
+    finish(cluster)
+    cluster.log_lines[("default", "adult-trainer-0-abcde")] = "epoch=1\n"
+    later = {key: cluster.objects.pop(key) for key in list(cluster.objects) if key[3].startswith("adult-trainer")}
+    monkeypatch.setattr(job_logs.SYSTEM_CLOCK, "sleep", lambda _seconds: cluster.objects.update(later))
+    options = {"name": "adult", "namespace": "default", "groups": ["trainer"], "search": "epoch=1", "matches": 1}
+    assert len(run(job_logs, cluster, options)["found"]) == 1
+
+
 def test_a_kind_that_is_installed_meanwhile_is_seen(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Discovery is remembered, so that a run asks once; who waits has to ask again."""
     asked: list[str] = []
@@ -610,7 +620,7 @@ def test_a_kind_that_is_installed_meanwhile_is_seen(cluster: FakeCluster, monkey
     [
         ({"search": "("}, InvalidInput, "not a regular expression"),
         ({"matches": 1}, InvalidInput, "has nothing to count"),
-        ({"groups": ["trainers"]}, InvalidInput, "Did you mean 'trainer'"),
+        ({"groups": ["trainers"]}, NotFound, "has no group 'trainers', it has .*Did you mean 'trainer'"),
         ({"name": "other"}, NotFound, "There is no training default/other"),
     ],
 )
