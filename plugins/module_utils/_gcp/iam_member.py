@@ -12,8 +12,8 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
-import typing as t
 import re
+import typing as t
 
 from .._cloud.converge import Outcome
 from .._cloud.plan import Body, Plan
