@@ -359,7 +359,6 @@ def test_a_zone_without_machines_fails_and_the_next_run_tries_again(
         ("operation_error", {"code": 13, "message": "An internal error has occurred"},
          "create failed: INTERNAL: An internal error has occurred"),
         ("quota", {"metric": "CPUS"}, "QUOTA_EXCEEDED"),
-        ("api_not_enabled", {}, "Enable container.googleapis.com, which role gcp_project does"),
     ],
 )  # fmt: skip
 def test_a_fault_is_one_clear_error_and_the_rerun_converges(
@@ -380,7 +379,14 @@ def test_a_fault_is_one_clear_error_and_the_rerun_converges(
 
 @pytest.mark.parametrize(
     ("fault", "detail"),
-    [("throttle", {"status": 429}), ("throttle", {"status": 503}), ("slow", {"polls": 6}), ("stale", {}), ("drop", {})],
+    [
+        ("throttle", {"status": 429}),
+        ("throttle", {"status": 503}),
+        ("slow", {"polls": 6}),
+        ("stale", {}),
+        ("drop", {}),
+        ("api_not_enabled", {}),  # not everywhere yet: Service Usage says that it is
+    ],
 )
 def test_what_passes_by_itself_is_waited_for(google: Simulator, run: Run, fault: str, detail: Body) -> None:
     asked = pool("patient", config={"machine_type": "e2-standard-4"}, autoscaling=None, node_count=1)
@@ -390,6 +396,14 @@ def test_what_passes_by_itself_is_waited_for(google: Simulator, run: Run, fault:
     assert not done.get("failed"), done["msg"]
     assert run("gke_node_pool", **asked)["changed"] is False
     assert not run("gke_node_pool", **asked, state="absent").get("failed")
+
+
+def test_an_api_that_is_not_enabled_is_named_with_the_role_that_enables_it(google: Simulator, run: Run) -> None:
+    google.fault("api_not_enabled", f"{CLUSTERS}.nodePools.create")
+    google.fault("refuse", "serviceusage.services.get", status=403, message="no")
+    failed = run("gke_node_pool", **pool("disabled"))
+    assert "SERVICE_DISABLED" in failed["msg"]
+    assert "Enable container.googleapis.com, which role gcp_project does" in failed["msg"]
 
 
 def test_a_cluster_that_is_busy_is_waited_for(google: Simulator, run: Run, reader: Reader) -> None:
