@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import typing as t
 
 from .._cloud.converge import Outcome
 from .._cloud.plan import Body, Plan
@@ -187,7 +188,7 @@ def converge_member(wanted: IamMember, api: Api, *, check: bool) -> Outcome:
             return Outcome(plan if plan.changed else sent, policy)
         sent = plan
         try:
-            return Outcome(plan, api.write(wanted.place.label, plan.steps[0]))
+            return Outcome(plan, api.write(wanted.place.label, t.cast(Step, plan.steps[0])))
         except Refused as refused:
             if not _stale(refused) or not backoff.wait_for_retry(limit=api.retry_timeout):
                 raise _explained(refused) from refused

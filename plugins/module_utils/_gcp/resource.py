@@ -128,7 +128,7 @@ class Rest(Resource):
     ONCE: t.ClassVar[frozenset[str]] = frozenset()
     EXACT: t.ClassVar[frozenset[str]] = frozenset({"labels"})
     FIXED_HINT: t.ClassVar[str] = "Choose another name, or delete it first"
-    IDENTITY = ("id",)
+    IDENTITY: t.ClassVar[tuple[str, ...]] = ("id",)
 
     name: str
 
