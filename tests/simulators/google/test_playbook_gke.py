@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 import yaml
 from google.cloud import container_v1, storage
+from google.oauth2.credentials import Credentials
 from support import canary
 
 from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
@@ -199,7 +200,8 @@ def test_doors_are_closed(reader: Reader) -> None:
 def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in google.environment().items():
         monkeypatch.setenv(name, value)
-    clusters = container_v1.ClusterManagerClient(transport="rest")
+    credentials = Credentials(ACCESS_TOKEN)
+    clusters = container_v1.ClusterManagerClient(transport="rest", credentials=credentials)
     cluster = clusters.get_cluster(name=f"projects/{PROJECT}/locations/{REGION}/clusters/muster")
     assert (cluster.network, cluster.subnetwork, cluster.release_channel.channel.name) == (
         "muster",
@@ -210,7 +212,7 @@ def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyP
     assert (gpu.config.taints[0].key, gpu.autoscaling.total_max_node_count) == ("nvidia.com/gpu", 4)
     driver = gpu.config.accelerators[0].gpu_driver_installation_config.gpu_driver_version.name
     assert driver == "DEFAULT"
-    bucket = storage.Client(project=PROJECT).get_bucket(STORE)
+    bucket = storage.Client(project=PROJECT, credentials=credentials).get_bucket(STORE)
     assert (bucket.location, bucket.labels) == (REGION.upper(), {"muster-owner": "muster"})
     assert [rule["action"]["type"] for rule in bucket.lifecycle_rules] == ["AbortIncompleteMultipartUpload"]
     if shutil.which("gcloud"):
