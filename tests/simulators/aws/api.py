@@ -23,7 +23,7 @@ from botocore.validate import ParamValidator
 from . import wire
 
 # The name in a request's signature, where it is not the name of the description.
-SIGNED_AS = {"elasticfilesystem": "efs"}
+SIGNED_AS = {"elasticfilesystem": "efs", "tagging": "resourcegroupstaggingapi"}
 READING = re.compile(r"^(Describe|Get|Head|List|Lookup|Simulate|Assume|BatchGet|Decode)")
 
 

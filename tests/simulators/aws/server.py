@@ -30,10 +30,10 @@ os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-from . import efs, eks, repairs
+from . import efs, eks, permissions, repairs, tagging
 from .api import SIGNED_AS, Asked, Refused, check, description, understand
 from .eks import images
-from .journal import JOURNAL, Fault
+from .journal import CUT, JOURNAL, Fault
 from .state import SETTINGS
 from .wire import from_form
 
@@ -116,12 +116,19 @@ class Gate:
         if asked is None:
             return self.moto(environ, start)
         try:
+            called = permissions.CALLER_KEY in environ.get("HTTP_AUTHORIZATION", "")
+            if called or not CUT.holds:
+                CUT.meet(asked)
             self.faults(asked)
             check(asked)
+            if called:
+                JOURNAL.need(SETTINGS.phase, permissions.judge(asked))
             if asked.service == "eks":
                 return self.answer(asked, eks.answer(asked), start)
             if asked.service == "efs" and (found := efs.answer(asked)) is not None:
                 return self.answer(asked, found, start)
+            if asked.service == "resourcegroupstaggingapi":
+                return self.answer(asked, tagging.answer(asked), start)
             if asked.service == "ssm" and (value := images.parameter(asked)) is not None:
                 return self.answer(asked, value, start)
             repairs.guard(asked)
@@ -172,6 +179,18 @@ class Gate:
             JOURNAL.inject(Fault(**json.loads(body)))
         elif name == "caller":
             SETTINGS.caller_address, SETTINGS.caller_private_address = json.loads(body)
+        elif name == "cut":
+            CUT.prepare(*json.loads(body))
+        elif name == "is_cut":
+            reply = CUT.reached.is_set()
+        elif name == "release":
+            CUT.release()
+        elif name == "gpu_quota":
+            SETTINGS.gpu_quota = json.loads(body)
+        elif name == "policies":
+            SETTINGS.phase, SETTINGS.policies = json.loads(body)
+        elif name == "needed":
+            reply = JOURNAL.needed
         elif name == "faults":
             reply = [asdict(fault) for fault in JOURNAL.faults]
         elif name == "clear":
@@ -180,6 +199,7 @@ class Gate:
             JOURNAL.clear()
             eks.reset()
             efs.reset()
+            SETTINGS.service_roles.clear()
         text = json.dumps(reply).encode()
         start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
         return [text]

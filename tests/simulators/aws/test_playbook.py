@@ -10,17 +10,22 @@ ours in the way, a cluster that somebody else made, teardown. What somebody else
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
+from simulators.aws.api import Asked
 from simulators.aws.cli import Cli
 from simulators.aws.client import REGION, SECRET, Simulator
 from simulators.aws.holdings import holdings
-from simulators.aws.play import TOKEN, Play, playground, recap
+from simulators.aws.permissions import Need, allows, denied
+from simulators.aws.play import POLICIES, TOKEN, Play, playground, recap, without
 
 VIEWER = {
     "principal_arn": "arn:aws:iam::123456789012:role/viewer",
@@ -58,6 +63,7 @@ def play(folder: Path) -> Iterator[Play]:
         "eks_nodegroups_groups": [SYSTEM, GPU],
         "eks_network_zones": [f"{REGION}a", f"{REGION}b"],
         "eks_network_nat": "per_zone",
+        "muster_aws_tags": {"stage": "first"},
         "s3_artifacts_uploads": [{"src": str(script), "object": "elastic/train.py"}],
     }
     with playground(folder, settings) as ground:
@@ -130,6 +136,8 @@ def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(
         "Create the IAM role that reads the bucket",
     ):
         assert f": {name}]" in done.stdout
+    assert "  2 to 4 x m6i.large, node group system: 0.19, up to 0.38" in done.stdout
+    assert "  together about " in done.stdout
     assert not Path(play.settings["muster_kubeconfig"]).exists()
     assert holdings(aws) == before
 
@@ -261,13 +269,36 @@ def test_every_private_subnet_has_the_way_out_of_its_zone(aws: Simulator) -> Non
     assert ways_out(aws) == [(f"{REGION}{zone}", way) for zone in "ab" for way in ("internet", f"{REGION}{zone}")]
 
 
+def key_of_kms(aws: Simulator) -> tuple[str, str]:
+    """ARN of a key, and of an alias of it."""
+    kms = aws.client("kms")
+    key = kms.create_key()["KeyMetadata"]
+    kms.create_alias(AliasName="alias/muster", TargetKeyId=key["KeyId"])
+    return str(key["Arn"]), f"{key['Arn'].partition(':key/')[0]}:alias/muster"
+
+
+def assert_script(aws: Simulator, key: str) -> None:
+    """The changed script is there, encrypted with the bucket's key, and whoever reads it may decrypt it."""
+    s3 = aws.client("s3")
+    bucket = next(row["Name"] for row in s3.list_buckets()["Buckets"] if row["Name"].startswith("muster-"))
+    found = s3.get_object(Bucket=bucket, Key="elastic/train.py")
+    assert (found["Body"].read(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (b"print('epoch 1')\n", "aws:kms", key)
+    policy = aws.client("iam").get_role_policy(RoleName="muster-artifacts-read", PolicyName="read")["PolicyDocument"]
+    assert [row["Resource"] for row in policy["Statement"] if row["Action"] == ["kms:Decrypt"]] == [[key]]
+
+
 def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
-    """Version, labels, taints, tags, sizes, policies, NAT, throughput, a mount target less, and IRSA for Pod Identity."""
+    """Version, labels, taints, tags, sizes, images, keys, policies, NAT, throughput, a mount target less, and IRSA for Pod Identity."""
     eks, efs, ec2, iam = aws.client("eks"), aws.client("efs"), aws.client("ec2"), aws.client("iam")
     subnets = eks.describe_cluster(name="muster")["cluster"]["resourcesVpcConfig"]["subnetIds"]
     gpu = {**GPU, "scaling_config": {"min_size": 0, "max_size": 8}, "labels": {"pool": "big"}, "taints": []}
     shell = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+    key, alias = key_of_kms(aws)
+    Path(play.settings["s3_artifacts_uploads"][0]["src"]).write_text("print('epoch 1')\n", encoding="utf-8")
     play.settings |= {
+        "eks_cluster_encryption_key_arn": alias,
+        "eks_nodegroups_release_version": "latest",
+        "s3_artifacts_encryption_key_arn": key,
         "muster_eks_version": "1.36",
         "eks_cluster_support_type": "EXTENDED",
         "muster_aws_tags": {"team": "ml"},
@@ -289,6 +320,8 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
     proxy = eks.describe_addon(clusterName="muster", addonName="kube-proxy")["addon"]["addonVersion"]
     assert proxy.startswith("v1.36.")
     assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
+    assert cluster["encryptionConfig"][0]["provider"]["keyArn"] == key
+    assert_script(aws, key)
     assert cluster["tags"] == group["tags"] == {"muster.ml/owner": "muster", "team": "ml"}
     assert (group["scalingConfig"]["maxSize"], group["labels"], group["taints"]) == (8, {"pool": "big"}, [])
     found = eks.list_associated_access_policies(clusterName="muster", principalArn=VIEWER["principal_arn"])
@@ -413,6 +446,9 @@ def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, aws: Simulator, 
     after = holdings(aws)
     left = {kind: after[kind].keys() - before[kind].keys() for kind in after if after[kind] != before[kind]}
     assert {kind: len(names) for kind, names in left.items()} == {"file system": 1, "bucket": 1, "log group": 1}
+    assert "Left in the account: 3 resources" in done.stdout
+    for kind, made in (("elasticfilesystem file-system", "Muster"), ("s3", "Muster"), ("logs log-group", "EKS, which never deletes them")):
+        assert re.search(rf"    {kind} \S+ \(made by {made}\)", done.stdout), done.stdout[-1500:]
     assert not Path(play.settings["muster_kubeconfig"]).exists()
 
 
@@ -420,6 +456,8 @@ def test_teardown_with_data_leaves_the_account_as_it_was(play: Play, aws: Simula
     done = play("eks_teardown", **DATA_TOO)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
     assert holdings(aws) == before
+    assert "Left in the account: 1 resources" in done.stdout
+    assert "    backup recovery-point " in done.stdout
 
 
 def test_where_nothing_is_left_teardown_does_nothing(play: Play, aws: Simulator) -> None:
@@ -434,3 +472,49 @@ def test_no_output_showed_a_secret(play: Play) -> None:
         assert SECRET not in output
         assert TOKEN not in output
         assert "X-Amz-Signature" not in output
+
+
+# What this life of an account does not need, and why it is in the policies all the same.
+OTHERWISE = {
+    "ec2:ModifyNetworkInterfaceAttribute": "the security group of the file system was deleted by hand, and is made again",
+    "ec2:ReplaceRouteTableAssociation": "a subnet was given another route table by hand",
+    "eks:DeleteAddon": "an add-on that failed is made anew",
+    "eks:DisassociateAccessPolicy": "an access entry loses a policy",
+    "eks:UpdateAccessEntry": "an access entry gets other groups",
+    "eks:UpdateClusterConfig": "deletion protection is taken away",
+    "elasticfilesystem:ModifyMountTargetSecurityGroups": "as for network interfaces",
+}
+
+
+@pytest.mark.parametrize("phase", ["check", "apply", "teardown"])
+def test_every_statement_was_needed_and_its_lack_is_told(play: Play, aws: Simulator, phase: str) -> None:
+    """All requests of this file's runs, judged again with one statement less."""
+    needed = [Need(row["action"], row["resource"], tuple(map(tuple, row["context"]))) for row in aws.needed()[phase]]
+    policies = play.policies[phase]
+    assert [need for need in needed if not allows(policies, need)] == []
+    for statement in policies[-1]["Statement"]:
+        less = without(policies, statement["Sid"])
+        lacks = [need for need in needed if not allows(less, need)]
+        assert lacks, f"{statement['Sid']} was not needed"
+        for need in lacks:
+            said = denied(Asked("eks", "X", REGION, {}), need).message if need.action.startswith("eks") else denied(
+                Asked("ec2", "X", REGION, {}), need
+            ).message
+            told = explained(said, POLICIES, "eks-policies")
+            assert len(told) == 1
+            assert f"statement {statement['Sid']})" in told[0]
+
+
+def test_no_policy_has_an_action_that_nothing_needed(play: Play, aws: Simulator) -> None:
+    needed, idle = aws.needed(), set()
+    for phase, policies in play.policies.items():
+        rows = [row for name in needed if phase in ("check", name) for row in needed[name]]
+        written = [one for statement in policies[-1]["Statement"] for one in statement["Action"]]
+        idle |= {one for one in written if not any(fnmatchcase(row["action"], one) for row in rows)}
+    assert idle == OTHERWISE.keys()
+
+
+def test_a_policy_fits_into_a_managed_policy(play: Play) -> None:
+    """IAM user guide, "IAM and AWS STS quotas": 6,144 characters, without white space."""
+    for policies in play.policies.values():
+        assert len(json.dumps(policies[-1], separators=(",", ":"))) < 6144

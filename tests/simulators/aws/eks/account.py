@@ -28,6 +28,11 @@ class Cluster(Item):
     updates: dict[str, Item] = field(default_factory=dict)
     interfaces: list[str] = field(default_factory=list)
 
+    @property
+    def provides_nodes(self) -> bool:
+        """Whether EKS starts nodes by itself where pods need them (Auto Mode)."""
+        return bool(self.body.get("computeConfig", {}).get("enabled"))
+
 
 @dataclass
 class Account:

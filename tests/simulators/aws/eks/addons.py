@@ -79,9 +79,30 @@ def create(account: Account, params: Body) -> Body:
     def failed() -> None:
         if fault:
             body["health"] = {"issues": [fault.detail]}
+        else:
+            _weigh(cluster, item)
 
     item.start("CREATING", "CREATE_FAILED" if fault else "ACTIVE", failed)
     return {"addon": show(item)}
+
+
+# Those with a Deployment, whose pods need a node; the others have one pod on each node there is.
+NEED_NODES = ("coredns", "aws-ebs-csi-driver", "aws-efs-csi-driver")
+NO_REPLICAS = {
+    "code": "InsufficientNumberOfReplicas",
+    "message": "The add-on is unhealthy because it doesn't have the desired number of replicas.",
+    "resourceIds": [],
+}
+
+
+def _weigh(cluster: Cluster, item: Item) -> None:
+    """Without nodes such an add-on is degraded, until there are some (terraform-aws-modules/terraform-aws-eks#3001; message:
+    aws/containers-roadmap#2328)."""
+    if item.status not in ("ACTIVE", "DEGRADED") or item.body["addonName"] not in NEED_NODES:
+        return
+    there = any(group.body.get("__nodes") for group in cluster.nodegroups.items.values()) or cluster.provides_nodes
+    item.body["status"] = "ACTIVE" if there else "DEGRADED"
+    item.body["health"] = {"issues": [] if there else [NO_REPLICAS]}
 
 
 def _associate(account: Account, cluster: Cluster, params: Body, addon: str) -> list[str]:
@@ -114,7 +135,9 @@ def _dissociate(cluster: Cluster, item: Item) -> None:
 def describe(account: Account, params: Body) -> Body:
     cluster = account.cluster(params["clusterName"])
     _find(cluster, params["addonName"]).look()
-    return {"addon": show(_find(cluster, params["addonName"]))}
+    item = _find(cluster, params["addonName"])
+    _weigh(cluster, item)
+    return {"addon": show(item)}
 
 
 def names(account: Account, params: Body) -> Body:
