@@ -101,9 +101,9 @@ class Simulator(Account):
     def release(self) -> None:
         self.ask("release")
 
-    def gpu_quota(self, vcpus: int) -> None:
-        """How many vCPUs of instances with GPUs the account may start."""
-        self.ask("gpu_quota", vcpus)
+    def quota(self, name: str, count: int) -> None:
+        """Another quota for the account: gpus (vCPUs of instances with them), vpcs, addresses."""
+        self.ask("quota", {name: count})
 
     def policies(self, phase: str, policies: list[dict[str, Any]] | None) -> None:
         """What the caller of the playbooks is about, and may do; None: everything."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import shapes
 from .apiserver import ApiServer
 from .client import Simulator
 from .permissions import CALLER_KEY
@@ -25,7 +26,7 @@ from .permissions import CALLER_KEY
 ROOT = Path(__file__).resolve().parents[3]
 POLICIES = ROOT / "docs" / "platforms" / "eks-policies"
 TOKEN = "k8s-aws-v1.canary-token-of-the-cluster"
-NAMES = ("muster", "theirs")
+NAMES = ("muster", "theirs", *shapes.NAMES)
 
 
 def published() -> dict[str, list[dict[str, Any]]]:
@@ -55,6 +56,7 @@ class Play:
     settings: dict[str, Any]
     outputs: list[str] = field(default_factory=list)
     policies: dict[str, list[dict[str, Any]]] = field(default_factory=published)
+    clusters: tuple[str, ...] = ("muster",)
 
     def __call__(self, playbook: str, *options: str, **settings: Any) -> subprocess.CompletedProcess[str]:
         process = self._start(playbook, options, settings)
@@ -87,8 +89,9 @@ class Play:
             "ANSIBLE_NOCOLOR": "1",
         }
         phase = "check" if "--check" in options else {"eks": "apply", "eks_teardown": "teardown"}[playbook]
-        name = {**self.settings, **settings}.get("muster_eks_name", "muster")
-        self.aws.policies(phase, named(self.policies[phase], name))
+        name = settings.get("muster_eks_name")
+        clusters = (name,) if name else self.clusters
+        self.aws.policies(phase, [policy for one in clusters for policy in named(self.policies[phase], one)])
         return subprocess.Popen(
             ["ansible-playbook", "-i", "inventories/eks", f"playbooks/{playbook}.yml", "--diff", *options,
              "-e", json.dumps(self.settings | settings)],

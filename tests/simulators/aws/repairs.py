@@ -22,7 +22,7 @@ from moto.s3.responses import S3Response
 
 from .api import Asked, Refused
 from .journal import JOURNAL
-from .state import ACCOUNT, ec2
+from .state import ACCOUNT, SETTINGS, ec2
 
 NOT_OVER_TLS = {"Bool": {"aws:SecureTransport": "false"}}
 
@@ -151,12 +151,11 @@ def _with_tags(put: Callable[..., Any]) -> Callable[..., Any]:
     return thorough
 
 
-# Quotas of a new account in each region, and how EC2 says that they are used up (VPC user guide, "Amazon VPC quotas"; EC2 API, "Error
-# codes").
-QUOTAS: dict[str, tuple[int, str, str, Callable[[Any], int]]] = {
-    "CreateVpc": (5, "VpcLimitExceeded", "The maximum number of VPCs has been reached.", lambda found: len(found.vpcs)),
+# How EC2 says that a quota is used up (VPC user guide, "Amazon VPC quotas"; EC2 API, "Error codes").
+QUOTAS: dict[str, tuple[str, str, str, Callable[[Any], int]]] = {
+    "CreateVpc": ("vpcs", "VpcLimitExceeded", "The maximum number of VPCs has been reached.", lambda found: len(found.vpcs)),
     "AllocateAddress": (
-        5,
+        "addresses",
         "AddressLimitExceeded",
         "The maximum number of addresses has been reached.",
         lambda found: len(found.addresses),
@@ -167,8 +166,8 @@ QUOTAS: dict[str, tuple[int, str, str, Callable[[Any], int]]] = {
 def guard(asked: Asked) -> None:
     """Quotas, and the fault ``dependency``: something that the account's owner cannot see still uses what is to be deleted."""
     if quota := QUOTAS.get(asked.operation):
-        most, code, message, count = quota
-        if count(ec2(asked.region)) >= most:
+        name, code, message, count = quota
+        if count(ec2(asked.region)) >= SETTINGS.quotas[name]:
             raise Refused(code, message)
     if fault := JOURNAL.fault("dependency", asked.operation):
         raise Refused("DependencyViolation", fault.detail.get("message", "resource has a dependent object"))

@@ -185,8 +185,8 @@ class Gate:
             reply = CUT.reached.is_set()
         elif name == "release":
             CUT.release()
-        elif name == "gpu_quota":
-            SETTINGS.gpu_quota = json.loads(body)
+        elif name == "quota":
+            SETTINGS.quotas |= json.loads(body)
         elif name == "policies":
             SETTINGS.phase, SETTINGS.policies = json.loads(body)
         elif name == "needed":

@@ -32,7 +32,8 @@ class Settings:
     caller_private_address: str = ""
     # What the caller of the playbooks is about, and may do (None: everything); the roles of services that the account has already.
     phase: str = ""
-    gpu_quota: int = 0  # of vCPUs in the families G and VT
+    # Those of a new account: vCPUs of the families G and VT, and in each region VPCs and public addresses.
+    quotas: dict[str, int] = field(default_factory=lambda: {"gpus": 0, "vpcs": 5, "addresses": 5})
     policies: list[Body] | None = None
     service_roles: set[str] = field(default_factory=set)
 

@@ -30,7 +30,8 @@ DRAW = random.Random(dt.date.today().isoformat())
 def cluster(aws: Simulator, run: Run, ground: Body) -> Body:
     name = "cut"
     if name not in aws.client("eks").list_clusters()["clusters"]:
-        made = run("eks_cluster", name=name, role_arn=ground["control"], subnet_ids=ground["subnets"][:2], authentication_mode="API")
+        options = {"role_arn": ground["control"], "subnet_ids": ground["subnets"][:2], "authentication_mode": "API"}
+        made = run("eks_cluster", name=name, bootstrap_self_managed_addons=False, **options)
         assert not made.get("failed"), made["msg"]
     return {"cluster_name": name}
 

@@ -35,6 +35,7 @@ def cluster(aws: Simulator, ground: Body, run: Run) -> str:
             role_arn=ground["control"],
             subnet_ids=ground["subnets"][:2],
             authentication_mode="API",
+            bootstrap_self_managed_addons=False,
         )
         assert not made.get("failed"), made["msg"]
     return CLUSTER
@@ -637,15 +638,15 @@ def test_a_quota_of_no_gpus_is_told(aws: Simulator, run: Run, cluster: str, grou
     gpu = {"cluster_name": cluster, "name": "quota", "node_role": ground["node"], "subnets": ground["subnets"][:2],
            "instance_types": ["g5.xlarge"], "scaling_config": {"min_size": 1, "max_size": 1}}  # fmt: skip
     assert "VcpuLimitExceeded" in run("eks_nodegroup", **gpu)["msg"]
-    aws.gpu_quota(8)
+    aws.quota("gpus", 8)
     assert run("eks_nodegroup", **gpu)["nodegroup"]["status"] == "ACTIVE"
-    aws.gpu_quota(0)
+    aws.quota("gpus", 0)
 
 
 def test_kube_proxy_that_would_be_too_old_keeps_a_cluster_from_its_upgrade(run: Run, eks: Any, ground: Body) -> None:
     """Without the update that follows a cluster, as where somebody pinned the version."""
     named = {"name": "skew", "role_arn": ground["control"], "subnet_ids": ground["subnets"][:2]}
-    run("eks_cluster", **named, version="1.31")
+    run("eks_cluster", **named, version="1.31", bootstrap_self_managed_addons=False)
     run("eks_addon", cluster_name="skew", name="kube-proxy")
     for version in ("1.32", "1.33", "1.34"):
         assert run("eks_cluster", name="skew", version=version)["changed"]

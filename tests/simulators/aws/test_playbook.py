@@ -9,7 +9,9 @@ ours in the way, a cluster that somebody else made, teardown. What somebody else
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import random
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -25,7 +27,9 @@ from simulators.aws.cli import Cli
 from simulators.aws.client import REGION, SECRET, Simulator
 from simulators.aws.holdings import holdings
 from simulators.aws.permissions import Need, allows, denied
-from simulators.aws.play import POLICIES, TOKEN, Play, playground, recap, without
+from simulators.aws.play import NAMES, POLICIES, TOKEN, Play, named, playground, recap, without
+from simulators.aws.shapes import NAMES as SHAPES
+from simulators.aws.shapes import make_all
 
 VIEWER = {
     "principal_arn": "arn:aws:iam::123456789012:role/viewer",
@@ -36,6 +40,10 @@ VIEWER = {
         }
     ],
 }
+# Where runs are killed: other places every day.
+DRAW = random.Random(dt.date.today().isoformat())
+# What the tests have set for the cluster of Muster's own.
+OF_OURS = ("efs_filesystem_subnet_ids", "eks_cluster_access_entries", "eks_cluster_encryption_key_arn", "eks_network_zones")
 DATA_TOO = {"efs_filesystem_remove_data": True, "s3_artifacts_remove_data": True, "eks_cluster_remove_logs": True}
 SYSTEM = {"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 2, "max_size": 4}}
 GPU = {
@@ -102,7 +110,7 @@ def made_by_boto3(aws: Simulator) -> None:
         """The simulator goes on with each look."""
     eks.create_nodegroup(clusterName="theirs", nodegroupName="theirs", nodeRole=roles["ec2"], subnets=subnets)
     for addon in ("coredns", "eks-pod-identity-agent"):
-        eks.create_addon(clusterName="theirs", addonName=addon)
+        eks.create_addon(clusterName="theirs", addonName=addon, resolveConflicts="OVERWRITE")
     s3.create_bucket(Bucket="theirs", CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_object(Bucket="theirs", Key="train.py", Body=b"print(1)")
     efs.create_file_system(CreationToken="somebody-elses")
@@ -140,6 +148,11 @@ def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(
     assert "  together about " in done.stdout
     assert not Path(play.settings["muster_kubeconfig"]).exists()
     assert holdings(aws) == before
+
+
+def test_a_run_that_is_killed_is_gone_on_with(play: Play) -> None:
+    """Somewhere before the nodes, another place every day; the next tests go on from there. Many more: simulators.aws.killed."""
+    assert play.killed("eks", DRAW.randrange(30))
 
 
 def test_nodes_that_cannot_start_end_the_run_with_their_reason(play: Play, aws: Simulator) -> None:
@@ -384,8 +397,7 @@ def test_what_is_not_ours_is_refused_and_left_alone(play: Play, aws: Simulator, 
         iam.tag_role(RoleName=role, Tags=[{"Key": key, "Value": value} for key, value in tag.items()])
 
 
-def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, aws: Simulator, folder: Path) -> None:
-    """The version of the inventory is that of another cluster: nodes can only have that of their own."""
+def test_a_kubeconfig_of_somebody_elses_is_refused_and_left_alone(play: Play, aws: Simulator, folder: Path) -> None:
     kubeconfig = folder / "theirs.kubeconfig"
     adopted = {
         "muster_eks_name": "theirs",
@@ -395,28 +407,56 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, aws:
         "eks_nodegroups_groups": [{**SYSTEM, "name": "ours"}],
         "efs_filesystem_subnet_ids": [],
     }
-    there = holdings(aws)
     kubeconfig.write_text("somebody else's\n", encoding="utf-8")
     aws.clear()
     refused = play("eks", **adopted)
     assert (recap(refused)["failed"], aws.attempts()) == (1, [])
     assert "is not the kubeconfig that Muster writes for theirs" in " ".join(refused.stdout.split())
     assert kubeconfig.read_text(encoding="utf-8") == "somebody else's\n"
-    kubeconfig.unlink()
-    done = play("eks", **adopted)
+
+
+ADOPTED = """
+all:
+  children:
+    muster_clusters:
+      vars: {ansible_connection: local, eks_manage_cluster: false, efs_filesystem_subnet_ids: []}
+      hosts:
+        # eksctl leaves a provider of OpenID Connect, and no agent of Pod Identity.
+        eksctl: {muster_eks_name: eksctl, muster_eks_identity: irsa}
+        terraform: {muster_eks_name: terraform, muster_eks_identity: pod_identity}
+        auto: {muster_eks_name: auto, muster_eks_identity: pod_identity, eks_manage_nodegroups: false}
+"""
+
+
+def test_clusters_of_eksctl_terraform_and_auto_mode_are_used_and_left_as_they_were(
+    play: Play, aws: Simulator, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All at once, each a host. The version of the inventory is that of another cluster: nodes can only have that of their own."""
+    hosts = folder / "adopted.yml"
+    hosts.write_text(ADOPTED, encoding="utf-8")
+    aws.quota("vpcs", 6)
+    make_all(aws)
+    monkeypatch.setattr(play, "clusters", SHAPES)
+    own = {key: value for key, value in play.settings.items() if key not in ("muster_kubeconfig", "muster_eks_identity", *OF_OURS)}
+    monkeypatch.setattr(play, "settings", own)
+    options = ("-i", str(hosts), "-e", f"muster_kubeconfig={folder}/{{{{ inventory_hostname }}}}.kubeconfig")
+    there = holdings(aws)
+    done = play("eks", *options, eks_nodegroups_groups=[{**SYSTEM, "name": "ours"}])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
     now = holdings(aws)
+    for kind, rows in there.items():
+        assert {name: row for name, row in now[kind].items() if name in rows} == rows, kind
+    assert now["node group"].keys() - there["node group"].keys() == {"eksctl/ours", "terraform/ours"}
     for kind in ("VPC", "cluster", "add-on", "OpenID Connect provider"):
         assert now[kind] == there[kind]
-    assert now["node group"].keys() - there["node group"].keys() == {"theirs/ours"}
-    targets = [row for name, row in now["mount target"].items() if name not in there["mount target"]]
-    assert sorted(row["SubnetId"] for row in targets) == sorted(
-        now["cluster"]["theirs"]["resourcesVpcConfig"]["subnetIds"]
-    )
-    gone = play("eks_teardown", **adopted, **DATA_TOO)
+    assert len(now["mount target"]) - len(there["mount target"]) == 6
+    aws.clear()
+    again = play("eks", *options, eks_nodegroups_groups=[{**SYSTEM, "name": "ours"}])
+    assert (again.returncode, aws.attempts()) == (0, []), again.stdout[-3000:]
+    gone = play("eks_teardown", *options, **DATA_TOO, eks_nodegroups_groups=[])
     assert gone.returncode == 0, gone.stdout[-3000:] + gone.stderr[-500:]
     assert holdings(aws) == there
-    assert kubeconfig.exists()
+    assert (folder / "eksctl.kubeconfig").exists()
 
 
 def leave_an_interface(aws: Simulator) -> None:
@@ -431,9 +471,12 @@ def leave_an_interface(aws: Simulator) -> None:
 
 
 def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, aws: Simulator, before: dict[str, Any]) -> None:
-    """Something in a subnet, the VPC and a security group lingers; each is tried again. Nodes go before what their pods have mounted."""
+    """Something in a subnet, the VPC and a security group lingers; each is tried again. Nodes go before what their pods have mounted.
+
+    A first teardown is killed somewhere."""
     leave_an_interface(aws)
     aws.clear()
+    assert play.killed("eks_teardown", DRAW.randrange(12))
     for operation in ("DeleteSubnet", "DeleteSecurityGroup", "DetachInternetGateway", "DeleteVpc"):
         aws.fault("dependency", operation)
     done = play("eks_teardown")
@@ -490,9 +533,9 @@ OTHERWISE = {
 def test_every_statement_was_needed_and_its_lack_is_told(play: Play, aws: Simulator, phase: str) -> None:
     """All requests of this file's runs, judged again with one statement less."""
     needed = [Need(row["action"], row["resource"], tuple(map(tuple, row["context"]))) for row in aws.needed()[phase]]
-    policies = play.policies[phase]
+    policies = [policy for name in NAMES for policy in named(play.policies[phase], name)]
     assert [need for need in needed if not allows(policies, need)] == []
-    for statement in policies[-1]["Statement"]:
+    for statement in play.policies[phase][-1]["Statement"]:
         less = without(policies, statement["Sid"])
         lacks = [need for need in needed if not allows(less, need)]
         assert lacks, f"{statement['Sid']} was not needed"

@@ -43,7 +43,9 @@ def create(account: Account, params: Body) -> Body:
         raise Refused("InvalidParameterException", f"unsupported Kubernetes version {version}")
     found = role(params["roleArn"], "eks.amazonaws.com", "CreateCluster", *ROLE_UNSEEN)
     needs_policies(found, ["AmazonEKSClusterPolicy"])
+    _refuse_half_auto_mode(params)
     cluster = Cluster(_body(account, params, version))
+    cluster.self_managed = params.get("bootstrapSelfManagedAddons", True)
     network(account, cluster, params["resourcesVpcConfig"])
     access = cluster.body["accessConfig"]
     if params.get("accessConfig", {}).get("bootstrapClusterCreatorAdminPermissions", True):
@@ -58,6 +60,21 @@ def create(account: Account, params: Body) -> Body:
     return {"cluster": shown}
 
 
+def _refuse_half_auto_mode(params: Body) -> None:
+    """Compute, storage and load balancing of Auto Mode go together, and without self-managed add-ons (EKS user guide, "Create an EKS Auto
+    Mode cluster"; message assumed)."""
+    parts = (
+        params.get("computeConfig", {}).get("enabled", False),
+        params.get("storageConfig", {}).get("blockStorage", {}).get("enabled", False),
+        params.get("kubernetesNetworkConfig", {}).get("elasticLoadBalancing", {}).get("enabled", False),
+    )
+    if any(parts) and (not all(parts) or params.get("bootstrapSelfManagedAddons", True)):
+        raise Refused(
+            "InvalidParameterException",
+            "For EKS Auto Mode, compute, block storage and elastic load balancing must all be enabled, and self-managed add-ons disabled",
+        )
+
+
 def _body(account: Account, params: Body, version: str) -> Body:
     issuer = f"https://oidc.eks.{account.region}.amazonaws.com/id/{number().upper():0>32}"
     services = params.get("kubernetesNetworkConfig", {}).get("serviceIpv4Cidr", "10.100.0.0/16")
@@ -68,7 +85,12 @@ def _body(account: Account, params: Body, version: str) -> Body:
         "version": version,
         "endpoint": SETTINGS.endpoint,
         "roleArn": params["roleArn"],
-        "kubernetesNetworkConfig": {"serviceIpv4Cidr": services, "ipFamily": "ipv4"},
+        "kubernetesNetworkConfig": {
+            **params.get("kubernetesNetworkConfig", {}),
+            "serviceIpv4Cidr": services,
+            "ipFamily": "ipv4",
+        },
+        **{key: params[key] for key in ("computeConfig", "storageConfig") if key in params},
         "logging": {"clusterLogging": logging(params.get("logging", {}))},
         "identity": {"oidc": {"issuer": issuer}},
         "certificateAuthority": {"data": SETTINGS.certificate_authority},
