@@ -31,7 +31,7 @@ def explained(text: str, folder: Path, shown: str) -> list[str]:
     lines = []
     for action in missing_actions(text):
         places = [place for name in NAMES for place in _places(action, folder / f"{name}.json", f"{shown}/{name}.json")]
-        lines.append(f"{action}: " + ("; ".join(places) or f"not in the policies of {shown}, which this run should not need"))
+        lines.append(f"{action}: " + ("; ".join(places) or f"in none of the policies of {shown}"))
     return lines
 
 

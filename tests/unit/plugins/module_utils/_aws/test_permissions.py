@@ -51,4 +51,4 @@ def test_one_that_several_policies_give_is_named_in_each() -> None:
 
 
 def test_what_no_policy_gives_is_said_to_be_none() -> None:
-    assert "not in the policies" in explained(SAID.format("iam:CreateUser"), FOLDER, "p")[0]
+    assert "in none of the policies of p" in explained(SAID.format("iam:CreateUser"), FOLDER, "p")[0]
