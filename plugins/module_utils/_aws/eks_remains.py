@@ -79,7 +79,7 @@ def _logs(api: Api, label: str, name: str) -> t.Iterator[Body]:
 
 
 def _ended(api: Api, label: str, arns: list[str]) -> set[str]:
-    """Instances and NAT gateways are listed for an hour after their end."""
+    """Instances and NAT gateways are listed for an hour after their end, which a NAT gateway that failed has reached, too."""
     ended = set()
     for kind, operation, key, identity in (
         ("instance", "describe_instances", "InstanceIds", "InstanceId"),
@@ -90,7 +90,7 @@ def _ended(api: Api, label: str, arns: list[str]) -> set[str]:
             continue
         found = api.read(label, "ec2", operation, **{key: sorted(named)}) or {}
         rows = [row for group in found.get("Reservations", []) for row in group["Instances"]] + found.get("NatGateways", [])
-        alive = {row[identity] for row in rows if _state(row) not in ("terminated", "deleted")}
+        alive = {row[identity] for row in rows if _state(row) not in ("terminated", "deleted", "failed")}
         ended |= {arn for one, arn in named.items() if one not in alive}
     return ended
 
