@@ -16,6 +16,7 @@ description:
   - A task with C(until) is reported every 30 seconds while it tries again, instead of each time.
   - Tasks with nothing to change are counted. Skipped tasks and includes are not printed, nor are plays that only check something, such
     as those for another platform.
+  - A permission that AWS refuses is followed by the line of the published policies that gives it.
   - With C(-v) it prints what the callback plugin P(ansible.builtin.default#callback) prints.
 requirements:
   - enabled in C(ansible.cfg), with C(stdout_callback = muster.ml.brief)
@@ -26,11 +27,15 @@ extends_documentation_fragment:
 
 import time
 import typing as t
+from pathlib import Path
 
 from ansible import constants
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 
+from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
+
+_POLICIES = Path(__file__).resolve().parents[2] / "docs" / "platforms" / "eks-policies"
 _PACE = 30.0  # seconds between two lines of a task that tries again
 _NOT_PRINTED = ("display_ok_hosts", "display_skipped_hosts")
 _MESSAGES = ("debug", "ansible.builtin.debug")
@@ -125,6 +130,13 @@ class CallbackModule(Default):  # type: ignore[misc]
             if found.get("warnings") or found.get("deprecations"):
                 self._print_task_banner(task)
                 self._print_warnings(result)
+
+    def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:
+        super().v2_runner_on_failed(result, ignore_errors)
+        found = result._result
+        said = [found.get("msg", ""), *(row.get("msg", "") for row in found.get("results", []) if row.get("failed"))]
+        for line in explained("\n".join(map(str, said)), _POLICIES, "docs/platforms/eks-policies"):
+            self._display.display(f"    {line}", color=constants.COLOR_ERROR)
 
     def v2_runner_retry(self, result: t.Any) -> None:
         if self._is_verbose:

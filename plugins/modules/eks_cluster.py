@@ -32,6 +32,7 @@ options:
     description:
       - Kubernetes version, such as V("1.35"). Defaults to the newest version for a new cluster.
       - EKS upgrades one minor version at a time and never downgrades. Node groups must be upgraded in between.
+      - A warning says when the version leaves standard support, from 90 days before.
     type: str
   role_arn:
     description: IAM role of the control plane. Required to create a cluster. Cannot be changed.
@@ -77,7 +78,7 @@ options:
     elements: str
     choices: [api, audit, authenticator, controllerManager, scheduler]
   encryption_key_arn:
-    description: KMS key for the encryption of Secrets. Can be added later, but not changed or removed.
+    description: KMS key, or alias of one, for the encryption of Secrets. Can be added later, but not changed or removed.
     type: str
   support_type:
     description: Support policy at the end of standard support. V(STANDARD) upgrades automatically, V(EXTENDED) costs more.
@@ -152,9 +153,16 @@ cluster:
 """
 
 import dataclasses
+import datetime as dt
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import LOG_TYPES, MODES, EksCluster
+from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import (
+    LOG_TYPES,
+    MODES,
+    EksCluster,
+    support_notice,
+)
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -185,9 +193,16 @@ def resource(params: dict[str, t.Any]) -> EksCluster:
     return EksCluster(**{field.name: params[field.name] for field in dataclasses.fields(EksCluster)})
 
 
+def notice(api: Api, params: dict[str, t.Any]) -> str | None:
+    """A warning if the version leaves standard support soon."""
+    if not params["version"]:
+        return None
+    return support_notice(api, params["version"], params["support_type"], dt.datetime.now(dt.timezone.utc).date())
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "cluster")
+    aws_main(ARGUMENT_SPEC, resource, "cluster", check=notice)
 
 
 if __name__ == "__main__":

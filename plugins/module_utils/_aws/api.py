@@ -68,9 +68,9 @@ BUCKET_BUSY = "OperationAborted"
 IN_USE = "DependencyViolation"
 BUSY = ("currently in status", "not in Active State")
 HINTS = {
-    "AccessDenied": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
-    "AccessDeniedException": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
-    "UnauthorizedOperation": "The caller lacks this permission; see the policy in docs/platforms/eks.md",
+    "AccessDenied": "The caller lacks this permission; see docs/platforms/eks-policies",
+    "AccessDeniedException": "The caller lacks this permission; see docs/platforms/eks-policies",
+    "UnauthorizedOperation": "The caller lacks this permission; see docs/platforms/eks-policies",
     "ResourceLimitExceededException": "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
     BUCKET_BUSY: "S3 frees the name of a deleted bucket only after a while, up to an hour: run again later",
     "ExpiredToken": "Renew the credentials and run again; finished steps are not repeated",

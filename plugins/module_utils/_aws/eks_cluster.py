@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import re
 import typing as t
 
@@ -46,6 +47,29 @@ def upgrade(label: str, current: str, desired: str) -> None:
             f"{label} runs {current}; EKS upgrades one version at a time, not to {desired} at once",
             hint=f"Set version to 1.{now + 1}, run, upgrade the node groups, and go on from there",
         )
+
+
+NOTICE = 90  # days
+
+
+def support_notice(api: Api, version: str, support_type: str | None, today: dt.date) -> str | None:
+    """What is to be known about the end of a version's standard support, from 90 days before; EKS knows the dates."""
+    try:
+        found = api.read("EKS", "eks", "describe_cluster_versions", clusterVersions=[version]) or {}
+    except CallRefused:
+        return None  # it is no reason to stop
+    row: Body = next(iter(found.get("clusterVersions", [])), {})
+    if "endOfStandardSupportDate" not in row:
+        return None
+    end = row["endOfStandardSupportDate"].date()
+    left = (end - today).days
+    if left > NOTICE:
+        return None
+    when = f"leaves standard support on {end}, in {left} days" if left > 0 else f"left standard support on {end}"
+    after = "AWS upgrades the control plane then, and the nodes are yours to upgrade"
+    if support_type == "EXTENDED":
+        after = f"the control plane costs six times as much from then on, until {row['endOfExtendedSupportDate'].date()}"
+    return f"Kubernetes {version} {when}: {after}. Plan the upgrade."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,11 +109,14 @@ class EksCluster(Resource):
         )
 
     def read(self, api: Api) -> Body | None:
-        """The cluster; where its subnets are to be others, with the zones of both."""
+        """The cluster; where its subnets are to be others, with the zones of both; where its key is an alias, with the key's ARN."""
         found = api.read(self.label, "eks", "describe_cluster", name=self.name)
         if not found:
             return None
         live = t.cast(Body, found["cluster"])
+        if ":alias/" in (self.encryption_key_arn or ""):
+            key = api.read(self.label, "kms", "describe_key", KeyId=self.encryption_key_arn) or {"KeyMetadata": {}}
+            live = {**live, "_key": key["KeyMetadata"].get("Arn")}
         subnets = live.get("resourcesVpcConfig", {}).get("subnetIds", [])
         if same_members(subnets, self.subnet_ids) is None:
             return live
@@ -286,7 +313,8 @@ class EksCluster(Resource):
     def _encryption(self, compare: Comparison, live: Body) -> list[Step]:
         rows = live.get("encryptionConfig") or []
         current = rows[0]["provider"]["keyArn"] if rows else None
-        if not compare.differs("encryption_key_arn", current, self.encryption_key_arn):
+        # EKS shows the key, also where it was given an alias.
+        if not compare.differs("encryption_key_arn", current, live.get("_key") or self.encryption_key_arn):
             return []
         if current:
             raise InvalidInput(

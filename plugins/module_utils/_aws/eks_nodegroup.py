@@ -12,8 +12,9 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, same_members, without_none
-from .._core.errors import InvalidInput
+from .._core.errors import InvalidInput, MusterError
 from .api import Api
 from .eks_cluster import minor
 from .plan import Step, eks_tag_steps, tag_change
@@ -98,6 +99,13 @@ class EksNodegroup(Resource):
 
     def update_request(self, update: str) -> Body:
         return {"name": self.cluster_name, "nodegroupName": self.name, "updateId": update}
+
+    def explain(self, refused: CallRefused) -> MusterError:
+        """EKS tries a launch template as the caller, and does not say which permission is missing (scylladb/scylla-cluster-tests#12172)."""
+        if "not authorized to launch instances" not in str(refused):
+            return refused
+        hint = "For a launch template the caller lacks ec2:RunInstances or ec2:CreateTags"
+        return CallRefused(str(refused), code=refused.code, hint=f"{hint}; see docs/platforms/eks-policies")
 
     def plan(self, live: Body | None) -> Plan:
         self._validate()

@@ -68,7 +68,7 @@ def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
 
 Make = t.Callable[[dict[str, t.Any]], Resource]
 Survey = t.Callable[[Api, dict[str, t.Any]], dict[str, t.Any]]
-Check = t.Callable[[Api, dict[str, t.Any]], None]
+Check = t.Callable[[Api, dict[str, t.Any]], str | None]
 
 
 def aws_main(
@@ -83,26 +83,29 @@ def aws_main(
 ) -> None:
     """Parse, converge, report.
 
-    ``check`` may ask AWS whether the desired state is possible, before anything is done. ``with_caller`` adds ``account`` and
-    ``partition`` of the caller to the options that ``make`` gets. ``only_removes`` is for a module without option ``state``.
+    ``check`` may ask AWS whether the desired state is possible, before anything is done; a text that it returns is a warning. ``with_caller`` adds ``account`` and
+    ``partition`` of the caller to the options that ``make`` gets. ``only_removes`` is for a module that deletes
+    and has no option ``state``; without either, the resource is to be there.
     """
     module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
     params = {**module.params, "region": module.region}
     api = Api(module.client)
     wait_options = WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))
-    mark = params["only_tagged"] or {}
-    absent = only_removes or params["state"] == "absent"
+    mark = params.get("only_tagged") or {}
+    absent = only_removes or params.get("state") == "absent"
     options = ConvergeOptions(absent, module.check_mode, mark, params.get("adopt", False))
     try:
         tags, purge = with_owner_tags(params.get("tags"), mark, purge=params.get("purge_tags", True))
         params.update(tags=tags, purge_tags=purge, **(dataclasses.asdict(api.caller()) if with_caller else {}))
-        if check and not options.absent:
-            check(api, params)
-        outcome = converge(make(params), api, options, wait_options)
+        notice = check(api, params) if check and not options.absent else None
+        resource = make(params)
+        outcome = converge(resource, api, options, wait_options)
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
-    if outcome.kept:
-        warn(outcome.kept)  # not module.warn, because amazon.aws passes that on in a way that Ansible warns about
+    degraded = outcome.live is not None and outcome.live.get("status") == "DEGRADED"
+    seen = f"{resource.label} is {resource.state(outcome.live).seen}" if degraded else ""
+    for text in filter(None, (notice, seen, outcome.kept)):
+        warn(text)  # not module.warn, because amazon.aws passes that on in a way that Ansible warns about
     module.exit_json(**result_of(outcome, key, diff=module._diff))
 
 

@@ -9,7 +9,6 @@ refuse for its form is refused here as well, and no operation's address is writt
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,8 +20,10 @@ import botocore.session
 from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
 from botocore.validate import ParamValidator
 
+from . import wire
+
 # The name in a request's signature, where it is not the name of the description.
-SIGNED_AS = {"elasticfilesystem": "efs"}
+SIGNED_AS = {"elasticfilesystem": "efs", "tagging": "resourcegroupstaggingapi"}
 READING = re.compile(r"^(Describe|Get|Head|List|Lookup|Simulate|Assume|BatchGet|Decode)")
 
 
@@ -68,12 +69,14 @@ def routes(service: str) -> list[tuple[str, re.Pattern[str], OperationModel]]:
     return sorted(found, key=lambda row: row[1].pattern.count("(?P<"))
 
 
-def understand(service: str, region: str, method: str, path: str, query: str, body: bytes) -> Asked | None:
+def understand(
+    service: str, region: str, method: str, path: str, query: str, headers: dict[str, str], body: bytes
+) -> Asked | None:
     """A request of a REST service; nothing where its description knows no such address.
 
-    S3 tells operations at one address apart by a word of the query: /{Bucket}?tagging.
+    S3 tells operations at one address apart by words of the query, /{Bucket}?tagging, and by headers: a copy has x-amz-copy-source.
     """
-    asked = parse_qs(query, keep_blank_values=True).keys()
+    asked = {name.lower() for name in parse_qs(query, keep_blank_values=True)} | headers.keys()
     found = [
         (words(operation), pattern.match(path), operation)
         for desired, pattern, operation in routes(service)
@@ -83,52 +86,39 @@ def understand(service: str, region: str, method: str, path: str, query: str, bo
         return None
     _words, match, operation = max(found, key=lambda row: len(row[0]))
     labels = {name: unquote(value) for name, value in match.groupdict().items()} if match else {}
-    return Asked(service, operation.name, region, _params(operation, labels, query, body))
+    return Asked(service, operation.name, region, wire.from_rest(operation, labels, query, headers, body))
 
 
 def words(operation: OperationModel) -> set[str]:
-    """What has to be in the query of a request for this operation."""
+    """What has to be in the query or the headers of a request for this operation."""
     _path, _mark, query = operation.http["requestUri"].partition("?")
-    return set(parse_qs(query, keep_blank_values=True))
-
-
-def _params(operation: OperationModel, labels: dict[str, str], query: str, body: bytes) -> dict[str, Any]:
-    params: dict[str, Any] = {}
     shape = operation.input_shape
-    if operation.service_model.protocol != "rest-json" or shape is None:
-        return params
-    if body and not shape.serialization.get("payload"):
-        params |= json.loads(body)
-    given = parse_qs(query, keep_blank_values=True)
-    for name, member in shape.members.items():
-        where, key = member.serialization.get("location"), member.serialization.get("name", name)
-        if where == "uri" and key in labels:
-            params[name] = labels[key]
-        if where == "querystring" and key in given:
-            params[name] = _from_query(member, given[key])
-    return params
+    required = [shape.members[name].serialization for name in shape.required_members] if shape else []
+    named = {one["name"].lower() for one in required if one.get("location") in ("querystring", "header")}
+    return {name.lower() for name in parse_qs(query, keep_blank_values=True)} | named
 
 
-def _from_query(member: Shape, values: list[str]) -> Any:
-    if member.type_name == "list":
-        return values
-    return {"integer": int, "boolean": lambda v: v == "true"}.get(member.type_name, str)(values[0])
+# How each service says that a request does not fit its description.
+UNFIT = {"ec2": "InvalidParameterValue", "efs": "BadRequest", "eks": "InvalidParameterException", "iam": "ValidationError", "s3": "MalformedXML"}
 
 
 def check(asked: Asked) -> None:
-    """Refuse what the description does not allow: missing and unknown members, wrong types, values that are no choice."""
-    shape = description(asked.service).operation_model(asked.operation).input_shape
+    """Refuse what the description does not allow: missing and unknown members, wrong types, values, lengths and patterns."""
+    if problems := unfit(asked.service, asked.operation, asked.params):
+        raise Refused(UNFIT.get(asked.service, "ValidationException"), f"{asked.operation}: {'; '.join(problems)}")
+
+
+def unfit(service: str, operation: str, params: dict[str, Any]) -> list[str]:
+    """What does not fit the description of an operation."""
+    shape = description(service).operation_model(operation).input_shape
     if shape is None:
-        return
-    report = ParamValidator().validate(asked.params, shape)
-    problems = [report.generate_report()] if report.has_errors() else []
-    problems += list(_beyond(shape, asked.params, "input"))
-    if problems:
-        raise Refused("InvalidParameterException", f"{asked.operation}: {'; '.join(problems)}")
+        return []
+    report = ParamValidator().validate(params, shape)
+    return [*([report.generate_report()] if report.has_errors() else []), *_beyond(shape, params, "input")]
 
 
 def _beyond(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    """What botocore's own check lets pass: unknown members and values outside an enumeration."""
+    """What botocore's own check lets pass: unknown members, values outside an enumeration, and what is too long or too large."""
     if isinstance(shape, StructureShape) and isinstance(value, dict):
         for name, item in value.items():
             if name in shape.members:
@@ -136,34 +126,32 @@ def _beyond(shape: Shape, value: Any, path: str) -> Iterator[str]:
             else:
                 yield f"{path}.{name} is not known; there are {', '.join(shape.members)}"
     elif isinstance(shape, ListShape) and isinstance(value, list):
+        yield from _too_much(shape, len(value), path)
         for index, item in enumerate(value):
             yield from _beyond(shape.member, item, f"{path}[{index}]")
     elif isinstance(shape, MapShape) and isinstance(value, dict):
         for key, item in value.items():
+            yield from _beyond(shape.key, key, f"{path} (key)")
             yield from _beyond(shape.value, item, f"{path}.{key}")
     elif getattr(shape, "enum", None) and value not in shape.enum:
         yield f"{path} is {value!r}; it is one of {', '.join(shape.enum)}"
     elif shape.type_name == "string" and isinstance(value, str):
-        yield from _unfit(shape, value, path)
+        yield from _unfit_text(shape, value, path)
+    elif isinstance(value, int | float):
+        yield from _too_much(shape, value, path)
 
 
-def _unfit(shape: Shape, value: str, path: str) -> Iterator[str]:
+def _too_much(shape: Shape, value: float, path: str) -> Iterator[str]:
+    most = shape.metadata.get("max")
+    if most is not None and value > most:
+        yield f"{path} has {value}; it must be less than or equal to {most}"
+
+
+def _unfit_text(shape: Shape, value: str, path: str) -> Iterator[str]:
     """Length and pattern, which botocore leaves to the service."""
     longest, pattern = shape.metadata.get("max"), shape.metadata.get("pattern")
     if longest is not None and len(value) > longest:
         yield f"{path} is '{value}'; it must have length less than or equal to {longest}"
-    if (
-        pattern and "\\p{" not in pattern and not re.search(f"^(?:{pattern})$", value)
-    ):  # Python knows no classes of Unicode
+    # Python knows no classes of Unicode.
+    if pattern and "\\p{" not in pattern and not re.search(f"^(?:{pattern})$", value):
         yield f"{path} is '{value}'; it must satisfy regular expression pattern: {pattern}"
-
-
-def check_names(asked: Asked) -> None:
-    """The same for the texts in a request of a service that moto answers for (IAM API, "Common Errors", ValidationError)."""
-    shape = description(asked.service).operation_model(asked.operation).input_shape
-    members = shape.members if isinstance(shape, StructureShape) else {}
-    given = [(name, asked.params[name]) for name in members.keys() & asked.params.keys()]
-    texts = [(name, value) for name, value in given if members[name].type_name == "string" and "Document" not in name]
-    problems = [problem for name, value in texts for problem in _unfit(members[name], value, name)]
-    if problems:
-        raise Refused("ValidationError", f"{len(problems)} validation error detected: {'; '.join(problems)}")

@@ -91,6 +91,29 @@ class Simulator(Account):
     def fault(self, kind: str, operation: str, times: int = 1, **detail: Any) -> None:
         self.ask("fault", {"kind": kind, "operation": operation, "times": times, "detail": detail})
 
+    def cut(self, writes: int, *, holds: bool) -> None:
+        """Answer nothing of the caller's after so many more writes, until :meth:`release`."""
+        self.ask("cut", [writes, holds])
+
+    def is_cut(self) -> bool:
+        return bool(self.ask("is_cut"))
+
+    def release(self) -> None:
+        self.ask("release")
+
+    def quota(self, name: str, count: int) -> None:
+        """Another quota for the account: gpus (vCPUs of instances with them), vpcs, addresses."""
+        self.ask("quota", {name: count})
+
+    def policies(self, phase: str, policies: list[dict[str, Any]] | None) -> None:
+        """What the caller of the playbooks is about, and may do; None: everything."""
+        self.ask("policies", [phase, policies])
+
+    def needed(self) -> dict[str, list[dict[str, Any]]]:
+        """The permissions that the playbooks have needed so far, by what they were about."""
+        found: dict[str, list[dict[str, Any]]] = self.ask("needed")
+        return found
+
     def writes(self) -> list[str]:
         """The operations that changed something since :meth:`clear`, as the server saw them."""
         return [f"{r['service']}:{r['operation']}" for r in self.ask("requests") if r["writes"] and r["status"] < 400]

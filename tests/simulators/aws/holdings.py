@@ -43,7 +43,9 @@ def holdings(aws: Account) -> dict[str, dict[str, Any]]:
     found["instance"] = {
         i: r for i, r in found["instance"].items() if r["Instances"][0]["State"]["Name"] != "terminated"
     }
-    found["NAT gateway"] = {i: g for i, g in found["NAT gateway"].items() if g["State"] not in ("deleted", "deleting")}
+    # One that failed goes by itself within an hour (VPC user guide, "Troubleshoot NAT gateways").
+    ended = ("deleted", "deleting", "failed")
+    found["NAT gateway"] = {i: g for i, g in found["NAT gateway"].items() if g["State"] not in ended}
     logs = aws.client("logs").describe_log_groups()["logGroups"]
     found["log group"] = _rows(logs, "logGroupName")
     return found | _iam(aws.client("iam")) | _eks(aws.client("eks")) | _storage(aws.client("efs"), aws.client("s3"))

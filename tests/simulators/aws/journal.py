@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from .api import Asked
+from .api import Asked, Refused
 
 
 @dataclass
@@ -27,9 +27,13 @@ class Fault:
 
 @dataclass
 class Journal:
-    """Every request, in order, and the faults that are still to happen."""
+    """Every request, in order, and the faults that are still to happen.
+
+    ``needed`` is never cleared: which permissions requests of the playbooks needed, by the policies that they had.
+    """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
+    needed: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -47,6 +51,11 @@ class Journal:
             for fault in self.faults:
                 if status < 400 and fault.detail.get("after") == asked.operation:
                     del fault.detail["after"]
+
+    def need(self, phase: str, needed: list[dict[str, Any]]) -> None:
+        with self.guard:
+            known = self.needed.setdefault(phase, [])
+            known += [one for one in needed if one not in known]
 
     def inject(self, fault: Fault) -> None:
         with self.guard:
@@ -69,4 +78,41 @@ class Journal:
             self.faults.clear()
 
 
+@dataclass
+class Cut:
+    """The end of a run between two calls: after so many more writes nothing of the caller's is answered any more.
+
+    A caller that can be killed is held until the tests have done so; one in the tests' own process is refused.
+    """
+
+    writes: int = 0
+    holds: bool = True
+    set: bool = False
+    reached: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def prepare(self, writes: int, holds: bool) -> None:
+        self.writes, self.holds, self.set = writes, holds, True
+        self.reached.clear()
+        self.released.clear()
+
+    def release(self) -> None:
+        self.set = False
+        self.released.set()
+
+    def meet(self, asked: Asked) -> None:
+        """A request of the caller's arrives."""
+        if not self.set:
+            return
+        if self.writes and not self.reached.is_set():
+            self.writes -= asked.writes
+            return
+        if asked.writes or self.reached.is_set():
+            self.reached.set()
+            if self.holds:
+                self.released.wait(60)
+            raise Refused("RunWasCut", "the run ends here", 400)
+
+
+CUT = Cut()
 JOURNAL = Journal()

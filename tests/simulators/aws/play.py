@@ -8,45 +8,97 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import shapes
 from .apiserver import ApiServer
 from .client import Simulator
+from .permissions import CALLER_KEY
 
 ROOT = Path(__file__).resolve().parents[3]
+POLICIES = ROOT / "docs" / "platforms" / "eks-policies"
 TOKEN = "k8s-aws-v1.canary-token-of-the-cluster"
-NAMES = ("muster", "theirs")
+NAMES = ("muster", "theirs", *shapes.NAMES)
+
+
+def published() -> dict[str, list[dict[str, Any]]]:
+    """The policies that the docs publish, by what a caller is about."""
+    check, apply, teardown = (json.loads((POLICIES / f"{name}.json").read_text()) for name in ("check", "apply", "teardown"))
+    return {"check": [check], "apply": [check, apply], "teardown": [check, teardown]}
+
+
+def named(policies: list[dict[str, Any]], cluster: str) -> list[dict[str, Any]]:
+    """The policies for a cluster of another name, as the docs tell to change them."""
+    found: list[dict[str, Any]] = json.loads(re.sub(r"([:/])muster([-/])", rf"\g<1>{cluster}\g<2>", json.dumps(policies)))
+    return found
+
+
+def without(policies: list[dict[str, Any]], statement: str) -> list[dict[str, Any]]:
+    """The policies with one statement less."""
+    return [{**policy, "Statement": [row for row in policy["Statement"] if row["Sid"] != statement]} for policy in policies]
 
 
 @dataclass
 class Play:
-    """Runs our playbooks against the simulated account, as a user would."""
+    """Runs our playbooks against the simulated account, as a user would, with the permissions that the docs tell to give."""
 
     aws: Simulator
     api_server: ApiServer
     folder: Path
     settings: dict[str, Any]
     outputs: list[str] = field(default_factory=list)
+    policies: dict[str, list[dict[str, Any]]] = field(default_factory=published)
+    clusters: tuple[str, ...] = ("muster",)
 
     def __call__(self, playbook: str, *options: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+        process = self._start(playbook, options, settings)
+        out, err = process.communicate()
+        return self._note(subprocess.CompletedProcess(process.args, process.returncode, out, err))
+
+    def killed(self, playbook: str, after: int, *options: str, **settings: Any) -> bool:
+        """The same, killed with everything that it has started when it is about to send its next write after so many; False if it ended."""
+        self.aws.cut(after, holds=True)
+        process = self._start(playbook, options, settings)
+        while process.poll() is None and not self.aws.is_cut():
+            time.sleep(0.1)
+        done = self.aws.is_cut()
+        if done:
+            for pid in family(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self.aws.release()
+        out, err = process.communicate()
+        self._note(subprocess.CompletedProcess(process.args, process.returncode, out, err))
+        return done
+
+    def _start(self, playbook: str, options: tuple[str, ...], settings: dict[str, Any]) -> subprocess.Popen[str]:
         programs = f"{self.folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}"
         environment = {
             **self.aws.environment(),
+            "AWS_ACCESS_KEY_ID": CALLER_KEY,
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_NOCOLOR": "1",
         }
-        done = subprocess.run(
+        phase = "check" if "--check" in options else {"eks": "apply", "eks_teardown": "teardown"}[playbook]
+        name = settings.get("muster_eks_name")
+        clusters = (name,) if name else self.clusters
+        self.aws.policies(phase, [policy for one in clusters for policy in named(self.policies[phase], one)])
+        return subprocess.Popen(
             ["ansible-playbook", "-i", "inventories/eks", f"playbooks/{playbook}.yml", "--diff", *options,
              "-e", json.dumps(self.settings | settings)],
-            cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+            cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+
+    def _note(self, done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
         output = done.stdout + done.stderr
         (self.folder / f"{len(self.outputs)}.log").write_text(output, encoding="utf-8")
         self.outputs.append(output)
@@ -55,6 +107,15 @@ class Play:
     def said(self) -> str:
         """The last output, without the breaks of its lines."""
         return " ".join(self.outputs[-1].split())
+
+
+def family(pid: int) -> list[int]:
+    """A process and everything that it has started; Ansible's workers have sessions of their own."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except FileNotFoundError:
+        return []
+    return [pid, *(one for child in children for one in family(int(child)))]
 
 
 def recap(done: subprocess.CompletedProcess[str]) -> dict[str, int]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +17,12 @@ from moto.ec2.models import EC2Backend
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 from moto.ec2.models.launch_templates import LaunchTemplate
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
-from moto.s3.models import FakeBucket
+from moto.s3.models import FakeBucket, FakeKey
 from moto.s3.responses import S3Response
 
 from .api import Asked, Refused
 from .journal import JOURNAL
-from .state import ACCOUNT
+from .state import ACCOUNT, SETTINGS, ec2
 
 NOT_OVER_TLS = {"Bool": {"aws:SecureTransport": "false"}}
 
@@ -30,6 +31,7 @@ def apply() -> None:
     # AWS calls the tag type of a NAT gateway "natgateway" (EC2 API, ResourceType); amazon.aws asks for it by that name.
     EC2_PREFIX_TO_RESOURCE[EC2_RESOURCE_TO_PREFIX["nat-gateway"]] = "natgateway"
     _rename_zones()
+    EC2Backend.create_vpc = _with_open_group(EC2Backend.create_vpc)
     _refuse_while(EC2Backend, "delete_subnet", _interfaces_in_subnet)
     _refuse_while(EC2Backend, "delete_security_group", _users_of_group)
     _refuse_while(EC2Backend, "delete_vpc", _left_in_vpc)
@@ -37,6 +39,8 @@ def apply() -> None:
     EC2Backend.create_launch_template = _with_own_tags(EC2Backend.create_launch_template)
     # moto remembers the tags that a template was created with.
     LaunchTemplate.tags = property(lambda self: self.get_tags(), lambda _self, _tags: None)
+    EC2Backend.create_nat_gateway = _may_fail(EC2Backend.create_nat_gateway)
+    FakeKey.etag = property(_not_the_md5(FakeKey.etag.fget))
     FakeBucket.get_permission = _over_tls(FakeBucket.get_permission)
     S3Response._bucket_response_put = _with_tags(S3Response._bucket_response_put)
 
@@ -52,6 +56,21 @@ def _rename_zones() -> None:
         zone.zone_id = zone_id
 
 
+def _with_open_group(create: Callable[..., Any]) -> Callable[..., Any]:
+    """The default group of a VPC lets in its own members (VPC user guide, "Default security groups for your VPCs"); moto's nobody."""
+
+    def thorough(self: Any, *args: Any, **kwargs: Any) -> Any:
+        vpc = create(self, *args, **kwargs)
+        group = next(g for g in self.groups[vpc.id].values() if g.name == "default")
+        if not group.ingress_rules:
+            self.authorize_security_group_ingress(
+                group.id, "-1", "", "", [], source_groups=[{"GroupId": group.id}], vpc_id=vpc.id
+            )
+        return vpc
+
+    return thorough
+
+
 def _with_interface(delete: Callable[..., Any]) -> Callable[..., Any]:
     """A NAT gateway takes its network interface along (VPC user guide, "Delete a NAT gateway"); moto leaves it in the subnet."""
 
@@ -62,6 +81,32 @@ def _with_interface(delete: Callable[..., Any]) -> Callable[..., Any]:
         return delete(self, nat_gateway_id)
 
     return thorough
+
+
+def _may_fail(create: Callable[..., Any]) -> Callable[..., Any]:
+    """The fault ``nat_fails``: a gateway that never becomes available. Its address stays (VPC user guide, "Troubleshoot NAT gateways")."""
+
+    def careful(self: Any, *args: Any, **kwargs: Any) -> Any:
+        gateway = create(self, *args, **kwargs)
+        if JOURNAL.fault("nat_fails", "CreateNatGateway"):
+            gateway.state = "failed"
+            self.enis.pop(gateway._eni.id, None)
+            for address in self.addresses:
+                if address.eni is gateway._eni:
+                    address.eni = address.association_id = None
+        return gateway
+
+    return careful
+
+
+def _not_the_md5(etag: Callable[[Any], str]) -> Callable[[Any], str]:
+    """What is encrypted with a key of KMS has an ETag that is no MD5 (S3 API, Object, ETag)."""
+
+    def careful(self: Any) -> str:
+        found = etag(self)
+        return f'"{hashlib.md5(found.encode()).hexdigest()}"' if self.encryption == "aws:kms" else found
+
+    return careful
 
 
 def _with_own_tags(create: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,8 +151,24 @@ def _with_tags(put: Callable[..., Any]) -> Callable[..., Any]:
     return thorough
 
 
+# How EC2 says that a quota is used up (VPC user guide, "Amazon VPC quotas"; EC2 API, "Error codes").
+QUOTAS: dict[str, tuple[str, str, str, Callable[[Any], int]]] = {
+    "CreateVpc": ("vpcs", "VpcLimitExceeded", "The maximum number of VPCs has been reached.", lambda found: len(found.vpcs)),
+    "AllocateAddress": (
+        "addresses",
+        "AddressLimitExceeded",
+        "The maximum number of addresses has been reached.",
+        lambda found: len(found.addresses),
+    ),
+}
+
+
 def guard(asked: Asked) -> None:
-    """The fault ``dependency``: something that the account's owner cannot see still uses what is to be deleted."""
+    """Quotas, and the fault ``dependency``: something that the account's owner cannot see still uses what is to be deleted."""
+    if quota := QUOTAS.get(asked.operation):
+        name, code, message, count = quota
+        if count(ec2(asked.region)) >= SETTINGS.quotas[name]:
+            raise Refused(code, message)
     if fault := JOURNAL.fault("dependency", asked.operation):
         raise Refused("DependencyViolation", fault.detail.get("message", "resource has a dependent object"))
 

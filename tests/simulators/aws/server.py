@@ -22,6 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
+from xml.sax.saxutils import escape
 
 # Without AWS's managed policies no role of EKS can be made. moto reads this when it is imported.
 os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
@@ -29,11 +30,12 @@ os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-from . import efs, eks, repairs
-from .api import SIGNED_AS, Asked, Refused, check, check_names, description, understand
+from . import efs, eks, permissions, repairs, tagging
+from .api import SIGNED_AS, Asked, Refused, check, description, understand
 from .eks import images
-from .journal import JOURNAL, Fault
+from .journal import CUT, JOURNAL, Fault
 from .state import SETTINGS
+from .wire import from_form
 
 Start = Callable[[str, list[tuple[str, str]]], Any]
 Environ = dict[str, Any]
@@ -61,32 +63,30 @@ def scope(environ: Environ) -> tuple[str, str]:
 
 
 def read_body(environ: Environ) -> bytes:
-    """The body, put back for whoever reads it next. An object's content is left where it is."""
+    """The body, put back for whoever reads it next."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
     body = environ["wsgi.input"].read(length) if length else b""
     environ["wsgi.input"] = io.BytesIO(body)
     return body
 
 
-def recognise(environ: Environ) -> tuple[Asked | None, bytes]:
+def headers_of(environ: Environ) -> dict[str, str]:
+    """Names of headers in small letters."""
+    return {name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name.startswith("HTTP_")}
+
+
+def recognise(environ: Environ) -> Asked | None:
     service, region = scope(environ)
     if not service:
-        return None, b""
-    method, path, query = (
-        environ["REQUEST_METHOD"],
-        environ.get("RAW_URI", environ["PATH_INFO"]),
-        environ["QUERY_STRING"],
-    )
-    path = path.split("?", 1)[0]
-    if service == "s3":
-        return understand("s3", region, method, path, query, b"") or Asked("s3", method.title(), region, {}), b""
-    body = read_body(environ)
+        return None
+    query, body = environ["QUERY_STRING"], read_body(environ)
+    path = environ.get("RAW_URI", environ["PATH_INFO"]).split("?", 1)[0]
     if target := environ.get("HTTP_X_AMZ_TARGET"):
-        return Asked(service, target.rsplit(".", 1)[-1], region, json.loads(body or b"{}")), body
-    form = parse_qs(body.decode(errors="replace"))
-    if action := form.get("Action"):
-        return Asked(service, action[0], region, {name: values[0] for name, values in form.items()}), body
-    return understand(service, region, method, path, query, body), body
+        return Asked(service, target.rsplit(".", 1)[-1], region, json.loads(body or b"{}"))
+    text = body.decode(errors="replace")
+    if "x-www-form-urlencoded" in environ.get("CONTENT_TYPE", "") and (action := parse_qs(text).get("Action")):
+        return Asked(service, action[0], region, from_form(description(service).operation_model(action[0]), text))
+    return understand(service, region, environ["REQUEST_METHOD"], path, query, headers_of(environ), body)
 
 
 def error_body(asked: Asked, refused: Refused) -> tuple[str, bytes]:
@@ -95,7 +95,7 @@ def error_body(asked: Asked, refused: Refused) -> tuple[str, bytes]:
     if "json" in protocol:
         text = json.dumps({"__type": refused.code, "message": refused.message})
         return "application/json", text.encode()
-    inner = f"<Error><Code>{refused.code}</Code><Message>{refused.message}</Message></Error>"
+    inner = f"<Error><Code>{refused.code}</Code><Message>{escape(refused.message)}</Message></Error>"
     wrapped = {
         "ec2": f"<Response><Errors>{inner}</Errors><RequestID>0</RequestID></Response>",
         "query": f"<ErrorResponse>{inner}<RequestId>0</RequestId></ErrorResponse>",
@@ -112,21 +112,26 @@ class Gate:
     def __call__(self, environ: Environ, start: Start) -> Iterable[bytes]:
         if environ["PATH_INFO"].startswith(SIDE_DOOR):
             return self.side_door(environ, start)
-        asked, _body = recognise(environ)
+        asked = recognise(environ)
         if asked is None:
             return self.moto(environ, start)
         try:
+            called = permissions.CALLER_KEY in environ.get("HTTP_AUTHORIZATION", "")
+            if called or not CUT.holds:
+                CUT.meet(asked)
             self.faults(asked)
+            check(asked)
+            if called:
+                JOURNAL.need(SETTINGS.phase, permissions.judge(asked))
             if asked.service == "eks":
-                check(asked)
                 return self.answer(asked, eks.answer(asked), start)
             if asked.service == "efs" and (found := efs.answer(asked)) is not None:
                 return self.answer(asked, found, start)
+            if asked.service == "resourcegroupstaggingapi":
+                return self.answer(asked, tagging.answer(asked), start)
             if asked.service == "ssm" and (value := images.parameter(asked)) is not None:
                 return self.answer(asked, value, start)
             repairs.guard(asked)
-            if asked.service == "iam":
-                check_names(asked)
             if asked.operation in repairs.IAM_OPERATIONS:
                 return self.answer_xml(asked, repairs.IAM_OPERATIONS[asked.operation], start)
         except Exception as error:  # noqa: BLE001  # a mistake of ours must not look like a busy service, which is asked again
@@ -174,6 +179,18 @@ class Gate:
             JOURNAL.inject(Fault(**json.loads(body)))
         elif name == "caller":
             SETTINGS.caller_address, SETTINGS.caller_private_address = json.loads(body)
+        elif name == "cut":
+            CUT.prepare(*json.loads(body))
+        elif name == "is_cut":
+            reply = CUT.reached.is_set()
+        elif name == "release":
+            CUT.release()
+        elif name == "quota":
+            SETTINGS.quotas |= json.loads(body)
+        elif name == "policies":
+            SETTINGS.phase, SETTINGS.policies = json.loads(body)
+        elif name == "needed":
+            reply = JOURNAL.needed
         elif name == "faults":
             reply = [asdict(fault) for fault in JOURNAL.faults]
         elif name == "clear":
@@ -182,6 +199,7 @@ class Gate:
             JOURNAL.clear()
             eks.reset()
             efs.reset()
+            SETTINGS.service_roles.clear()
         text = json.dumps(reply).encode()
         start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
         return [text]

@@ -30,6 +30,12 @@ class Settings:
     # The address from which the tests reach the internet, and the one by which machines in a VPC know them; none where no way leads in.
     caller_address: str = "203.0.113.7"
     caller_private_address: str = ""
+    # What the caller of the playbooks is about, and may do (None: everything); the roles of services that the account has already.
+    phase: str = ""
+    # Those of a new account: vCPUs of the families G and VT, and in each region VPCs and public addresses.
+    quotas: dict[str, int] = field(default_factory=lambda: {"gpus": 0, "vpcs": 5, "addresses": 5})
+    policies: list[Body] | None = None
+    service_roles: set[str] = field(default_factory=set)
 
 
 SETTINGS = Settings()

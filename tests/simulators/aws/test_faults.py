@@ -23,6 +23,7 @@ def cluster(ground: Body, name: str = "f") -> Body:
         "role_arn": ground["control"],
         "subnet_ids": ground["subnets"][:2],
         "authentication_mode": "API",
+        "bootstrap_self_managed_addons": False,
         "version": "1.35",
     }
 
@@ -103,11 +104,27 @@ def test_what_the_caller_may_not_do_is_named(aws: Simulator, run: Run, ground: B
     assert run("eks_cluster", **cluster(ground, "denied"))["cluster"]["status"] == "ACTIVE"
 
 
+def test_a_launch_that_the_caller_may_not_make_is_explained(aws: Simulator, run: Run, ground: Body) -> None:
+    """EKS says neither the action nor where it is missing (scylladb/scylla-cluster-tests#12172)."""
+    message = "You are not authorized to launch instances with this launch template. Encoded authorization failure message: 0"
+    aws.fault("refuse", "CreateNodegroup", code="InvalidRequestException", message=message)
+    refused = run("eks_nodegroup", **nodes(ground, "denied"))
+    assert "the caller lacks ec2:RunInstances or ec2:CreateTags" in refused["msg"]
+
+
 def test_an_addon_that_fails_tells_why(aws: Simulator, run: Run) -> None:
     aws.fault("create_failed", "CreateAddon", code="ConfigurationConflict", message="Deployment coredns exists")
     named = {"cluster_name": "f", "name": "coredns"}
     assert "ConfigurationConflict: Deployment coredns exists" in run("eks_addon", **named)["msg"]
     assert run("eks_addon", **named, resolve_conflicts="OVERWRITE")["addon"]["status"] == "ACTIVE"
+
+
+def test_an_addon_that_is_there_by_itself_is_taken_over_only_when_asked_for(run: Run, ground: Body) -> None:
+    """As in every cluster that was created without saying otherwise."""
+    done(run("eks_cluster", **{**cluster(ground, "own"), "bootstrap_self_managed_addons": True}))
+    named = {"cluster_name": "own", "name": "vpc-cni"}
+    assert "ConfigurationConflict" in run("eks_addon", **named)["msg"]
+    assert done(run("eks_addon", **named, resolve_conflicts="OVERWRITE"))["addon"]["status"] == "ACTIVE"
 
 
 def test_a_line_break_in_a_token_is_told_without_the_token(run: Run) -> None:

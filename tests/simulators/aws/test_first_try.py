@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from simulators.aws.holdings import holdings
-from simulators.aws.play import Play, playground, recap
+from simulators.aws.play import Play, playground, recap, without
 
 OFFICE = {"eks_cluster_public_access_cidrs": ["203.0.113.0/24"]}
 
@@ -37,12 +37,57 @@ def test_an_api_server_that_nobody_could_reach_is_refused_before_anything_is_mad
     assert "eks_cluster_private_access_cidrs" in play.said()
 
 
+@pytest.mark.parametrize(
+    ("phase", "statement", "options", "action"),
+    [
+        ("check", "ReadClusters", ["--check"], "eks:DescribeCluster"),
+        ("check", "ReadNetworks", ["--check"], "ec2:DescribeAvailabilityZones"),
+        ("check", "ReadRoles", ["--check", "--tags", "eks_cluster"], "iam:GetRole"),
+        ("check", "ReadFileSystems", ["--check", "--tags", "efs_filesystem"], "elasticfilesystem:DescribeFileSystems"),
+        ("check", "ReadBucket", ["--check", "--tags", "s3_artifacts"], "s3:ListBucket"),
+        ("apply", "MakeNetworks", ["--tags", "eks_network"], "ec2:CreateVpc"),
+        ("apply", "MakeRoles", ["--tags", "s3_artifacts"], "iam:CreateRole"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_missing_permission_is_one_clear_error(
+    play: Play, monkeypatch: pytest.MonkeyPatch, phase: str, statement: str, options: list[str], action: str
+) -> None:
+    """A handful in real runs; test_playbook.py judges every statement by the requests of all its runs."""
+    monkeypatch.setitem(play.policies, phase, without(play.policies[phase], statement))
+    done = play("eks", *options, **OFFICE)
+    assert (done.returncode, recap(done)["failed"]) == (2, 1), done.stdout[-3000:]
+    told = [line.strip() for line in done.stdout.splitlines() if "(statement " in line]
+    assert len(told) == 1, done.stdout[-3000:]
+    assert told[0].startswith(f"{action}: docs/platforms/eks-policies/")
+    assert f"(statement {statement})" in told[0]
+
+
+def test_a_used_up_quota_is_told(play: Play) -> None:
+    play.aws.quota("vpcs", 1)
+    done = play("eks", "--tags", "eks_network", **OFFICE)
+    assert (done.returncode, recap(done)["changed"]) == (2, 0), done.stdout[-3000:]
+    assert "VpcLimitExceeded" in play.said()
+    play.aws.quota("vpcs", 5)
+
+
+def test_a_nat_gateway_that_fails_is_told(play: Play) -> None:
+    """Its address has an owner; the next test's run takes it, and the last one sees that nothing is left."""
+    play.aws.fault("nat_fails", "CreateNatGateway")
+    done = play("eks", "--tags", "eks_network", **OFFICE)
+    assert (done.returncode, recap(done)["failed"]) == (2, 1), done.stdout[-3000:]
+    assert "nat" in play.said().lower()
+    addresses = play.aws.client("ec2").describe_addresses()["Addresses"]
+    assert [{tag["Key"]: tag["Value"] for tag in row["Tags"]}["muster.ml/owner"] for row in addresses] == ["muster"]
+
+
 def test_the_endpoint_of_a_new_cluster_is_waited_for(play: Play) -> None:
     play.api_server.warm_up = 8.0
     done = play("eks", "--tags", "eks_network,eks_cluster", **OFFICE)
     assert done.returncode == 0, done.stdout[-3000:]
     config = play.aws.client("eks").describe_cluster(name="muster")["cluster"]["resourcesVpcConfig"]
     assert (config["endpointPublicAccess"], config["publicAccessCidrs"]) == (True, ["203.0.113.0/24"])
+    assert len(play.aws.client("ec2").describe_addresses()["Addresses"]) == 1
 
 
 def test_ranges_are_let_in_as_they_are_meant_and_a_second_run_changes_nothing(play: Play) -> None:
@@ -81,6 +126,7 @@ def test_teardown_leaves_nothing(play: Play) -> None:
     done = play("eks_teardown", eks_cluster_remove_logs=True)
     assert done.returncode == 0, done.stdout[-3000:]
     left = holdings(play.aws)
+    assert left["address"] == {}
     ours = {kind: [name for name, row in left[kind].items() if "muster" in str(row)] for kind in left}
     assert {kind: names for kind, names in ours.items() if names} == {}
 

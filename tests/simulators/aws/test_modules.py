@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ def cluster(aws: Simulator, ground: Body, run: Run) -> str:
             role_arn=ground["control"],
             subnet_ids=ground["subnets"][:2],
             authentication_mode="API",
+            bootstrap_self_managed_addons=False,
         )
         assert not made.get("failed"), made["msg"]
     return CLUSTER
@@ -597,3 +599,88 @@ def test_what_is_there(run: Run, cluster: str) -> None:
     assert named == [
         {"role_name": "control", "arn": "arn:aws:iam::123456789012:role/control", "tags": {}, "owned": False}
     ]
+
+
+def test_a_file_in_a_bucket_with_a_key_of_kms(changes: Run, run: Run, aws: Simulator, eks: Any, tmp_path: Path) -> None:
+    """Encrypted as the bucket says, and found unchanged although its ETag is no MD5."""
+    key, script = boto_key(eks, changes), tmp_path / "train.py"
+    changes("s3_bucket", name="kms-bucket", encryption_key_arn=key)
+    for content in ("print(1)", "print(2)"):
+        script.write_text(content, encoding="utf-8")
+        done = changes("s3_object", bucket="kms-bucket", name="elastic/train.py", src=str(script))
+        assert done["object"]["content_length"] == 8
+        found = aws.client("s3").get_object(Bucket="kms-bucket", Key="elastic/train.py")
+        assert (found["Body"].read().decode(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (content, "aws:kms", key)
+    planned = run("s3_object", check=True, bucket="no-such-bucket", name="x", src=str(script))
+    assert planned["actions"] == ["s3:put_object (upload 8 bytes)"]
+    assert "No such file" in run("s3_object", bucket="kms-bucket", name="x", src=str(tmp_path / "none"))["msg"]
+
+
+def test_a_key_may_be_named_by_an_alias(changes: Run, aws: Simulator, eks: Any, cluster: str) -> None:
+    """EKS answers with the key."""
+    key = boto_key(eks, changes)
+    aws.client("kms").create_alias(AliasName="alias/eks", TargetKeyId=key)
+    changes("eks_cluster", name=cluster, encryption_key_arn=f"{key.partition(':key/')[0]}:alias/eks")
+    assert eks.describe_cluster(name=cluster)["cluster"]["encryptionConfig"][0]["provider"]["keyArn"] == key
+
+
+def test_an_addon_without_nodes_is_degraded_and_told(run: Run, eks: Any, cluster: str, ground: Body) -> None:
+    named = {"cluster_name": cluster, "name": "coredns"}
+    lonely = run("eks_addon", **named)
+    assert lonely["addon"]["status"] == "DEGRADED"
+    assert "EKS add-on coredns of cluster ground is DEGRADED (InsufficientNumberOfReplicas" in str(lonely["warnings"])
+    run("eks_nodegroup", cluster_name=cluster, name="first", node_role=ground["node"], subnets=ground["subnets"][:2])
+    healthy = run("eks_addon", **named)
+    assert (healthy["changed"], healthy["addon"]["status"], healthy.get("warnings")) == (False, "ACTIVE", None)
+
+
+def test_a_quota_of_no_gpus_is_told(aws: Simulator, run: Run, cluster: str, ground: Body) -> None:
+    gpu = {"cluster_name": cluster, "name": "quota", "node_role": ground["node"], "subnets": ground["subnets"][:2],
+           "instance_types": ["g5.xlarge"], "scaling_config": {"min_size": 1, "max_size": 1}}  # fmt: skip
+    assert "VcpuLimitExceeded" in run("eks_nodegroup", **gpu)["msg"]
+    aws.quota("gpus", 8)
+    assert run("eks_nodegroup", **gpu)["nodegroup"]["status"] == "ACTIVE"
+    aws.quota("gpus", 0)
+
+
+def test_kube_proxy_that_would_be_too_old_keeps_a_cluster_from_its_upgrade(run: Run, eks: Any, ground: Body) -> None:
+    """Without the update that follows a cluster, as where somebody pinned the version."""
+    named = {"name": "skew", "role_arn": ground["control"], "subnet_ids": ground["subnets"][:2]}
+    run("eks_cluster", **named, version="1.31", bootstrap_self_managed_addons=False)
+    run("eks_addon", cluster_name="skew", name="kube-proxy")
+    for version in ("1.32", "1.33", "1.34"):
+        assert run("eks_cluster", name="skew", version=version)["changed"]
+    refused = run("eks_cluster", name="skew", version="1.35")
+    assert "kube-proxy version skew" in refused["msg"]
+    assert "`aws eks list-insights --cluster-name skew`" in refused["msg"]
+    assert run("eks_addon", cluster_name="skew", name="kube-proxy")["addon"]["addon_version"].startswith("v1.34.")
+    assert run("eks_cluster", name="skew", version="1.35")["changed"]
+
+
+def test_what_is_left_is_listed_by_its_tags(run: Run, aws: Simulator, ground: Body) -> None:
+    """Of every maker, and nothing that has ended or belongs to another cluster."""
+    ec2, mark = aws.client("ec2"), "muster.ml/owner"
+    made = {}
+    for name, key, value in (("ours", mark, "left"), ("cni", "cluster.k8s.amazonaws.com/name", "left"),
+                             ("service", "kubernetes.io/cluster/left", "owned"), ("other", mark, "another")):  # fmt: skip
+        tags = [{"Key": key, "Value": value}]
+        made[name] = ec2.create_network_interface(
+            SubnetId=ground["subnets"][0], TagSpecifications=[{"ResourceType": "network-interface", "Tags": tags}]
+        )["NetworkInterface"]["NetworkInterfaceId"]
+    aws.client("logs").create_log_group(logGroupName="/aws/eks/left/cluster")
+    for gateway in ("left", "gone"):
+        address = ec2.allocate_address(Domain="vpc")["AllocationId"]
+        tags = [{"ResourceType": "natgateway", "Tags": [{"Key": mark, "Value": "left"}]}]
+        made[gateway] = ec2.create_nat_gateway(SubnetId=ground["subnets"][0], AllocationId=address, TagSpecifications=tags)[
+            "NatGateway"
+        ]["NatGatewayId"]
+    ec2.delete_nat_gateway(NatGatewayId=made["gone"])
+    rows = run("eks_remains_info", name="left")["remains"]
+    assert sorted((row["id"].rsplit("/", 1)[-1], row["kind"], row["maker"]) for row in rows) == sorted([
+        (made["ours"], "ec2 network-interface", "Muster"),
+        (made["cni"], "ec2 network-interface", "add-on vpc-cni"),
+        (made["service"], "ec2 network-interface", "Kubernetes, for a Service or a volume"),
+        (made["left"], "ec2 natgateway", "Muster"),
+        ("cluster", "logs log-group", "EKS, which never deletes them"),
+    ])  # fmt: skip
+    assert len(run("eks_remains_info", name="left", owned_only=True)["remains"]) == 2

@@ -9,18 +9,27 @@ ours in the way, a cluster that somebody else made, teardown. What somebody else
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import random
+import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
+from simulators.aws.api import Asked
 from simulators.aws.cli import Cli
 from simulators.aws.client import REGION, SECRET, Simulator
 from simulators.aws.holdings import holdings
-from simulators.aws.play import TOKEN, Play, playground, recap
+from simulators.aws.permissions import Need, allows, denied
+from simulators.aws.play import NAMES, POLICIES, TOKEN, Play, named, playground, recap, without
+from simulators.aws.shapes import NAMES as SHAPES
+from simulators.aws.shapes import make_all
 
 VIEWER = {
     "principal_arn": "arn:aws:iam::123456789012:role/viewer",
@@ -31,6 +40,10 @@ VIEWER = {
         }
     ],
 }
+# Where runs are killed: other places every day.
+DRAW = random.Random(dt.date.today().isoformat())
+# What the tests have set for the cluster of Muster's own.
+OF_OURS = ("efs_filesystem_subnet_ids", "eks_cluster_access_entries", "eks_cluster_encryption_key_arn", "eks_network_zones")
 DATA_TOO = {"efs_filesystem_remove_data": True, "s3_artifacts_remove_data": True, "eks_cluster_remove_logs": True}
 SYSTEM = {"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 2, "max_size": 4}}
 GPU = {
@@ -58,6 +71,7 @@ def play(folder: Path) -> Iterator[Play]:
         "eks_nodegroups_groups": [SYSTEM, GPU],
         "eks_network_zones": [f"{REGION}a", f"{REGION}b"],
         "eks_network_nat": "per_zone",
+        "muster_aws_tags": {"stage": "first"},
         "s3_artifacts_uploads": [{"src": str(script), "object": "elastic/train.py"}],
     }
     with playground(folder, settings) as ground:
@@ -96,7 +110,7 @@ def made_by_boto3(aws: Simulator) -> None:
         """The simulator goes on with each look."""
     eks.create_nodegroup(clusterName="theirs", nodegroupName="theirs", nodeRole=roles["ec2"], subnets=subnets)
     for addon in ("coredns", "eks-pod-identity-agent"):
-        eks.create_addon(clusterName="theirs", addonName=addon)
+        eks.create_addon(clusterName="theirs", addonName=addon, resolveConflicts="OVERWRITE")
     s3.create_bucket(Bucket="theirs", CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_object(Bucket="theirs", Key="train.py", Body=b"print(1)")
     efs.create_file_system(CreationToken="somebody-elses")
@@ -130,8 +144,15 @@ def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(
         "Create the IAM role that reads the bucket",
     ):
         assert f": {name}]" in done.stdout
+    assert "  2 to 4 x m6i.large, node group system: 0.19, up to 0.38" in done.stdout
+    assert "  together about " in done.stdout
     assert not Path(play.settings["muster_kubeconfig"]).exists()
     assert holdings(aws) == before
+
+
+def test_a_run_that_is_killed_is_gone_on_with(play: Play) -> None:
+    """Somewhere before the nodes, another place every day; the next tests go on from there. Many more: simulators.aws.killed."""
+    assert play.killed("eks", DRAW.randrange(30))
 
 
 def test_nodes_that_cannot_start_end_the_run_with_their_reason(play: Play, aws: Simulator) -> None:
@@ -261,13 +282,36 @@ def test_every_private_subnet_has_the_way_out_of_its_zone(aws: Simulator) -> Non
     assert ways_out(aws) == [(f"{REGION}{zone}", way) for zone in "ab" for way in ("internet", f"{REGION}{zone}")]
 
 
+def key_of_kms(aws: Simulator) -> tuple[str, str]:
+    """ARN of a key, and of an alias of it."""
+    kms = aws.client("kms")
+    key = kms.create_key()["KeyMetadata"]
+    kms.create_alias(AliasName="alias/muster", TargetKeyId=key["KeyId"])
+    return str(key["Arn"]), f"{key['Arn'].partition(':key/')[0]}:alias/muster"
+
+
+def assert_script(aws: Simulator, key: str) -> None:
+    """The changed script is there, encrypted with the bucket's key, and whoever reads it may decrypt it."""
+    s3 = aws.client("s3")
+    bucket = next(row["Name"] for row in s3.list_buckets()["Buckets"] if row["Name"].startswith("muster-"))
+    found = s3.get_object(Bucket=bucket, Key="elastic/train.py")
+    assert (found["Body"].read(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (b"print('epoch 1')\n", "aws:kms", key)
+    policy = aws.client("iam").get_role_policy(RoleName="muster-artifacts-read", PolicyName="read")["PolicyDocument"]
+    assert [row["Resource"] for row in policy["Statement"] if row["Action"] == ["kms:Decrypt"]] == [[key]]
+
+
 def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
-    """Version, labels, taints, tags, sizes, policies, NAT, throughput, a mount target less, and IRSA for Pod Identity."""
+    """Version, labels, taints, tags, sizes, images, keys, policies, NAT, throughput, a mount target less, and IRSA for Pod Identity."""
     eks, efs, ec2, iam = aws.client("eks"), aws.client("efs"), aws.client("ec2"), aws.client("iam")
     subnets = eks.describe_cluster(name="muster")["cluster"]["resourcesVpcConfig"]["subnetIds"]
     gpu = {**GPU, "scaling_config": {"min_size": 0, "max_size": 8}, "labels": {"pool": "big"}, "taints": []}
     shell = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+    key, alias = key_of_kms(aws)
+    Path(play.settings["s3_artifacts_uploads"][0]["src"]).write_text("print('epoch 1')\n", encoding="utf-8")
     play.settings |= {
+        "eks_cluster_encryption_key_arn": alias,
+        "eks_nodegroups_release_version": "latest",
+        "s3_artifacts_encryption_key_arn": key,
         "muster_eks_version": "1.36",
         "eks_cluster_support_type": "EXTENDED",
         "muster_aws_tags": {"team": "ml"},
@@ -289,6 +333,8 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
     proxy = eks.describe_addon(clusterName="muster", addonName="kube-proxy")["addon"]["addonVersion"]
     assert proxy.startswith("v1.36.")
     assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
+    assert cluster["encryptionConfig"][0]["provider"]["keyArn"] == key
+    assert_script(aws, key)
     assert cluster["tags"] == group["tags"] == {"muster.ml/owner": "muster", "team": "ml"}
     assert (group["scalingConfig"]["maxSize"], group["labels"], group["taints"]) == (8, {"pool": "big"}, [])
     found = eks.list_associated_access_policies(clusterName="muster", principalArn=VIEWER["principal_arn"])
@@ -351,8 +397,7 @@ def test_what_is_not_ours_is_refused_and_left_alone(play: Play, aws: Simulator, 
         iam.tag_role(RoleName=role, Tags=[{"Key": key, "Value": value} for key, value in tag.items()])
 
 
-def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, aws: Simulator, folder: Path) -> None:
-    """The version of the inventory is that of another cluster: nodes can only have that of their own."""
+def test_a_kubeconfig_of_somebody_elses_is_refused_and_left_alone(play: Play, aws: Simulator, folder: Path) -> None:
     kubeconfig = folder / "theirs.kubeconfig"
     adopted = {
         "muster_eks_name": "theirs",
@@ -362,28 +407,56 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, aws:
         "eks_nodegroups_groups": [{**SYSTEM, "name": "ours"}],
         "efs_filesystem_subnet_ids": [],
     }
-    there = holdings(aws)
     kubeconfig.write_text("somebody else's\n", encoding="utf-8")
     aws.clear()
     refused = play("eks", **adopted)
     assert (recap(refused)["failed"], aws.attempts()) == (1, [])
     assert "is not the kubeconfig that Muster writes for theirs" in " ".join(refused.stdout.split())
     assert kubeconfig.read_text(encoding="utf-8") == "somebody else's\n"
-    kubeconfig.unlink()
-    done = play("eks", **adopted)
+
+
+ADOPTED = """
+all:
+  children:
+    muster_clusters:
+      vars: {ansible_connection: local, eks_manage_cluster: false, efs_filesystem_subnet_ids: []}
+      hosts:
+        # eksctl leaves a provider of OpenID Connect, and no agent of Pod Identity.
+        eksctl: {muster_eks_name: eksctl, muster_eks_identity: irsa}
+        terraform: {muster_eks_name: terraform, muster_eks_identity: pod_identity}
+        auto: {muster_eks_name: auto, muster_eks_identity: pod_identity, eks_manage_nodegroups: false}
+"""
+
+
+def test_clusters_of_eksctl_terraform_and_auto_mode_are_used_and_left_as_they_were(
+    play: Play, aws: Simulator, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All at once, each a host. The version of the inventory is that of another cluster: nodes can only have that of their own."""
+    hosts = folder / "adopted.yml"
+    hosts.write_text(ADOPTED, encoding="utf-8")
+    aws.quota("vpcs", 6)
+    make_all(aws)
+    monkeypatch.setattr(play, "clusters", SHAPES)
+    own = {key: value for key, value in play.settings.items() if key not in ("muster_kubeconfig", "muster_eks_identity", *OF_OURS)}
+    monkeypatch.setattr(play, "settings", own)
+    options = ("-i", str(hosts), "-e", f"muster_kubeconfig={folder}/{{{{ inventory_hostname }}}}.kubeconfig")
+    there = holdings(aws)
+    done = play("eks", *options, eks_nodegroups_groups=[{**SYSTEM, "name": "ours"}])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
     now = holdings(aws)
+    for kind, rows in there.items():
+        assert {name: row for name, row in now[kind].items() if name in rows} == rows, kind
+    assert now["node group"].keys() - there["node group"].keys() == {"eksctl/ours", "terraform/ours"}
     for kind in ("VPC", "cluster", "add-on", "OpenID Connect provider"):
         assert now[kind] == there[kind]
-    assert now["node group"].keys() - there["node group"].keys() == {"theirs/ours"}
-    targets = [row for name, row in now["mount target"].items() if name not in there["mount target"]]
-    assert sorted(row["SubnetId"] for row in targets) == sorted(
-        now["cluster"]["theirs"]["resourcesVpcConfig"]["subnetIds"]
-    )
-    gone = play("eks_teardown", **adopted, **DATA_TOO)
+    assert len(now["mount target"]) - len(there["mount target"]) == 6
+    aws.clear()
+    again = play("eks", *options, eks_nodegroups_groups=[{**SYSTEM, "name": "ours"}])
+    assert (again.returncode, aws.attempts()) == (0, []), again.stdout[-3000:]
+    gone = play("eks_teardown", *options, **DATA_TOO, eks_nodegroups_groups=[])
     assert gone.returncode == 0, gone.stdout[-3000:] + gone.stderr[-500:]
     assert holdings(aws) == there
-    assert kubeconfig.exists()
+    assert (folder / "eksctl.kubeconfig").exists()
 
 
 def leave_an_interface(aws: Simulator) -> None:
@@ -398,9 +471,12 @@ def leave_an_interface(aws: Simulator) -> None:
 
 
 def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, aws: Simulator, before: dict[str, Any]) -> None:
-    """Something in a subnet, the VPC and a security group lingers; each is tried again. Nodes go before what their pods have mounted."""
+    """Something in a subnet, the VPC and a security group lingers; each is tried again. Nodes go before what their pods have mounted.
+
+    A first teardown is killed somewhere."""
     leave_an_interface(aws)
     aws.clear()
+    assert play.killed("eks_teardown", DRAW.randrange(12))
     for operation in ("DeleteSubnet", "DeleteSecurityGroup", "DetachInternetGateway", "DeleteVpc"):
         aws.fault("dependency", operation)
     done = play("eks_teardown")
@@ -413,6 +489,9 @@ def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, aws: Simulator, 
     after = holdings(aws)
     left = {kind: after[kind].keys() - before[kind].keys() for kind in after if after[kind] != before[kind]}
     assert {kind: len(names) for kind, names in left.items()} == {"file system": 1, "bucket": 1, "log group": 1}
+    assert "Left in the account: 3 resources" in done.stdout
+    for kind, made in (("elasticfilesystem file-system", "Muster"), ("s3", "Muster"), ("logs log-group", "EKS, which never deletes them")):
+        assert re.search(rf"    {kind} \S+ \(made by {made}\)", done.stdout), done.stdout[-1500:]
     assert not Path(play.settings["muster_kubeconfig"]).exists()
 
 
@@ -420,6 +499,8 @@ def test_teardown_with_data_leaves_the_account_as_it_was(play: Play, aws: Simula
     done = play("eks_teardown", **DATA_TOO)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
     assert holdings(aws) == before
+    assert "Left in the account: 1 resources" in done.stdout
+    assert "    backup recovery-point " in done.stdout
 
 
 def test_where_nothing_is_left_teardown_does_nothing(play: Play, aws: Simulator) -> None:
@@ -434,3 +515,53 @@ def test_no_output_showed_a_secret(play: Play) -> None:
         assert SECRET not in output
         assert TOKEN not in output
         assert "X-Amz-Signature" not in output
+
+
+# What this life of an account does not need, and why it is in the policies all the same.
+OTHERWISE = {
+    "ec2:ModifyNetworkInterfaceAttribute": "the security group of the file system was deleted by hand, and is made again",
+    "ec2:ReplaceRouteTableAssociation": "a subnet was given another route table by hand",
+    "eks:DeleteAddon": "an add-on that failed is made anew",
+    "eks:DisassociateAccessPolicy": "an access entry loses a policy",
+    "eks:UpdateAccessEntry": "an access entry gets other groups",
+    "eks:UpdateClusterConfig": "deletion protection is taken away",
+    "elasticfilesystem:ModifyMountTargetSecurityGroups": "as for network interfaces",
+}
+
+
+@pytest.mark.parametrize("phase", ["check", "apply", "teardown"])
+def test_every_statement_was_needed_and_its_lack_is_told(play: Play, aws: Simulator, phase: str) -> None:
+    """All requests of this file's runs, judged again with one statement less."""
+    asked = aws.needed()
+    rows = [row for name in asked for row in asked[name] if phase in ("check", name)]  # every run reads what a plan reads, and more
+    needed = [Need(row["action"], row["resource"], tuple(map(tuple, row["context"]))) for row in rows]
+    policies = [policy for name in NAMES for policy in named(play.policies[phase], name)]
+    if phase == "check":
+        needed = [need for need in needed if allows(policies, need)]
+    assert [need for need in needed if not allows(policies, need)] == []
+    for statement in play.policies[phase][-1]["Statement"]:
+        less = without(policies, statement["Sid"])
+        lacks = [need for need in needed if not allows(less, need)]
+        assert lacks, f"{statement['Sid']} was not needed"
+        for need in lacks:
+            said = denied(Asked("eks", "X", REGION, {}), need).message if need.action.startswith("eks") else denied(
+                Asked("ec2", "X", REGION, {}), need
+            ).message
+            told = explained(said, POLICIES, "eks-policies")
+            assert len(told) == 1
+            assert f"statement {statement['Sid']})" in told[0]
+
+
+def test_no_policy_has_an_action_that_nothing_needed(play: Play, aws: Simulator) -> None:
+    needed, idle = aws.needed(), set()
+    for phase, policies in play.policies.items():
+        rows = [row for name in needed if phase in ("check", name) for row in needed[name]]
+        written = [one for statement in policies[-1]["Statement"] for one in statement["Action"]]
+        idle |= {one for one in written if not any(fnmatchcase(row["action"], one) for row in rows)}
+    assert idle == OTHERWISE.keys()
+
+
+def test_a_policy_fits_into_a_managed_policy(play: Play) -> None:
+    """IAM user guide, "IAM and AWS STS quotas": 6,144 characters, without white space."""
+    for policies in play.policies.values():
+        assert len(json.dumps(policies[-1], separators=(",", ":"))) < 6144

@@ -9,6 +9,7 @@ source stands beside one. What no source says is marked *assumed*.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ..api import Asked, Refused
@@ -16,7 +17,7 @@ from ..state import SETTINGS, Body
 from . import access, addons, clusters, nodegroups
 from .account import REGIONS, account
 
-__all__ = ["SETTINGS", "answer", "reset"]
+__all__ = ["SETTINGS", "answer", "reset", "tagged"]
 
 OPERATIONS = clusters.OPERATIONS | nodegroups.OPERATIONS | addons.OPERATIONS | access.OPERATIONS
 
@@ -27,6 +28,13 @@ def answer(asked: Asked) -> Body:
         raise Refused("NotSimulated", f"{asked.operation} is not simulated", 501)
     result: Body = handler(account(asked.region), asked.params)
     return result
+
+
+def tagged(region: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """ARN and tags of everything that has tags."""
+    for cluster in account(region).clusters.values():
+        for body in clusters.bodies(cluster):
+            yield next(str(body[name]) for name in clusters.ARNS if name in body), body["tags"]
 
 
 def reset() -> None:

@@ -27,6 +27,13 @@ class Cluster(Item):
     associations: dict[str, Body] = field(default_factory=dict)
     updates: dict[str, Item] = field(default_factory=dict)
     interfaces: list[str] = field(default_factory=list)
+    self_managed: bool = False
+    """Whether EKS put its network add-ons into the cluster, as objects that are no add-ons (bootstrapSelfManagedAddons)."""
+
+    @property
+    def provides_nodes(self) -> bool:
+        """Whether EKS starts nodes by itself where pods need them (Auto Mode)."""
+        return bool(self.body.get("computeConfig", {}).get("enabled"))
 
 
 @dataclass

@@ -21,7 +21,10 @@ CATALOGUE = {
     "eks-pod-identity-agent": [("v1.3.9-eksbuild.3", VERSIONS)],
     "aws-efs-csi-driver": [("v3.4.1-eksbuild.1", VERSIONS), ("v2.1.13-eksbuild.1", VERSIONS)],
     "aws-ebs-csi-driver": [("v1.52.1-eksbuild.1", VERSIONS)],
+    "metrics-server": [("v0.8.0-eksbuild.3", VERSIONS)],
 }
+# What EKS puts into a cluster without being asked (CreateClusterRequest.bootstrapSelfManagedAddons).
+SELF_MANAGED = ("vpc-cni", "coredns", "kube-proxy")
 
 
 def _find(cluster: Cluster, name: str) -> Item:
@@ -75,13 +78,44 @@ def create(account: Account, params: Body) -> Body:
     item = Item(body)
     cluster.addons.items[name] = item
     fault = JOURNAL.fault("create_failed", "CreateAddon")
+    issue = fault.detail if fault else _conflict(cluster, name, params)
 
     def failed() -> None:
-        if fault:
-            body["health"] = {"issues": [fault.detail]}
+        if issue:
+            body["health"] = {"issues": [issue]}
+        else:
+            _weigh(cluster, item)
 
-    item.start("CREATING", "CREATE_FAILED" if fault else "ACTIVE", failed)
+    item.start("CREATING", "CREATE_FAILED" if issue else "ACTIVE", failed)
     return {"addon": show(item)}
+
+
+def _conflict(cluster: Cluster, name: str, params: Body) -> Body:
+    """Without being told to overwrite, EKS does not take over what is there by itself: "creation of the add-on might fail"
+    (CreateAddonRequest.resolveConflicts in botocore 1.44.5), and does here."""
+    if not (cluster.self_managed and name in SELF_MANAGED) or params.get("resolveConflicts") == "OVERWRITE":
+        return {}
+    message = "Conflicts found when trying to apply. Will not continue due to resolve conflicts mode."
+    return {"code": "ConfigurationConflict", "message": message, "resourceIds": []}
+
+
+# Those with a Deployment, whose pods need a node; the others have one pod on each node there is.
+NEED_NODES = ("coredns", "aws-ebs-csi-driver", "aws-efs-csi-driver", "metrics-server")
+NO_REPLICAS = {
+    "code": "InsufficientNumberOfReplicas",
+    "message": "The add-on is unhealthy because it doesn't have the desired number of replicas.",
+    "resourceIds": [],
+}
+
+
+def _weigh(cluster: Cluster, item: Item) -> None:
+    """Without nodes such an add-on is degraded, until there are some (terraform-aws-modules/terraform-aws-eks#3001; message:
+    aws/containers-roadmap#2328)."""
+    if item.status not in ("ACTIVE", "DEGRADED") or item.body["addonName"] not in NEED_NODES:
+        return
+    there = any(group.body.get("__nodes") for group in cluster.nodegroups.items.values()) or cluster.provides_nodes
+    item.body["status"] = "ACTIVE" if there else "DEGRADED"
+    item.body["health"] = {"issues": [] if there else [NO_REPLICAS]}
 
 
 def _associate(account: Account, cluster: Cluster, params: Body, addon: str) -> list[str]:
@@ -114,7 +148,9 @@ def _dissociate(cluster: Cluster, item: Item) -> None:
 def describe(account: Account, params: Body) -> Body:
     cluster = account.cluster(params["clusterName"])
     _find(cluster, params["addonName"]).look()
-    return {"addon": show(_find(cluster, params["addonName"]))}
+    item = _find(cluster, params["addonName"])
+    _weigh(cluster, item)
+    return {"addon": show(item)}
 
 
 def names(account: Account, params: Body) -> Body:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from contextlib import suppress
 from typing import Any
@@ -42,7 +43,9 @@ def create(account: Account, params: Body) -> Body:
         raise Refused("InvalidParameterException", f"unsupported Kubernetes version {version}")
     found = role(params["roleArn"], "eks.amazonaws.com", "CreateCluster", *ROLE_UNSEEN)
     needs_policies(found, ["AmazonEKSClusterPolicy"])
+    _refuse_half_auto_mode(params)
     cluster = Cluster(_body(account, params, version))
+    cluster.self_managed = params.get("bootstrapSelfManagedAddons", True)
     network(account, cluster, params["resourcesVpcConfig"])
     access = cluster.body["accessConfig"]
     if params.get("accessConfig", {}).get("bootstrapClusterCreatorAdminPermissions", True):
@@ -57,6 +60,21 @@ def create(account: Account, params: Body) -> Body:
     return {"cluster": shown}
 
 
+def _refuse_half_auto_mode(params: Body) -> None:
+    """Compute, storage and load balancing of Auto Mode go together, and without self-managed add-ons (EKS user guide, "Create an EKS Auto
+    Mode cluster"; message assumed)."""
+    parts = (
+        params.get("computeConfig", {}).get("enabled", False),
+        params.get("storageConfig", {}).get("blockStorage", {}).get("enabled", False),
+        params.get("kubernetesNetworkConfig", {}).get("elasticLoadBalancing", {}).get("enabled", False),
+    )
+    if any(parts) and (not all(parts) or params.get("bootstrapSelfManagedAddons", True)):
+        raise Refused(
+            "InvalidParameterException",
+            "For EKS Auto Mode, compute, block storage and elastic load balancing must all be enabled, and self-managed add-ons disabled",
+        )
+
+
 def _body(account: Account, params: Body, version: str) -> Body:
     issuer = f"https://oidc.eks.{account.region}.amazonaws.com/id/{number().upper():0>32}"
     services = params.get("kubernetesNetworkConfig", {}).get("serviceIpv4Cidr", "10.100.0.0/16")
@@ -67,13 +85,18 @@ def _body(account: Account, params: Body, version: str) -> Body:
         "version": version,
         "endpoint": SETTINGS.endpoint,
         "roleArn": params["roleArn"],
-        "kubernetesNetworkConfig": {"serviceIpv4Cidr": services, "ipFamily": "ipv4"},
+        "kubernetesNetworkConfig": {
+            **params.get("kubernetesNetworkConfig", {}),
+            "serviceIpv4Cidr": services,
+            "ipFamily": "ipv4",
+        },
+        **{key: params[key] for key in ("computeConfig", "storageConfig") if key in params},
         "logging": {"clusterLogging": logging(params.get("logging", {}))},
         "identity": {"oidc": {"issuer": issuer}},
         "certificateAuthority": {"data": SETTINGS.certificate_authority},
         "platformVersion": "eks.1",
         "tags": params.get("tags", {}),
-        "encryptionConfig": params.get("encryptionConfig", []),
+        "encryptionConfig": _with_keys(account, params.get("encryptionConfig", [])),
         "health": {"issues": []},
         # CONFIG_MAP is what the API does without being asked (AccessConfig: the console's default differs).
         "accessConfig": {"authenticationMode": "CONFIG_MAP", **params.get("accessConfig", {})},
@@ -229,7 +252,23 @@ def update_version(account: Account, params: Body) -> Body:
             "InvalidParameterException",
             f"Nodegroups {', '.join(behind)} must be updated to match cluster version {now_at} before updating cluster version",
         )
+    if not params.get("force") and (blocking := insights(cluster)):
+        raise Refused(
+            "InvalidStateException",
+            f"Amazon EKS detected upgrade readiness issues. Call the ListInsights API to view detected upgrade blocking issues: {blocking}",
+        )
     return update(cluster, cluster, "VersionUpdate", lambda: cluster.body.update(version=desired))
+
+
+def insights(cluster: Cluster) -> list[str]:
+    """What keeps a cluster from its next version: kube-proxy may be three minor versions older than the API server, not more
+    (kubernetes.io/releases/version-skew-policy; EKS user guide, "Kubernetes version upgrades and cluster insights"; message:
+    UpdateClusterVersionRequest.force in botocore 1.44.5)."""
+    proxy = cluster.addons.get("kube-proxy")
+    if proxy is None:
+        return []
+    runs = int(proxy.body["addonVersion"].split(".")[1])
+    return ["kube-proxy version skew"] if int(cluster.body["version"].split(".")[1]) + 1 - runs > 3 else []
 
 
 def update_config(account: Account, params: Body) -> Body:
@@ -315,17 +354,28 @@ def _authenticate(cluster: Cluster, desired: Body) -> None:
     cluster.body["accessConfig"].update(desired)
 
 
+def _with_keys(account: Account, desired: list[Body]) -> list[Body]:
+    """EKS takes an ARN or an alias (Provider.keyArn in botocore), and shows the ARN of the key (*assumed*)."""
+    backend = get_backend("kms")[ACCOUNT][account.region]
+    found = []
+    for row in desired:
+        given = row["provider"]["keyArn"]
+        named = backend.get_key_id_from_alias(given.rpartition(":")[2]) if ":alias/" in given else None
+        key = next((k for k in backend.keys.values() if k.arn == given or k.id == named), None)
+        if key is None:
+            raise Refused("InvalidParameterException", f"Key {given} does not exist")
+        found.append({**row, "provider": {"keyArn": key.arn}})
+    return found
+
+
 def encrypt(account: Account, params: Body) -> Body:
     cluster = account.active(params["clusterName"])
     if cluster.body["encryptionConfig"]:
         raise Refused("InvalidRequestException", "Encryption is already enabled")
-    keys = get_backend("kms")[ACCOUNT][account.region].keys.values()
-    desired = params["encryptionConfig"][0]["provider"]["keyArn"]
-    if desired not in {key.arn for key in keys}:
-        raise Refused("InvalidParameterException", f"Key {desired} does not exist")
+    desired = _with_keys(account, params["encryptionConfig"])
 
     def change() -> None:
-        cluster.body["encryptionConfig"] = params["encryptionConfig"]
+        cluster.body["encryptionConfig"] = desired
 
     return update(cluster, cluster, "AssociateEncryptionConfig", change)
 
@@ -340,22 +390,47 @@ def describe_update(account: Account, params: Body) -> Body:
 
 
 def versions(_account: Account, params: Body) -> Body:
+    """Dates: EKS user guide, "Amazon EKS Kubernetes release calendar", as far as it was known when this was written (the last two assumed)."""
     desired = params.get("clusterVersions") or VERSIONS
-    rows = [
-        {"clusterVersion": v, "defaultVersion": v == VERSIONS[-1], "versionStatus": "STANDARD_SUPPORT"}
-        for v in VERSIONS
-    ]
-    return {"clusterVersions": [row for row in rows if row["clusterVersion"] in desired]}
+    return {"clusterVersions": [_support(version) for version in VERSIONS if version in desired]}
+
+
+STANDARD_UNTIL = {
+    "1.31": "2025-11-26",
+    "1.32": "2026-03-23",
+    "1.33": "2026-07-29",
+    "1.34": "2026-12-02",
+    "1.35": "2027-03-27",
+    "1.36": "2027-08-02",
+}
+
+
+def _support(version: str) -> Body:
+    end = dt.datetime.fromisoformat(STANDARD_UNTIL[version]).replace(tzinfo=dt.UTC)
+    over = end.timestamp() < now()
+    return {
+        "clusterVersion": version,
+        "defaultVersion": version == VERSIONS[-1],
+        "versionStatus": "EXTENDED_SUPPORT" if over else "STANDARD_SUPPORT",
+        "endOfStandardSupportDate": end.timestamp(),
+        "endOfExtendedSupportDate": (end + dt.timedelta(days=365)).timestamp(),
+    }
+
+
+ARNS = ("arn", "nodegroupArn", "addonArn", "accessEntryArn", "associationArn")
+
+
+def bodies(cluster: Cluster) -> list[Body]:
+    """Everything of a cluster that has tags."""
+    found = [cluster.body, *(item.body for table in (cluster.nodegroups, cluster.addons) for item in table.items.values())]
+    return [*found, *cluster.entries.values(), *cluster.associations.values()]
 
 
 def _tagged(account: Account, arn: str) -> Body:
     """The tags of whatever an ARN names."""
     for cluster in account.clusters.values():
-        bodies = [cluster.body, *(i.body for t in (cluster.nodegroups, cluster.addons) for i in t.items.values())]
-        bodies += [*cluster.entries.values(), *cluster.associations.values()]
-        for body in bodies:
-            names = ("arn", "nodegroupArn", "addonArn", "accessEntryArn", "associationArn")
-            if arn in [body[n] for n in names if n in body]:
+        for body in bodies(cluster):
+            if arn in [body[name] for name in ARNS if name in body]:
                 tags: Body = body["tags"]
                 return tags
     return missing(f"The specified resourceArn {arn} is not associated with any resource")

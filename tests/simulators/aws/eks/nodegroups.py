@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..api import Refused
 from ..journal import JOURNAL
-from ..state import Body, Item, needs_policies, now, number, plug, role, subnets, unplug
+from ..state import SETTINGS, Body, Item, needs_policies, now, number, plug, role, subnets, unplug
 from . import images, nodes
 from .account import VERSIONS, Account, Cluster, Handler, missing, show, update
 
@@ -55,15 +55,33 @@ def create(account: Account, params: Body) -> Body:
     item.body["__data"], item.body["__subnet"] = data, places[0].id
     _admit_nodes(account, cluster, params["nodeRole"])
     fault = JOURNAL.fault("create_failed", "CreateNodegroup")
+    issue = fault.detail if fault else _beyond_quota(item.body)
 
     def over() -> None:
-        if fault:
-            item.body["health"]["issues"] = [fault.detail]
+        if issue:
+            item.body["health"]["issues"] = [issue]
         else:
             _replace_nodes(account, item)
 
-    item.start("CREATING", "CREATE_FAILED" if fault else "ACTIVE", over)
+    item.start("CREATING", "CREATE_FAILED" if issue else "ACTIVE", over)
     return {"nodegroup": _show(item)}
+
+
+def _beyond_quota(body: Body) -> Body:
+    """A new account may start no instance of the families G and VT (klothoplatform/klotho#311, with the message; on spot
+    aws-deepracer-community/deepracer-on-the-spot#55 and NixOS/nixops-aws#41)."""
+    wanted = body["scalingConfig"].get("desiredSize", 0)
+    if not wanted or not any(kind.startswith(("g", "vt")) for kind in body.get("instanceTypes", [])) or SETTINGS.quotas["gpus"]:
+        return {}
+    reason = "Could not launch Spot Instances. MaxSpotInstanceCountExceeded - Max spot instance count exceeded"
+    if body["capacityType"] == "ON_DEMAND":
+        reason = (
+            "Could not launch On-Demand Instances. VcpuLimitExceeded - You have requested more vCPU capacity than your current vCPU limit "
+            "of 0 allows for the instance bucket that the specified instance type belongs to. Please visit "
+            "http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit"
+        )
+    name = body["resources"]["autoScalingGroups"][0]["name"]
+    return {"code": "AsgInstanceLaunchFailures", "message": f"{reason}. Launching EC2 instance failed.", "resourceIds": [name]}
 
 
 def _replace_nodes(account: Account, item: Item) -> None:

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A refusal of AWS for a missing permission, with the line of the published policy that gives it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import typing as t
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+# As AWS says it, and as our modules do where AWS has no words for it.
+_LACKS = re.compile(r"(?:not authorized to perform:|the caller lacks) ((?:[a-z0-9-]+:[A-Za-z]+)(?: (?:or|and) [a-z0-9-]+:[A-Za-z]+)*)")
+NAMES = ("check", "apply", "teardown")
+
+
+def missing_actions(text: str) -> list[str]:
+    """The actions that a message says are missing, each once."""
+    found = [action for match in _LACKS.findall(text) for action in re.split(r" (?:or|and) ", match)]
+    return list(dict.fromkeys(found))
+
+
+def explained(text: str, folder: Path, shown: str) -> list[str]:
+    """A line for each missing action: where in the policies it is given."""
+    lines = []
+    for action in missing_actions(text):
+        places = [place for name in NAMES for place in _places(action, folder / f"{name}.json", f"{shown}/{name}.json")]
+        lines.append(f"{action}: " + ("; ".join(places) or f"in none of the policies of {shown}"))
+    return lines
+
+
+def _places(action: str, path: Path, shown: str) -> t.Iterator[str]:
+    text = path.read_text(encoding="utf-8")
+    numbered = list(enumerate(text.splitlines(), start=1))
+    for statement in json.loads(text)["Statement"]:
+        first = next(number for number, line in numbered if f'"Sid": "{statement["Sid"]}"' in line)
+        for pattern in statement["Action"]:
+            if fnmatchcase(action.lower(), pattern.lower()):
+                line = next(number for number, line in numbered if number > first and f'"{pattern}"' in line)
+                yield f"{shown}, line {line} (statement {statement['Sid']})"
+                break

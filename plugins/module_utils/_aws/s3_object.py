@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files in a bucket of S3 as values: the desired content, and the request that puts it there.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+
+from .._cloud.errors import CallRefused
+from .._cloud.plan import Body, Plan
+from .api import DENIED, Api
+from .plan import Step
+from .resource import Immediate
+
+
+@dataclasses.dataclass(frozen=True)
+class S3Object(Immediate):
+    """A small file. S3 encrypts it as the bucket says, and keeps the checksum that the request carries.
+
+    The ETag is no checksum of what is encrypted with a key of KMS (S3 API, Object, ETag), so it is not compared.
+    """
+
+    bucket: str
+    name: str
+    account: str
+    content: bytes = dataclasses.field(repr=False)
+    tags: dict[str, str] | None = None
+    purge_tags: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"S3 object s3://{self.bucket}/{self.name}"
+
+    @property
+    def _named(self) -> Body:
+        return {"Bucket": self.bucket, "Key": self.name, "ExpectedBucketOwner": self.account}
+
+    @property
+    def checksum(self) -> str:
+        return base64.b64encode(hashlib.sha256(self.content).digest()).decode()
+
+    def read(self, api: Api) -> Body | None:
+        try:
+            found = api.read(self.label, "s3", "head_object", **self._named, ChecksumMode="ENABLED")
+        except CallRefused as refused:
+            if refused.code not in DENIED:
+                raise
+            # The answer to a HEAD request has no message.
+            lacks = "the caller lacks s3:GetObject or s3:ListBucket, or another account owns the bucket"
+            raise CallRefused(f"{self.label} cannot be read: {lacks}", code=refused.code) from refused
+        if found is None:
+            return None
+        kept = ("ChecksumSHA256", "ContentLength", "ServerSideEncryption", "SSEKMSKeyId", "VersionId")
+        return {"Key": self.name, **{key: found[key] for key in kept if key in found}}
+
+    def plan(self, live: Body | None) -> Plan:
+        before = {"ChecksumSHA256": live.get("ChecksumSHA256", "unknown")} if live else {}
+        if before.get("ChecksumSHA256") == self.checksum:
+            return Plan()
+        request = {**self._named, "Body": self.content, "ChecksumAlgorithm": "SHA256", "ChecksumSHA256": self.checksum}
+        says = f"upload {len(self.content)} bytes"
+        return Plan((Step("put_object", request, says, "s3"),), before, {"ChecksumSHA256": self.checksum})
+
+    def plan_absent(self, live: Body | None) -> Plan:
+        raise AssertionError(f"{self.label} goes with its bucket only ({live})")
