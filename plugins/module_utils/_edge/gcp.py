@@ -115,9 +115,9 @@ Make = t.Callable[[dict[str, t.Any]], Resource]
 Check = t.Callable[[Api, dict[str, t.Any]], None]
 
 
-def module_of(argument_spec: Spec, **constraints: t.Any) -> GcpModule:
+def module_of(argument_spec: Spec, *, base: type[GcpModule] = GcpModule, **constraints: t.Any) -> GcpModule:
     """Parse the options. All of google.cloud's need a project; ours say so when there is none."""
-    module = GcpModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
+    module = base(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
     if not module.params["project"]:
         missing = InvalidInput("No project is given", hint="Set project, or GCP_PROJECT in the environment")
         module.fail_json(**failure(missing))
@@ -159,7 +159,7 @@ def gcp_main(
 
 
 def together(first: Outcome, then: Outcome) -> Outcome:
-    """Two deletions as one: of a thing, and of what it left."""
+    """Two deletions as one: of a resource, and of what it left."""
     one, other = first.plan, then.plan
     plan = Plan((*one.steps, *other.steps), {**other.before, **one.before}, one.after)
     return Outcome(plan, first.live, then.kept)

@@ -5,10 +5,15 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import json
 from typing import Any
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.modules import gcs_hmac_key
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from simulators.google.client import PROJECT, Simulator
 from simulators.google.conftest import REGION, Reader, Run, killed
 
@@ -169,3 +174,177 @@ def test_a_repository_is_made_changed_and_deleted(changes: Run, run: Run, reader
     )
     changes("gcp_artifact_repository", **IMAGES, state="absent")
     assert reader.get(IMAGES_URL) is None
+
+
+# HMAC keys
+
+EMAIL = f"storage-of-x@{PROJECT}.iam.gserviceaccount.com"
+KEY: dict[str, Any] = {"email": EMAIL, "secret": {"name": "hmac", "namespace": "ml"}}
+KEYS_URL = f"{STORAGE}/projects/{PROJECT}/hmacKeys"
+NOTE, WRITE = "kubernetes:secrets.apply (note which keys there are)", "kubernetes:secrets.apply (write the key)"
+CREATE = "storage:projects.hmacKeys.create (create)"
+
+
+def removal(access_id: str) -> list[str]:
+    return [
+        f"storage:projects.hmacKeys.update (deactivate {access_id})",
+        f"storage:projects.hmacKeys.delete (delete {access_id})",
+    ]
+
+
+@pytest.fixture
+def cluster(run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """A cluster with nothing of ours, and a service account without keys."""
+    run("gcp_service_account", account_id="storage-of-x")
+    for row in active(reader).values():
+        reader.write("PUT", row["selfLink"], {"state": "INACTIVE"})
+        reader.write("DELETE", row["selfLink"])
+    fake = FakeCluster()
+    fake.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+    monkeypatch.setattr(gcs_hmac_key, "connector", lambda _params: lambda: fake)
+    return fake
+
+
+def active(reader: Reader) -> dict[str, Any]:
+    rows = reader.get(f"{KEYS_URL}?serviceAccountEmail={EMAIL}").get("items", [])
+    return {row["accessId"]: row for row in rows}
+
+
+def stored(cluster: FakeCluster) -> dict[str, str]:
+    secret = cluster.stored("Secret", "hmac", "ml")
+    return {key: base64.b64decode(value).decode() for key, value in ((secret or {}).get("data") or {}).items()}
+
+
+def google_only(actions: list[str]) -> list[str]:
+    return [action.split(" ")[0] for action in actions if action.startswith("storage:")]
+
+
+def test_a_key_goes_into_the_secret_and_nowhere_else(
+    google: Simulator, run: Run, cluster: FakeCluster, reader: Reader
+) -> None:
+    google.clear()
+    planned = run("gcs_hmac_key", check=True, **KEY)
+    assert (google.attempts(), [request for request in cluster.writes if not request.dry_run]) == ([], [])
+    done = run("gcs_hmac_key", **KEY)
+    assert planned["actions"] == done["actions"] == [NOTE, CREATE, WRITE]
+    assert google.writes() == google_only(done["actions"])
+    secret = stored(cluster)
+    assert list(active(reader)) == [secret["access_key"]] == [done["key"]["access_id"]]
+    assert len(secret["secret_key"]) == 40
+    assert secret["secret_key"] not in json.dumps([planned, done])
+    google.clear()
+    before = len(cluster.writes)
+    again = run("gcs_hmac_key", **KEY)
+    assert (again["changed"], again["actions"], google.attempts(), len(cluster.writes)) == (False, [], [], before)
+
+
+def test_a_rotation_makes_the_new_key_first(google: Simulator, run: Run, cluster: FakeCluster, reader: Reader) -> None:
+    run("gcs_hmac_key", **KEY)
+    old = stored(cluster)
+    planned = run("gcs_hmac_key", check=True, **KEY, rotate=True)
+    google.clear()
+    done = run("gcs_hmac_key", **KEY, rotate=True)
+    assert planned["actions"] == done["actions"] == [NOTE, CREATE, WRITE, *removal(old["access_key"])]
+    new = stored(cluster)
+    assert new["access_key"] != old["access_key"]
+    assert new["secret_key"] != old["secret_key"]
+    assert list(active(reader)) == [new["access_key"]]
+    assert run("gcs_hmac_key", **KEY)["changed"] is False
+
+
+@pytest.mark.parametrize("rotate", [False, True])
+@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_run_killed_anywhere_leaves_one_key_that_works_and_none_of_others_is_touched(
+    google: Simulator, run: Run, cluster: FakeCluster, reader: Reader, monkeypatch: pytest.MonkeyPatch,
+    at: int, answered: bool, rotate: bool,
+) -> None:  # fmt: skip
+    url = f"{KEYS_URL}?serviceAccountEmail={EMAIL}"
+    theirs = reader.write("POST", url)["metadata"]["accessId"]
+    if rotate:
+        run("gcs_hmac_key", **KEY)
+    with monkeypatch.context() as patched:
+        killed(patched, at, answered=answered)
+        with contextlib.suppress(KeyboardInterrupt):
+            run("gcs_hmac_key", **KEY, rotate=rotate)
+    used = stored(cluster).get("access_key")
+    planned = run("gcs_hmac_key", check=True, **KEY)
+    google.clear()
+    done = run("gcs_hmac_key", **KEY)
+    assert not done.get("failed"), done["msg"]
+    assert planned["actions"] == done["actions"]
+    assert google.writes() == google_only(done["actions"])
+    assert {theirs, stored(cluster)["access_key"]} == set(active(reader))
+    assert used in (None, stored(cluster)["access_key"]), "a key that works is not given up"
+    assert run("gcs_hmac_key", **KEY)["changed"] is False
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_run_killed_at_a_write_of_the_secret_is_taken_up(
+    run: Run, cluster: FakeCluster, reader: Reader, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """The second is the worst: Google made a key whose secret nobody has."""
+    write, count = FakeCluster.apply, [0]
+
+    def apply(self: FakeCluster, *arguments: Any, **options: Any) -> Any:
+        count[0] += 0 if options.get("dry_run") else 1
+        if count[0] == at and not options.get("dry_run"):
+            raise KeyboardInterrupt
+        return write(self, *arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeCluster, "apply", apply)
+        with pytest.raises(KeyboardInterrupt):
+            run("gcs_hmac_key", **KEY)
+    orphans = set(active(reader))
+    assert len(orphans) == at - 1
+    done = run("gcs_hmac_key", **KEY)
+    assert [action for one in orphans for action in removal(one)] == done["actions"][-2 * len(orphans) :][
+        : 2 * len(orphans)
+    ]
+    assert list(active(reader)) == [stored(cluster)["access_key"]]
+    assert run("gcs_hmac_key", **KEY)["changed"] is False
+
+
+def test_a_key_that_was_disabled_is_told_and_one_that_was_deleted_is_replaced(
+    run: Run, cluster: FakeCluster, reader: Reader
+) -> None:
+    run("gcs_hmac_key", **KEY)
+    used = stored(cluster)["access_key"]
+    reader.write("PUT", active(reader)[used]["selfLink"], {"state": "INACTIVE"})
+    told = run("gcs_hmac_key", **KEY)
+    assert told["changed"] is False
+    assert f"{used}, which Secret ml/hmac names, is INACTIVE" in json.dumps(told["warnings"])
+    reader.write("DELETE", active(reader)[used]["selfLink"])
+    assert run("gcs_hmac_key", **KEY)["actions"] == [NOTE, CREATE, WRITE]
+    assert list(active(reader)) == [stored(cluster)["access_key"]]
+
+
+def test_absent_takes_the_key_and_the_secret_and_only_those(run: Run, cluster: FakeCluster, reader: Reader) -> None:
+    theirs = reader.write("POST", f"{KEYS_URL}?serviceAccountEmail={EMAIL}")["metadata"]["accessId"]
+    run("gcs_hmac_key", **KEY)
+    used = stored(cluster)["access_key"]
+    planned = run("gcs_hmac_key", check=True, **KEY, state="absent")
+    done = run("gcs_hmac_key", **KEY, state="absent")
+    assert planned["actions"] == done["actions"] == [*removal(used), "kubernetes:secrets.delete (delete)"]
+    assert (set(active(reader)), cluster.stored("Secret", "hmac", "ml")) == ({theirs}, None)
+    again = run("gcs_hmac_key", **KEY, state="absent")
+    assert again["changed"] is False
+    assert f"{theirs} of {EMAIL} were kept" in again["kept"]
+
+
+def test_a_secret_of_somebody_else_is_refused_before_a_key_is_made(
+    google: Simulator, run: Run, cluster: FakeCluster
+) -> None:
+    metadata = {"name": "hmac", "namespace": "ml"}
+    cluster.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"access_key": "YQ=="}})
+    google.clear()
+    assert "Secret ml/hmac exists and was not made by this module" in run("gcs_hmac_key", **KEY)["msg"]
+    assert run("gcs_hmac_key", **KEY, state="absent")["changed"] is False
+    assert google.attempts() == []
+
+
+def test_a_plan_needs_neither_the_account_nor_the_api(google: Simulator, run: Run, cluster: FakeCluster) -> None:
+    google.reset()
+    assert run("gcs_hmac_key", check=True, **KEY)["actions"] == [NOTE, CREATE, WRITE]
+    google.enable()

@@ -1,0 +1,240 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""HMAC keys of Google that are kept in Secrets of Kubernetes: the one place that knows both sides.
+
+The secret of a key goes from Google's answer into the Secret in this process, and nowhere else.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import typing as t
+
+from ansible.module_utils.common.warnings import warn
+
+from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import GcpModule
+
+from .._core.errors import InvalidInput
+from .._core.sensitive import Sensitive
+from .._gcp.api import Api
+from .._gcp.hmac_keys import ACTIVE, Decision, HmacKeys, Note, decide, decide_absent
+from .._kube.engine import apply_objects
+from .._kube.objects import LABEL_OWNER, Manifest, Ref, annotations_of, labels_of
+from .._kube.removal import delete_objects
+from .._manifests.meta import owner_of
+from .failure import EXPECTED, failure
+from .gcp import HttpSession, Spec, module_of
+
+if t.TYPE_CHECKING:
+    from .._gcp.plan import Step
+    from .._kube.cluster import Cluster
+
+ACCESS_KEY, SECRET_KEY = "access_key", "secret_key"
+ANNOTATION_BEFORE = "muster.ml/hmac-keys-before"
+ANNOTATION_REPLACED = "muster.ml/hmac-keys-replaced"
+Result = dict[str, t.Any]
+
+
+class _Quiet(GcpModule):
+    """Options are neither logged nor returned: a kubeconfig may hold a token."""
+
+    def _log_invocation(self) -> None:
+        """Write nothing to the system log."""
+
+    def exit_json(self, **kwargs: t.Any) -> t.NoReturn:
+        super().exit_json(**kwargs, invocation={"module_args": {"check": self.check_mode}})
+        raise SystemExit
+
+    def fail_json(self, msg: str, **kwargs: t.Any) -> t.NoReturn:
+        super().fail_json(msg, **kwargs, invocation={"module_args": {"check": self.check_mode}})
+        raise SystemExit
+
+
+class Keeper:
+    """One Secret, with what it says of keys."""
+
+    def __init__(self, cluster: Cluster, name: str, namespace: str) -> None:
+        self.ref = Ref("v1", "Secret", name, namespace)
+        self.owner = owner_of("gcs_hmac_key", namespace, name)
+        self._cluster = cluster
+        self._item = cluster.get(self.ref)
+
+    @property
+    def exists(self) -> bool:
+        return self._item is not None
+
+    @property
+    def ours(self) -> bool:
+        return self._item is None or labels_of(self._item).get(LABEL_OWNER) == self.owner
+
+    @property
+    def note(self) -> Note:
+        data, annotations = (self._item or {}).get("data") or {}, annotations_of(self._item or {})
+        before = annotations.get(ANNOTATION_BEFORE)
+        return Note(
+            base64.b64decode(Sensitive(data.get(ACCESS_KEY, "")).reveal()).decode(),
+            None if before is None else tuple(before.split()),
+            tuple(annotations.get(ANNOTATION_REPLACED, "").split()),
+        )
+
+    def announce(self, states: t.Iterable[str]) -> None:
+        """Note the keys that there are, before one is made. What is kept stays."""
+        self._apply(self._data(), {ANNOTATION_BEFORE: " ".join(sorted(states))})
+
+    def keep(self, access_id: str, secret: Sensitive, replaced: t.Sequence[str]) -> None:
+        encoded = {ACCESS_KEY: access_id, SECRET_KEY: secret.reveal()}
+        data = {key: base64.b64encode(value.encode()).decode() for key, value in encoded.items()}
+        self._apply(data, {ANNOTATION_REPLACED: " ".join(replaced)} if replaced else {})
+
+    def clear(self) -> None:
+        """Take the note away."""
+        self._apply(self._data(), {})
+
+    def check(self) -> None:
+        """Ask whether the Secret may be written at all, before anything is done."""
+        self._apply(self._data(), {}, check=True)
+
+    def delete(self) -> None:
+        delete_objects(
+            self._cluster, None, self.owner, check=False, namespace=self.ref.namespace, delete_data=True, wait=False
+        )
+
+    def _data(self) -> dict[str, str]:
+        data = (self._item or {}).get("data") or {}
+        return {key: Sensitive(value).reveal() for key, value in data.items() if key in (ACCESS_KEY, SECRET_KEY)}
+
+    def _apply(self, data: dict[str, str], annotations: dict[str, str], *, check: bool = False) -> None:
+        metadata = {"name": self.ref.name, "namespace": self.ref.namespace, "annotations": annotations}
+        secret: Manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+        apply_objects(self._cluster, [secret], owner=self.owner, check=check, namespace=self.ref.namespace)
+        if not check:
+            self._item = self._cluster.get(self.ref)
+
+
+class Run:
+    """What is done, or would be, as a list of requests."""
+
+    def __init__(self, keys: HmacKeys, keeper: Keeper, api: Api, *, check: bool) -> None:
+        self.keys, self.keeper, self.api, self.check = keys, keeper, api, check
+        self.actions: list[str] = []
+        self.states = keys.read(api)
+
+    def present(self, *, rotate: bool) -> Decision:
+        note = self.keeper.note
+        found = decide(self.states, note, rotate=rotate)
+        if found.changes and not self.check:
+            self.keeper.check()
+        if found.make:
+            self._make(note, found)
+        self._remove(found.remove)
+        if found.clear:
+            self._write("clear the note", self.keeper.clear)
+        return found
+
+    def absent(self) -> None:
+        self._remove(decide_absent(self.states, self.keeper.note).remove)
+        self._write("delete", self.keeper.delete, "delete")
+
+    def _make(self, note: Note, found: Decision) -> None:
+        if note.before is None:
+            self._write("note which keys there are", lambda: self.keeper.announce(self.states))
+        answer = self._send(self.keys.creation())
+        # From here on the secret is nowhere but in this wrapper and in the Secret.
+        access_id, secret = str((answer.get("metadata") or {}).get("accessId", "")), Sensitive(answer.pop("secret", ""))
+        self._write("write the key", lambda: self.keeper.keep(access_id, secret, found.remove))
+
+    def _remove(self, ids: t.Iterable[str]) -> None:
+        for one in ids:
+            for step in self.keys.removal(one, self.states[one]):
+                self._send(step)
+
+    def _send(self, step: Step) -> dict[str, t.Any]:
+        self.actions.append(str(step))
+        return {} if self.check else self.api.write(self.keys.label, step)
+
+    def _write(self, says: str, write: t.Callable[[], None], verb: str = "apply") -> None:
+        self.actions.append(f"kubernetes:secrets.{verb} ({says})")
+        if not self.check:
+            write()
+
+
+def hmac_main(argument_spec: Spec, connect: t.Callable[[dict[str, t.Any]], t.Callable[[], Cluster]]) -> None:
+    """Parse, make or delete the key, report."""
+    module = module_of(argument_spec, base=_Quiet)
+    params, check = module.params, module.check_mode
+    cluster = None
+    try:
+        keys = HmacKeys(params["project"], params["email"])
+        api = Api(HttpSession(module), project=params["project"], lenient=check or params["state"] == "absent")
+        cluster = connect(params)()
+        keeper = Keeper(cluster, params["secret"]["name"], params["secret"]["namespace"] or cluster.namespace)
+        result = execute(
+            Run(keys, keeper, api, check=check), absent=params["state"] == "absent", rotate=params["rotate"]
+        )
+    except EXPECTED as exc:
+        module.fail_json(**failure(exc))
+    finally:
+        if cluster is not None:
+            cluster.close()
+    if not module._diff:
+        result.pop("diff")
+    module.exit_json(**result)
+
+
+def execute(run: Run, *, absent: bool, rotate: bool) -> Result:
+    """Do it; what users should know besides is a warning."""
+    keeper, before = run.keeper, run.keeper.note.access_id
+    kept = ""
+    if not keeper.ours and not absent:
+        raise InvalidInput(
+            f"{keeper.ref} exists and was not made by this module, and it is left as it is",
+            hint="Choose another name for the Secret, or delete it",
+        )
+    if not absent:
+        run.present(rotate=rotate)
+    elif keeper.exists and keeper.ours:
+        run.absent()
+    else:
+        kept = _kept(run)
+    after = keeper.note.access_id if keeper.exists or not run.check else ""
+    states = run.states if run.check else run.keys.read(run.api)
+    for text in filter(None, [kept, _disabled(run, after, states)]):
+        warn(text)
+    return {
+        "changed": bool(run.actions),
+        "actions": run.actions,
+        "key": {"access_id": after, "state": states[after], "service_account": run.keys.email}
+        if after in states
+        else {},
+        "diff": {"before": {"access_id": before}, "after": {"access_id": _shown(run, after, absent=absent)}},
+        **({"kept": kept} if kept else {}),
+    }
+
+
+def _shown(run: Run, after: str, *, absent: bool) -> str:
+    if run.check and any("hmacKeys.create" in action for action in run.actions):
+        return "made by the run"
+    return "" if absent else after
+
+
+def _disabled(run: Run, used: str, states: t.Mapping[str, str]) -> str:
+    if states.get(used, ACTIVE) == ACTIVE or any("hmacKeys.create" in action for action in run.actions):
+        return ""
+    return (
+        f"{run.keys.label}: {used}, which {run.keeper.ref} names, is {states[used]}, and whoever uses it is refused. Activate it "
+        f"(gcloud storage hmac update {used} --activate), or run with rotate: true for another one"
+    )
+
+
+def _kept(run: Run) -> str:
+    if not run.states:
+        return ""
+    where = "was not made by this module" if run.keeper.exists else "does not exist"
+    return (
+        f"{', '.join(sorted(run.states))} of {run.keys.email} were kept: {run.keeper.ref} {where}, so nothing says whose they are. "
+        "They go with the service account"
+    )

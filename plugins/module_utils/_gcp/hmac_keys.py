@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""HMAC keys of a service account as values: which one is used, which ones are to go.
+
+Google shows the secret of a key once, in the answer to its creation, and keys have no labels. So what a run is about to do is noted where
+the key will be kept, before it is made: the keys that were there then. After a run that was killed, a key that is not among them and that
+nobody uses is one that this run made in vain. Keys of others, also those of another cluster with the same service account, are never
+touched.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._cloud.plan import Body
+from .api import Api
+from .plan import Step
+
+ACTIVE = "ACTIVE"
+
+
+@dataclasses.dataclass(frozen=True)
+class Note:
+    """What is kept: the ID of the key that is used, those that were there before one is made (None: none is), those that it replaced."""
+
+    access_id: str = ""
+    before: tuple[str, ...] | None = None
+    replaced: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """Whether to make a key, which ones to delete, and whether the note of a run that was killed is to go."""
+
+    make: bool = False
+    remove: tuple[str, ...] = ()
+    clear: bool = False
+
+    @property
+    def changes(self) -> bool:
+        return self.make or bool(self.remove) or self.clear
+
+
+@dataclasses.dataclass(frozen=True)
+class HmacKeys:
+    """The keys of one service account."""
+
+    project: str
+    email: str
+
+    @property
+    def label(self) -> str:
+        return f"HMAC key of Google service account {self.email}"
+
+    def read(self, api: Api) -> dict[str, str]:
+        """The state of each by its ID."""
+        place = f"projects/{self.project}/hmacKeys"
+        rows = api.pages(self.label, "storage", place, "items", serviceAccountEmail=self.email)
+        return {row["accessId"]: row["state"] for row in rows}
+
+    def creation(self) -> Step:
+        return self._step("create", "create", "POST", "", params={"serviceAccountEmail": self.email})
+
+    def removal(self, access_id: str, state: str) -> list[Step]:
+        """Google deletes no key that is active."""
+        request = {"state": "INACTIVE"}
+        off = self._step("update", f"deactivate {access_id}", "PUT", f"/{access_id}", request)
+        gone = self._step("delete", f"delete {access_id}", "DELETE", f"/{access_id}")
+        return [off, gone] if state == ACTIVE else [gone]
+
+    def _step(
+        self, method: str, says: str, verb: str, below: str, request: Body | None = None, params: Body | None = None
+    ) -> Step:
+        path = f"projects/{self.project}/hmacKeys{below}"
+        operation = f"projects.hmacKeys.{method}"
+        return Step(operation, request or {}, says, "storage", verb=verb, path=path, params=params or {})
+
+
+def decide(states: t.Mapping[str, str], note: Note, *, rotate: bool) -> Decision:
+    """What leads to one key that is used and kept."""
+    current = note.access_id if note.access_id in states else ""
+    make = rotate or not current
+    remove = [*_left(states, note), *([current] if make and current else [])]
+    return Decision(make, tuple(remove), clear=note.before is not None and not make)
+
+
+def decide_absent(states: t.Mapping[str, str], note: Note) -> Decision:
+    current = [note.access_id] if note.access_id in states else []
+    return Decision(remove=(*_left(states, note), *current))
+
+
+def _left(states: t.Mapping[str, str], note: Note) -> list[str]:
+    """Keys that a run which was killed left: replaced ones, and one that it made and could not keep."""
+    made = [] if note.before is None else [one for one in states if one not in note.before and one != note.access_id]
+    return sorted({*made, *(one for one in note.replaced if one in states and one != note.access_id)})
