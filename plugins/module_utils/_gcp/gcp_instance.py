@@ -113,7 +113,7 @@ class GcpInstance(Labelled):
         }  # fmt: skip
 
     def seen(self, live: Body) -> Body:
-        nic = next(iter(live.get("networkInterfaces") or ()), {})
+        nic: Body = next(iter(live.get("networkInterfaces") or ()), {})
         disk = live.get("_disk") or {}
         items = (live.get("metadata") or {}).get("items") or ()
         return {
@@ -130,7 +130,7 @@ class GcpInstance(Labelled):
     def read(self, api: Api) -> Body | None:
         live = super().read(api)
         if live is not None:
-            boot = next((row for row in live.get("disks") or () if row.get("boot")), {})
+            boot: Body = next((row for row in live.get("disks") or () if row.get("boot")), {})
             name = str(boot.get("source", "")).rsplit("/", 1)[-1]
             live["_disk"] = name and api.read(self.label, "compute", f"{self.parent}/disks/{name}")
         return live
@@ -296,7 +296,7 @@ class GcpInstance(Labelled):
 
 
 def _access(live: Body) -> Body:
-    nic = next(iter(live.get("networkInterfaces") or ()), {})
+    nic: Body = next(iter(live.get("networkInterfaces") or ()), {})
     return next(iter(nic.get("accessConfigs") or ()), {})
 
 
