@@ -16,8 +16,8 @@ short_description: List what an EKS cluster costs by the hour
 version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - Returns what will run, and about what it costs by the hour, as lines of text. Prices are list prices of a few regions, written down once;
-    for other regions there are quantities only.
+  - Returns what will run, and about what it costs by the hour, as lines of text. Prices are list prices of a few regions, written down
+    once; for other regions there are quantities only.
 positional: _input, region, disk_size, nat_gateways, support_type
 options:
   _input:

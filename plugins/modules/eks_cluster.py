@@ -197,7 +197,7 @@ def notice(api: Api, params: dict[str, t.Any]) -> str | None:
     """A warning if the version leaves standard support soon."""
     if not params["version"]:
         return None
-    return support_notice(api, params["version"], params["support_type"], dt.datetime.now(dt.timezone.utc).date())
+    return support_notice(api, params["version"], params["support_type"], dt.datetime.now(dt.UTC).date())
 
 
 def main() -> None:

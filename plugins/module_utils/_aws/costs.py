@@ -102,7 +102,9 @@ def items(
         found.append(Item("control plane", CONTROL_PLANE["STANDARD"] if prices else None, price, note))
     if nat_gateways:
         price = nat_gateways * (prices["nat"] + ADDRESS) if prices else None
-        word = "NAT gateway with its public address" if nat_gateways == 1 else "NAT gateways with their public addresses"
+        word = (
+            "NAT gateway with its public address" if nat_gateways == 1 else "NAT gateways with their public addresses"
+        )
         found.append(Item(f"{nat_gateways} {word}", price, price, "and 0.045 a GB through it" if prices else ""))
     return found + [item for group in nodegroups for item in nodegroup_items(group, prices, disk_size)]
 
@@ -110,7 +112,11 @@ def items(
 def told(region: str, found: list[Item]) -> list[str]:
     """The lines for people."""
     known = region in PRICES
-    head = f"list prices of {region} in US dollars as of {AS_OF}, look up today's" if known else f"no prices of {region} are known"
+    head = (
+        f"list prices of {region} in US dollars as of {AS_OF}, look up today's"
+        if known
+        else f"no prices of {region} are known"
+    )
     lines = [f"What will run and cost by the hour ({head}):", *(f"  {item}" for item in found)]
     lines.append("  file system, bucket, backups, logs, traffic: by size and use")
     priced = [item for item in found if item.least is not None and item.most is not None]

@@ -68,7 +68,9 @@ def support_notice(api: Api, version: str, support_type: str | None, today: dt.d
     when = f"leaves standard support on {end}, in {left} days" if left > 0 else f"left standard support on {end}"
     after = "AWS upgrades the control plane then, and the nodes are yours to upgrade"
     if support_type == "EXTENDED":
-        after = f"the control plane costs six times as much from then on, until {row['endOfExtendedSupportDate'].date()}"
+        after = (
+            f"the control plane costs six times as much from then on, until {row['endOfExtendedSupportDate'].date()}"
+        )
     return f"Kubernetes {version} {when}: {after}. Plan the upgrade."
 
 

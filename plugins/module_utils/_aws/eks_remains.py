@@ -66,8 +66,8 @@ def _of_iam(api: Api, label: str, name: str) -> t.Iterator[Body]:
                 yield {"id": row["Arn"], "kind": "iam role", "maker": MAKERS[OWNER]}
     listed = api.read(label, "iam", "list_open_id_connect_providers") or {}
     for provider in listed.get("OpenIDConnectProviderList", []):
-        found = api.read(label, "iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=provider["Arn"])
-        if tag_dict((found or {}).get("Tags")).get(OWNER) == name:
+        known = api.read(label, "iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=provider["Arn"]) or {}
+        if tag_dict(known.get("Tags")).get(OWNER) == name:
             yield {"id": provider["Arn"], "kind": "iam oidc-provider", "maker": MAKERS[OWNER]}
 
 
@@ -89,7 +89,9 @@ def _ended(api: Api, label: str, arns: list[str]) -> set[str]:
         if not named:
             continue
         found = api.read(label, "ec2", operation, **{key: sorted(named)}) or {}
-        rows = [row for group in found.get("Reservations", []) for row in group["Instances"]] + found.get("NatGateways", [])
+        rows = [row for group in found.get("Reservations", []) for row in group["Instances"]] + found.get(
+            "NatGateways", []
+        )
         alive = {row[identity] for row in rows if _state(row) not in ("terminated", "deleted", "failed")}
         ended |= {arn for one, arn in named.items() if one not in alive}
     return ended

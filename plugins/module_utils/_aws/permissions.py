@@ -16,7 +16,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 # As AWS says it, and as our modules do where AWS has no words for it.
-_LACKS = re.compile(r"(?:not authorized to perform:|the caller lacks) ((?:[a-z0-9-]+:[A-Za-z]+)(?: (?:or|and) [a-z0-9-]+:[A-Za-z]+)*)")
+_LACKS = re.compile(
+    r"(?:not authorized to perform:|the caller lacks) ((?:[a-z0-9-]+:[A-Za-z]+)(?: (?:or|and) [a-z0-9-]+:[A-Za-z]+)*)"
+)
 NAMES = ("check", "apply", "teardown")
 
 

@@ -83,9 +83,9 @@ def aws_main(
 ) -> None:
     """Parse, converge, report.
 
-    ``check`` may ask AWS whether the desired state is possible, before anything is done; a text that it returns is a warning. ``with_caller`` adds ``account`` and
-    ``partition`` of the caller to the options that ``make`` gets. ``only_removes`` is for a module that deletes
-    and has no option ``state``; without either, the resource is to be there.
+    ``check`` may ask AWS whether the desired state is possible, before anything is done; a text that it returns is a warning.
+    ``with_caller`` adds ``account`` and ``partition`` of the caller to the options that ``make`` gets. ``only_removes`` is for a module
+    that deletes and has no option ``state``; without either, the resource is to be there.
     """
     module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
     params = {**module.params, "region": module.region}

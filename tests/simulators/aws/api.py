@@ -99,7 +99,13 @@ def words(operation: OperationModel) -> set[str]:
 
 
 # How each service says that a request does not fit its description.
-UNFIT = {"ec2": "InvalidParameterValue", "efs": "BadRequest", "eks": "InvalidParameterException", "iam": "ValidationError", "s3": "MalformedXML"}
+UNFIT = {
+    "ec2": "InvalidParameterValue",
+    "efs": "BadRequest",
+    "eks": "InvalidParameterException",
+    "iam": "ValidationError",
+    "s3": "MalformedXML",
+}
 
 
 def check(asked: Asked) -> None:

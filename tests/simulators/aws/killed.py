@@ -25,7 +25,9 @@ from .play import Play, playground
 
 SETTINGS: dict[str, Any] = {
     "eks_cluster_public_access_cidrs": ["203.0.113.0/24"],
-    "eks_nodegroups_groups": [{"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 1, "max_size": 2}}],
+    "eks_nodegroups_groups": [
+        {"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 1, "max_size": 2}}
+    ],
     "efs_filesystem_remove_data": True,
     "s3_artifacts_remove_data": True,
     "eks_cluster_remove_logs": True,
@@ -58,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--times", type=int, default=50)
     parser.add_argument("--seed", default=str(random.SystemRandom().randrange(10**6)))
     options = parser.parse_args(argv)
-    draw, kills = random.Random(options.seed), 0
+    draw, kills = random.Random(options.seed), 0  # noqa: S311  # no secret
     with tempfile.TemporaryDirectory() as folder, playground(Path(folder), SETTINGS) as play:
         before = holdings(play.aws)
         up = len(to_the_end(play, "eks"))

@@ -253,7 +253,9 @@ def judge(asked: Asked) -> list[Body]:
         for need in needed:
             if not allows(SETTINGS.policies, need):
                 raise denied(asked, need)
-    SETTINGS.service_roles.update(one.resource.rsplit("/", 1)[-1] for one in needed if "aws-service-role" in one.resource)
+    SETTINGS.service_roles.update(
+        one.resource.rsplit("/", 1)[-1] for one in needed if "aws-service-role" in one.resource
+    )
     return [asdict(need) for need in needed]
 
 
@@ -273,5 +275,3 @@ def denied(asked: Asked, need: Need) -> Refused:
         return Refused("UnauthorizedOperation", said, 403)
     code = "AccessDeniedException" if "json" in description(asked.service).protocol else "AccessDenied"
     return Refused(code, said, 403)
-
-

@@ -31,19 +31,25 @@ NAMES = ("muster", "theirs", *shapes.NAMES)
 
 def published() -> dict[str, list[dict[str, Any]]]:
     """The policies that the docs publish, by what a caller is about."""
-    check, apply, teardown = (json.loads((POLICIES / f"{name}.json").read_text()) for name in ("check", "apply", "teardown"))
+    check, apply, teardown = (
+        json.loads((POLICIES / f"{name}.json").read_text()) for name in ("check", "apply", "teardown")
+    )
     return {"check": [check], "apply": [check, apply], "teardown": [check, teardown]}
 
 
 def named(policies: list[dict[str, Any]], cluster: str) -> list[dict[str, Any]]:
     """The policies for a cluster of another name, as the docs tell to change them."""
-    found: list[dict[str, Any]] = json.loads(re.sub(r"([:/])muster([-/])", rf"\g<1>{cluster}\g<2>", json.dumps(policies)))
+    found: list[dict[str, Any]] = json.loads(
+        re.sub(r"([:/])muster([-/])", rf"\g<1>{cluster}\g<2>", json.dumps(policies))
+    )
     return found
 
 
 def without(policies: list[dict[str, Any]], statement: str) -> list[dict[str, Any]]:
     """The policies with one statement less."""
-    return [{**policy, "Statement": [row for row in policy["Statement"] if row["Sid"] != statement]} for policy in policies]
+    return [
+        {**policy, "Statement": [row for row in policy["Statement"] if row["Sid"] != statement]} for policy in policies
+    ]
 
 
 @dataclass

@@ -104,7 +104,11 @@ def _not_the_md5(etag: Callable[[Any], str]) -> Callable[[Any], str]:
 
     def careful(self: Any) -> str:
         found = etag(self)
-        return f'"{hashlib.md5(found.encode()).hexdigest()}"' if self.encryption == "aws:kms" else found
+        return (
+            f'"{hashlib.sha1(found.encode(), usedforsecurity=False).hexdigest()}"'
+            if self.encryption == "aws:kms"
+            else found
+        )
 
     return careful
 
@@ -153,7 +157,12 @@ def _with_tags(put: Callable[..., Any]) -> Callable[..., Any]:
 
 # How EC2 says that a quota is used up (VPC user guide, "Amazon VPC quotas"; EC2 API, "Error codes").
 QUOTAS: dict[str, tuple[str, str, str, Callable[[Any], int]]] = {
-    "CreateVpc": ("vpcs", "VpcLimitExceeded", "The maximum number of VPCs has been reached.", lambda found: len(found.vpcs)),
+    "CreateVpc": (
+        "vpcs",
+        "VpcLimitExceeded",
+        "The maximum number of VPCs has been reached.",
+        lambda found: len(found.vpcs),
+    ),
     "AllocateAddress": (
         "addresses",
         "AddressLimitExceeded",

@@ -106,7 +106,9 @@ def test_what_the_caller_may_not_do_is_named(aws: Simulator, run: Run, ground: B
 
 def test_a_launch_that_the_caller_may_not_make_is_explained(aws: Simulator, run: Run, ground: Body) -> None:
     """EKS says neither the action nor where it is missing (scylladb/scylla-cluster-tests#12172)."""
-    message = "You are not authorized to launch instances with this launch template. Encoded authorization failure message: 0"
+    message = (
+        "You are not authorized to launch instances with this launch template. Encoded authorization failure message: 0"
+    )
     aws.fault("refuse", "CreateNodegroup", code="InvalidRequestException", message=message)
     refused = run("eks_nodegroup", **nodes(ground, "denied"))
     assert "the caller lacks ec2:RunInstances or ec2:CreateTags" in refused["msg"]

@@ -23,7 +23,7 @@ from simulators.aws.holdings import holdings
 Body = dict[str, Any]
 MARK = {"muster.ml/owner": "cut"}
 ALL = os.environ.get("MUSTER_INTERRUPTIONS") == "all"
-DRAW = random.Random(dt.date.today().isoformat())
+DRAW = random.Random(dt.datetime.now(dt.UTC).date().isoformat())  # noqa: S311  # no secret
 
 
 @pytest.fixture
@@ -49,11 +49,19 @@ def kinds(ground: Body) -> dict[str, tuple[Body, Body]]:
             {"delete_data": True},
         ),
         "eks_launch_template": ({"name": "cut"}, {}),
-        "eks_access_entry": ({**cluster, "principal_arn": "arn:aws:iam::123456789012:role/cut", "policies": entries}, {}),
+        "eks_access_entry": (
+            {**cluster, "principal_arn": "arn:aws:iam::123456789012:role/cut", "policies": entries},
+            {},
+        ),
         "eks_addon": ({**cluster, "name": "vpc-cni"}, {}),
         "eks_nodegroup": (
-            {**cluster, "name": "cut", "node_role": ground["node"], "subnets": ground["subnets"][:2],
-             "scaling_config": {"min_size": 0, "max_size": 1}},
+            {
+                **cluster,
+                "name": "cut",
+                "node_role": ground["node"],
+                "subnets": ground["subnets"][:2],
+                "scaling_config": {"min_size": 0, "max_size": 1},
+            },
             {},
         ),
         "eks_pod_identity_association": (

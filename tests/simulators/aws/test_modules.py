@@ -610,7 +610,11 @@ def test_a_file_in_a_bucket_with_a_key_of_kms(changes: Run, run: Run, aws: Simul
         done = changes("s3_object", bucket="kms-bucket", name="elastic/train.py", src=str(script))
         assert done["object"]["content_length"] == 8
         found = aws.client("s3").get_object(Bucket="kms-bucket", Key="elastic/train.py")
-        assert (found["Body"].read().decode(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (content, "aws:kms", key)
+        assert (found["Body"].read().decode(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (
+            content,
+            "aws:kms",
+            key,
+        )
     planned = run("s3_object", check=True, bucket="no-such-bucket", name="x", src=str(script))
     assert planned["actions"] == ["s3:put_object (upload 8 bytes)"]
     assert "No such file" in run("s3_object", bucket="kms-bucket", name="x", src=str(tmp_path / "none"))["msg"]
@@ -671,9 +675,9 @@ def test_what_is_left_is_listed_by_its_tags(run: Run, aws: Simulator, ground: Bo
     for gateway in ("left", "gone"):
         address = ec2.allocate_address(Domain="vpc")["AllocationId"]
         tags = [{"ResourceType": "natgateway", "Tags": [{"Key": mark, "Value": "left"}]}]
-        made[gateway] = ec2.create_nat_gateway(SubnetId=ground["subnets"][0], AllocationId=address, TagSpecifications=tags)[
-            "NatGateway"
-        ]["NatGatewayId"]
+        made[gateway] = ec2.create_nat_gateway(
+            SubnetId=ground["subnets"][0], AllocationId=address, TagSpecifications=tags
+        )["NatGateway"]["NatGatewayId"]
     ec2.delete_nat_gateway(NatGatewayId=made["gone"])
     rows = run("eks_remains_info", name="left")["remains"]
     assert sorted((row["id"].rsplit("/", 1)[-1], row["kind"], row["maker"]) for row in rows) == sorted([

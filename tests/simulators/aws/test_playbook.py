@@ -41,9 +41,14 @@ VIEWER = {
     ],
 }
 # Where runs are killed: other places every day.
-DRAW = random.Random(dt.date.today().isoformat())
+DRAW = random.Random(dt.datetime.now(dt.UTC).date().isoformat())  # noqa: S311  # no secret
 # What the tests have set for the cluster of Muster's own.
-OF_OURS = ("efs_filesystem_subnet_ids", "eks_cluster_access_entries", "eks_cluster_encryption_key_arn", "eks_network_zones")
+OF_OURS = (
+    "efs_filesystem_subnet_ids",
+    "eks_cluster_access_entries",
+    "eks_cluster_encryption_key_arn",
+    "eks_network_zones",
+)
 DATA_TOO = {"efs_filesystem_remove_data": True, "s3_artifacts_remove_data": True, "eks_cluster_remove_logs": True}
 SYSTEM = {"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 2, "max_size": 4}}
 GPU = {
@@ -295,7 +300,11 @@ def assert_script(aws: Simulator, key: str) -> None:
     s3 = aws.client("s3")
     bucket = next(row["Name"] for row in s3.list_buckets()["Buckets"] if row["Name"].startswith("muster-"))
     found = s3.get_object(Bucket=bucket, Key="elastic/train.py")
-    assert (found["Body"].read(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (b"print('epoch 1')\n", "aws:kms", key)
+    assert (found["Body"].read(), found["ServerSideEncryption"], found["SSEKMSKeyId"]) == (
+        b"print('epoch 1')\n",
+        "aws:kms",
+        key,
+    )
     policy = aws.client("iam").get_role_policy(RoleName="muster-artifacts-read", PolicyName="read")["PolicyDocument"]
     assert [row["Resource"] for row in policy["Statement"] if row["Action"] == ["kms:Decrypt"]] == [[key]]
 
@@ -437,7 +446,11 @@ def test_clusters_of_eksctl_terraform_and_auto_mode_are_used_and_left_as_they_we
     aws.quota("vpcs", 6)
     make_all(aws)
     monkeypatch.setattr(play, "clusters", SHAPES)
-    own = {key: value for key, value in play.settings.items() if key not in ("muster_kubeconfig", "muster_eks_identity", *OF_OURS)}
+    own = {
+        key: value
+        for key, value in play.settings.items()
+        if key not in ("muster_kubeconfig", "muster_eks_identity", *OF_OURS)
+    }
     monkeypatch.setattr(play, "settings", own)
     options = ("-i", str(hosts), "-e", f"muster_kubeconfig={folder}/{{{{ inventory_hostname }}}}.kubeconfig")
     there = holdings(aws)
@@ -490,7 +503,11 @@ def test_teardown_takes_what_is_ours_and_keeps_data(play: Play, aws: Simulator, 
     left = {kind: after[kind].keys() - before[kind].keys() for kind in after if after[kind] != before[kind]}
     assert {kind: len(names) for kind, names in left.items()} == {"file system": 1, "bucket": 1, "log group": 1}
     assert "Left in the account: 3 resources" in done.stdout
-    for kind, made in (("elasticfilesystem file-system", "Muster"), ("s3", "Muster"), ("logs log-group", "EKS, which never deletes them")):
+    for kind, made in (
+        ("elasticfilesystem file-system", "Muster"),
+        ("s3", "Muster"),
+        ("logs log-group", "EKS, which never deletes them"),
+    ):
         assert re.search(rf"    {kind} \S+ \(made by {made}\)", done.stdout), done.stdout[-1500:]
     assert not Path(play.settings["muster_kubeconfig"]).exists()
 
@@ -533,7 +550,9 @@ OTHERWISE = {
 def test_every_statement_was_needed_and_its_lack_is_told(play: Play, aws: Simulator, phase: str) -> None:
     """All requests of this file's runs, judged again with one statement less."""
     asked = aws.needed()
-    rows = [row for name in asked for row in asked[name] if phase in ("check", name)]  # every run reads what a plan reads, and more
+    rows = [
+        row for name in asked for row in asked[name] if phase in ("check", name)
+    ]  # every run reads what a plan reads, and more
     needed = [Need(row["action"], row["resource"], tuple(map(tuple, row["context"]))) for row in rows]
     policies = [policy for name in NAMES for policy in named(play.policies[phase], name)]
     if phase == "check":
@@ -544,9 +563,11 @@ def test_every_statement_was_needed_and_its_lack_is_told(play: Play, aws: Simula
         lacks = [need for need in needed if not allows(less, need)]
         assert lacks, f"{statement['Sid']} was not needed"
         for need in lacks:
-            said = denied(Asked("eks", "X", REGION, {}), need).message if need.action.startswith("eks") else denied(
-                Asked("ec2", "X", REGION, {}), need
-            ).message
+            said = (
+                denied(Asked("eks", "X", REGION, {}), need).message
+                if need.action.startswith("eks")
+                else denied(Asked("ec2", "X", REGION, {}), need).message
+            )
             told = explained(said, POLICIES, "eks-policies")
             assert len(told) == 1
             assert f"statement {statement['Sid']})" in told[0]

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
 
@@ -136,11 +136,11 @@ def _from_body(operation: OperationModel, shape: StructureShape, body: bytes) ->
         found = json.loads(body)
         yield from [(payload, found)] if payload else found.items()
     elif body and isinstance(whole, StructureShape):
-        found = _from_xml(whole, ElementTree.fromstring(body))
+        found = _from_xml(whole, ET.fromstring(body))  # noqa: S314  # what our own client sent
         yield from [(payload, found)] if payload else found.items()
 
 
-def _from_xml(shape: Shape, element: ElementTree.Element) -> Any:
+def _from_xml(shape: Shape, element: ET.Element) -> Any:
     if isinstance(shape, StructureShape):
         return dict(_members(shape, element))
     if isinstance(shape, ListShape):
@@ -148,7 +148,7 @@ def _from_xml(shape: Shape, element: ElementTree.Element) -> Any:
     return scalar(shape, element.text or "")
 
 
-def _members(shape: StructureShape, element: ElementTree.Element) -> Iterator[tuple[str, Any]]:
+def _members(shape: StructureShape, element: ET.Element) -> Iterator[tuple[str, Any]]:
     known = set()
     for name, member in shape.members.items():
         many = isinstance(member, ListShape) and member.serialization.get("flattened")
@@ -162,5 +162,5 @@ def _members(shape: StructureShape, element: ElementTree.Element) -> Iterator[tu
             yield _bare(child), child.text
 
 
-def _bare(element: ElementTree.Element) -> str:
+def _bare(element: ET.Element) -> str:
     return element.tag.rpartition("}")[2]

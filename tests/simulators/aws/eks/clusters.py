@@ -390,7 +390,7 @@ def describe_update(account: Account, params: Body) -> Body:
 
 
 def versions(_account: Account, params: Body) -> Body:
-    """Dates: EKS user guide, "Amazon EKS Kubernetes release calendar", as far as it was known when this was written (the last two assumed)."""
+    """Dates: EKS user guide, "Amazon EKS Kubernetes release calendar"; those of the last two are *assumed*."""
     desired = params.get("clusterVersions") or VERSIONS
     return {"clusterVersions": [_support(version) for version in VERSIONS if version in desired]}
 
@@ -422,7 +422,10 @@ ARNS = ("arn", "nodegroupArn", "addonArn", "accessEntryArn", "associationArn")
 
 def bodies(cluster: Cluster) -> list[Body]:
     """Everything of a cluster that has tags."""
-    found = [cluster.body, *(item.body for table in (cluster.nodegroups, cluster.addons) for item in table.items.values())]
+    found = [
+        cluster.body,
+        *(item.body for table in (cluster.nodegroups, cluster.addons) for item in table.items.values()),
+    ]
     return [*found, *cluster.entries.values(), *cluster.associations.values()]
 
 

@@ -71,7 +71,11 @@ def _beyond_quota(body: Body) -> Body:
     """A new account may start no instance of the families G and VT (klothoplatform/klotho#311, with the message; on spot
     aws-deepracer-community/deepracer-on-the-spot#55 and NixOS/nixops-aws#41)."""
     wanted = body["scalingConfig"].get("desiredSize", 0)
-    if not wanted or not any(kind.startswith(("g", "vt")) for kind in body.get("instanceTypes", [])) or SETTINGS.quotas["gpus"]:
+    if (
+        not wanted
+        or not any(kind.startswith(("g", "vt")) for kind in body.get("instanceTypes", []))
+        or SETTINGS.quotas["gpus"]
+    ):
         return {}
     reason = "Could not launch Spot Instances. MaxSpotInstanceCountExceeded - Max spot instance count exceeded"
     if body["capacityType"] == "ON_DEMAND":
@@ -81,7 +85,11 @@ def _beyond_quota(body: Body) -> Body:
             "http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit"
         )
     name = body["resources"]["autoScalingGroups"][0]["name"]
-    return {"code": "AsgInstanceLaunchFailures", "message": f"{reason}. Launching EC2 instance failed.", "resourceIds": [name]}
+    return {
+        "code": "AsgInstanceLaunchFailures",
+        "message": f"{reason}. Launching EC2 instance failed.",
+        "resourceIds": [name],
+    }
 
 
 def _replace_nodes(account: Account, item: Item) -> None:

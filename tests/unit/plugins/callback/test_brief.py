@@ -102,7 +102,9 @@ def test_a_task_that_tries_again_is_reported_now_and_then(monkeypatch: pytest.Mo
 
 
 def test_a_missing_permission_is_followed_by_the_line_that_gives_it(tmp_path: Path) -> None:
-    said = "User: u is not authorized to perform: ec2:CreateVpc on resource: * because no identity-based policy allows it"
+    said = (
+        "User: u is not authorized to perform: ec2:CreateVpc on resource: * because no identity-based policy allows it"
+    )
     lines = printed(tmp_path, {"Work": [{"name": "Ask", "ansible.builtin.fail": {"msg": said}}]})
     named = [line for line in lines if "(statement " in line]
     assert len(named) == 1

@@ -11,14 +11,17 @@ from support.places import ROOT
 from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
 
 FOLDER = ROOT / "docs" / "platforms" / "eks-policies"
-SAID = "You are not authorized to perform this operation. User: u is not authorized to perform: {} on resource: r because no policy allows it"
+SAID = "You are not authorized to perform this operation. User: u is not authorized to perform: {} on resource: r"
 
 
 @pytest.mark.parametrize(
     ("text", "statements"),
     [
         (SAID.format("ec2:CreateVpc"), [("ec2:CreateVpc", "apply", "MakeNetworks", '"ec2:CreateVpc",')]),
-        (SAID.format("eks:DescribeNodegroup"), [("eks:DescribeNodegroup", "check", "ReadClusters", '"eks:Describe*",')]),
+        (
+            SAID.format("eks:DescribeNodegroup"),
+            [("eks:DescribeNodegroup", "check", "ReadClusters", '"eks:Describe*",')],
+        ),
         (
             "another account owns it, or the caller lacks s3:ListBucket on it (403)",
             [("s3:ListBucket", "check", "ReadBucket", '"s3:ListBucket"')],
