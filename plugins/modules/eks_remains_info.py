@@ -63,7 +63,7 @@ remains:
       type: str
       sample: ec2 network-interface
     maker:
-      description: Who made it, by its tag.
+      description: Maker of the resource, by its tag.
       returned: always
       type: str
       sample: add-on vpc-cni

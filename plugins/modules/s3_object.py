@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: s3_object
-short_description: Upload files to S3
+short_description: Manage files in S3
 version_added: 0.3.0
 description:
   - Uploads a file to a bucket, unless the bucket has it already. Files are compared by their SHA-256, which S3 keeps.
