@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Artifact Registry: repositories, their policies, and operations.
 
-Rules: cloud.google.com/artifact-registry/docs/repositories; format and mode stay as they were made; a patch needs its mask; location must exist (multi-regions us, europe and
-asia do); one of that name is 409 "the repository already exists"; a deletion takes the images with it.
+Rules: cloud.google.com/artifact-registry/docs/repositories; format and mode stay as they were made; a patch needs its mask; location must
+exist (multi-regions us, europe and asia do); one of that name is 409 "the repository already exists"; a deletion takes the images with it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def _create(asked: Asked) -> Body:
         f"{location}-docker.pkg.dev" if given["format"] == "DOCKER" else f"{location}-{given['format'].lower()}.pkg.dev"
     )
     body: Body = {
-        "mode": "STANDARD_REPOSITORY", "vulnerabilityScanningConfig": {"lastEnableTime": now(), "enablementState": "SCANNING_DISABLED"}, **given, "name": key,
+        "mode": "STANDARD_REPOSITORY", "vulnerabilityScanningConfig": {"lastEnableTime": now(),
+        "enablementState": "SCANNING_DISABLED"}, **given, "name": key,
         "createTime": now(), "updateTime": now(), "registryUri": f"{host}/{found.id}/{name}",
     }  # fmt: skip
     thing = Thing(body, extra={"policy": {"etag": "ACAB"}})

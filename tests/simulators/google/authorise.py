@@ -4,8 +4,8 @@
 """Whether the caller may: every method needs permissions, and the API has to be enabled in the project.
 
 The table follows Google's lists of permissions by method (cloud.google.com/compute/docs/access/iam-permissions, .../kubernetes-engine/docs/
-reference/api-permissions, .../storage/docs/access-control/iam-json, .../iam/docs/permissions-reference). Where a method is not in it, its name
-makes the permission: compute.networks.insert needs compute.networks.create.
+reference/api-permissions, .../storage/docs/access-control/iam-json, .../iam/docs/permissions-reference). Where a method is not in it, its
+name makes the permission: compute.networks.insert needs compute.networks.create.
 """
 
 from __future__ import annotations
@@ -188,6 +188,7 @@ def disabled(service: str, consumer: str) -> Refused:
             serviceTitle=title, activationUrl=url, containerInfo=consumer,
         ),
         {"@type": "type.googleapis.com/google.rpc.LocalizedMessage", "locale": "en-US", "message": text},
-        {"@type": "type.googleapis.com/google.rpc.Help", "links": [{"description": "Google developers console API activation", "url": url}]},
+        {"@type": "type.googleapis.com/google.rpc.Help", "links": [{"description": "Google developers console API activation",
+        "url": url}]},
     ]  # fmt: skip
     return Refused(403, text, reason="accessNotConfigured", domain="usageLimits", details=details)

@@ -98,8 +98,8 @@ class Simulator:
     def fault(self, kind: str, method: str, times: int = 1, **detail: Any) -> None:
         """``method`` is the id of the discovery document: container.projects.locations.clusters.create.
 
-        refuse (status, message, reason, code), throttle (status=503), stale, slow (polls), stock_out, quota (metric), api_not_enabled, drop,
-        operation_error (code, message). With after=METHOD, once that was answered.
+        refuse (status, message, reason, code), throttle (status=503), stale, slow (polls), stock_out, quota (metric), api_not_enabled,
+        drop, operation_error (code, message). With after=METHOD, once that was answered.
         """
         self.ask("fault", {"kind": kind, "method": method, "times": times, "detail": detail})
 

@@ -114,7 +114,8 @@ def methods(document: str) -> list[Method]:
         parameters = description.get("parameters", {})
         if upload := description.get("mediaUpload"):
             found += [
-                Method(document, DOCUMENTS[document], description["id"], description["httpMethod"], _pattern(one["path"], "", parameters), description, len(one["path"]))
+                Method(document, DOCUMENTS[document], description["id"], description["httpMethod"], _pattern(one["path"], "",
+                parameters), description, len(one["path"]))
                 for one in upload["protocols"].values()
                 if one["path"] != f"{base}{path}"
             ]  # fmt: skip

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Everything that the project has, kind by kind: what a teardown has to leave as it was before.
 
-From the store itself and not by the API's methods, so that what nobody lists is seen as well. Soft-deleted buckets and service accounts are kinds of their own.
+From the store itself and not by the API's methods, so that what nobody lists is seen as well. Soft-deleted buckets and service accounts are
+kinds of their own.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def holdings(found: Project) -> dict[str, dict[str, Any]]:
         name: _bucket(thing.body, thing.extra) for name, thing in own.items() if not thing.extra.get("deleted")
     }
     kinds["deletedBuckets"] = {name: {} for name, thing in own.items() if thing.extra.get("deleted")}
-    kinds["services"] = dict.fromkeys(found.services, {})
+    kinds["services"] = {name: {} for name in found.services}
     rows = [(row, member) for row in found.policy["bindings"] for member in row["members"]]
     kinds["bindings"] = {f"{row['role']} {member}": row.get("condition", {}) for row, member in rows}
     kinds["accountBindings"] = _bindings(found, "serviceAccounts")

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Partial responses: `fields=items(name,id),nextPageToken` gives no more than that (developers.google.com/drive/api/guides/fields-parameter)."""
+"""Partial responses: `fields=items(name,id),nextPageToken` gives no more than that
+(developers.google.com/drive/api/guides/fields-parameter)."""
 
 from __future__ import annotations
 

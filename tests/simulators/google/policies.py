@@ -5,8 +5,9 @@
 
 Rules, with what shows them:
 - a stale etag is refused with 409 ABORTED; without an etag the policy is overwritten blindly (Policy.etag in the discovery documents);
-- what a policy is read with is what it may be written with: a condition needs version 3 in both, and a reader that did not ask for version 3
-  sees the binding without its condition, under a role that ends in `_withcond_` (Policy.version; cloud.google.com/iam/docs/policies#versions);
+- what a policy is read with is what it may be written with: a condition needs version 3 in both, and a reader that did not ask for version
+  3 sees the binding without its condition, under a role that ends in `_withcond_` (Policy.version;
+  cloud.google.com/iam/docs/policies#versions);
 - a service account must exist, and a new one is not known everywhere for a while: "Service account ... does not exist."
   (hashicorp/terraform-provider-google issues 9473, 18024; cloud.google.com/iam/docs/access-change-propagation);
 - the workload identity pool of a project comes into being with its first cluster that uses it: before that "Identity Pool does not exist"
@@ -110,11 +111,17 @@ def _member(member: str, kind: str) -> None:
         pool = f"{match[1]}.svc.id.goog"
         owner = PROJECTS.get(match[1])
         if owner is None or not owner.shelf("identityPools"):
-            text = f"Identity Pool does not exist ({pool}). Please check that you specified a valid resource name as returned in the `name` "
-            raise Refused(400, f"{text}attribute in the configuration API.")
-    elif (match := ACCOUNT.match(member)) and (owner := PROJECTS.get(match[2])):
-        if not see(owner.shelf("serviceAccounts").get(match[1].lower()), f"policy of a {kind}"):
-            raise Refused(400, f"Service account {match[1]} does not exist.")
+            text = f"Identity Pool does not exist ({pool}). Please check that you specified a valid resource name as returned in the"
+            raise Refused(400, f"{text} `name` attribute in the configuration API.")
+    elif not known(member, kind):
+        raise Refused(400, f"Service account {member.removeprefix('serviceAccount:')} does not exist.")
+
+
+def known(member: str, kind: str) -> bool:
+    """Whether a service account is there and known to who keeps policies of this kind; others' accounts are believed."""
+    match = ACCOUNT.match(member)
+    owner = PROJECTS.get(match[2]) if match else None
+    return not match or not owner or see(owner.shelf("serviceAccounts").get(match[1].lower()), f"policy of a {kind}")
 
 
 def forget(found: Project, policies: list[Body], email: str, unique: str) -> None:

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Quotas of the project, and what is used of them.
 
-Metrics and words: compute's Quota in the discovery document, cloud.google.com/compute/resource-usage; limits as a project has that asked for some
-GPUs. `--quota NVIDIA_L4_GPUS=1` sets another one. The operation of compute ends with QUOTA_EXCEEDED; GKE refuses the request at once
-(hashicorp/terraform-provider-google issue 6842 shows "Insufficient regional quota to satisfy request").
+Metrics and words: compute's Quota in the discovery document, cloud.google.com/compute/resource-usage; limits as a project has that asked
+for some GPUs. `--quota NVIDIA_L4_GPUS=1` sets another one. The operation of compute ends with QUOTA_EXCEEDED; GKE refuses the request at
+once (hashicorp/terraform-provider-google issue 6842 shows "Insufficient regional quota to satisfy request").
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GLOBAL = {
 }  # fmt: skip
 REGIONAL = {
     "CPUS": 256.0, "PREEMPTIBLE_CPUS": 256.0, "N2_CPUS": 200.0, "DISKS_TOTAL_GB": 20480.0, "SSD_TOTAL_GB": 20480.0, "STATIC_ADDRESSES": 8.0,
-    "IN_USE_ADDRESSES": 64.0, "INSTANCES": 720.0, **{metric: 16.0 for metric in catalogue.QUOTA_OF_GPU.values()},
+    "IN_USE_ADDRESSES": 64.0, "INSTANCES": 720.0, **dict.fromkeys(catalogue.QUOTA_OF_GPU.values(), 16.0),
     **{f"PREEMPTIBLE_{metric}": 16.0 for metric in catalogue.QUOTA_OF_GPU.values()},
 }  # fmt: skip
 SHELVES = {

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Predefined roles, and the kinds of resources that each can be granted on; none given means on any.
 
-cloud.google.com/iam/docs/roles-permissions, as far as the collection and its users could want one. A role that is not here is refused as one
-that does not exist.
+cloud.google.com/iam/docs/roles-permissions, as far as the collection and its users could want one. A role that is not here is refused as
+one that does not exist.
 """
 
 from __future__ import annotations

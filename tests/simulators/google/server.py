@@ -5,8 +5,8 @@
 
     python -m simulators.google.server --folder FOLDER --port 0 [--cluster-endpoint https://... --cluster-ca FILE]
 
-Clients need HTTPS_PROXY=http://127.0.0.1:PORT and FOLDER/ca.pem; credentials are in FOLDER. A host that is not Google's, or that the simulator
-does not stand for, is refused and noted. `/_simulator/...` on the same port is the tests' side door.
+Clients need HTTPS_PROXY=http://127.0.0.1:PORT and FOLDER/ca.pem; credentials are in FOLDER. A host that is not Google's, or that the
+simulator does not stand for, is refused and noted. `/_simulator/...` on the same port is the tests' side door.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Service Usage: which APIs are enabled.
 
-Rules: a service that does not exist, or that one may not see, cannot be told apart; at most 20 in a batch (BatchEnableServicesRequest in the
-discovery document); what is enabled already gives an operation that is over. Enabling brings more than was asked for: the services that it
-depends on, and their service agents with roles in the project's policy (cloud.google.com/iam/docs/service-agents).
+Rules: a service that does not exist, or that one may not see, cannot be told apart; at most 20 in a batch (BatchEnableServicesRequest in
+the discovery document); what is enabled already gives an operation that is over. Enabling brings more than was asked for: the services that
+it depends on, and their service agents with roles in the project's policy (cloud.google.com/iam/docs/service-agents).
 """
 
 from __future__ import annotations

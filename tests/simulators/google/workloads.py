@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What workloads of a cluster leave in the project when the cluster goes: GKE deletes none of it.
 
-"Deleting a cluster ... does not delete ... external load balancers created by the cluster, persistent disk volumes" (cloud.google.com/kubernetes-engine/docs/how-to/
-deleting-a-cluster). The firewall rule of a load balancer keeps the network from being deleted.
+"Deleting a cluster ... does not delete ... external load balancers created by the cluster, persistent disk volumes"
+(cloud.google.com/kubernetes-engine/docs/how-to/ deleting-a-cluster). The firewall rule of a load balancer keeps the network from being
+deleted.
 """
 
 from __future__ import annotations
@@ -52,12 +53,15 @@ def make(found: Project, cluster: str, location: str) -> list[str]:
         {"kind": "compute#targetPool", **common, "name": f"a{mark}", "region": link(where), "selfLink": link(pool)}
     )
     found.shelf("forwardingRules")[rule] = Thing({
-        "kind": "compute#forwardingRule", **common, "name": f"a{mark}", "region": link(where), "target": link(pool), "IPAddress": "198.51.100.9", "selfLink": link(rule),
+        "kind": "compute#forwardingRule", **common, "name": f"a{mark}", "region": link(where), "target": link(pool),
+        "IPAddress": "198.51.100.9", "selfLink": link(rule),
         "IPProtocol": "TCP", "loadBalancingScheme": "EXTERNAL", "network": net, "labels": {"goog-k8s-cluster-name": cluster},
     })  # fmt: skip
     found.shelf("firewalls")[wall] = Thing({
-        "kind": "compute#firewall", **common, "name": f"k8s-fw-a{mark}", "network": net, "priority": 1000, "direction": "INGRESS", "disabled": False,
-        "sourceRanges": ["0.0.0.0/0"], "allowed": [{"IPProtocol": "tcp", "ports": ["80"]}], "selfLink": link(wall), "logConfig": {"enable": False},
+        "kind": "compute#firewall", **common, "name": f"k8s-fw-a{mark}", "network": net, "priority": 1000, "direction": "INGRESS",
+        "disabled": False,
+        "sourceRanges": ["0.0.0.0/0"], "allowed": [{"IPProtocol": "tcp", "ports": ["80"]}], "selfLink": link(wall),
+        "logConfig": {"enable": False},
         "targetTags": [f"gke-{cluster}-{digest(body['id'])}-node"],
     })  # fmt: skip
     return [disk_path, rule, pool, wall]

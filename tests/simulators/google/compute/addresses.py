@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Static addresses, of a region or global.
 
-Rules: labels only by setLabels (Address.labels: "These can only be added or modified by the setLabels method"); one in use is not released; there
-is nothing else to change.
+Rules: labels only by setLabels (Address.labels: "These can only be added or modified by the setLabels method"); one in use is not released;
+there is nothing else to change.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Firewall rules. What is not said is open: without a source, 0.0.0.0/0 is one.
 
-Rules: either allowed or denied; a rule for what goes out has no sources and one for what comes in no destinations; tags and service accounts do not
-mix (descriptions of the fields in the discovery document); a patch replaces whole lists; network, direction and whether it allows or denies stay
-as they were made (cloud.google.com/firewall/docs/using-firewalls#updating_firewall_rules).
+Rules: either allowed or denied; a rule for what goes out has no sources and one for what comes in no destinations; tags and service
+accounts do not mix (descriptions of the fields in the discovery document); a patch replaces whole lists; network, direction and whether it
+allows or denies stay as they were made (cloud.google.com/firewall/docs/using-firewalls#updating_firewall_rules).
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Virtual machines and their disks.
 
-Rules: metadata, tags and labels are set whole, with the fingerprint that was read (descriptions of the fields); a machine type or service account
-changes only while the machine is stopped (instances.setMachineType, setServiceAccount); what is protected is not deleted; a zone may have none left
-(ZONE_RESOURCE_POOL_EXHAUSTED, cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability); disks that are not auto-deleted stay.
+Rules: metadata, tags and labels are set whole, with the fingerprint that was read (descriptions of the fields); a machine type or service
+account changes only while the machine is stopped (instances.setMachineType, setServiceAccount); what is protected is not deleted; a zone
+may have none left (ZONE_RESOURCE_POOL_EXHAUSTED, cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability);
+disks that are not auto-deleted stay.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from ..state import Project, Thing, project
 from . import machines
 from .resources import bare, change, find, fingerprint, insert, label, link, made, ready, remove, same
 
-STOCK_OUT = "The zone 'projects/{}/zones/{}' does not have enough resources available to fulfill the request.  Try a different zone, or try again later."
+STOCK_OUT = (
+    "The zone 'projects/{}/zones/{}' does not have enough resources available to fulfill the request.  "
+    "Try a different zone, or try again later."
+)
 
 
 def stock_out(found: Project, zone: str) -> Failed:
@@ -33,7 +37,8 @@ def stock_out(found: Project, zone: str) -> Failed:
 def _insert(asked: Asked) -> Body:
     found, zone = project(str(asked.params["project"])), str(asked.params["zone"])
     body = made(asked, copy.deepcopy(asked.body), {
-        "canIpForward": False, "deletionProtection": False, "startRestricted": False, "status": "PROVISIONING", "cpuPlatform": "Unknown CPU Platform",
+        "canIpForward": False, "deletionProtection": False, "startRestricted": False, "status": "PROVISIONING",
+        "cpuPlatform": "Unknown CPU Platform",
         "shieldedInstanceConfig": {"enableSecureBoot": False, "enableVtpm": True, "enableIntegrityMonitoring": True},
     })  # fmt: skip
     if bare(body["selfLink"]) in found.shelf("instances"):
@@ -242,8 +247,10 @@ def _delete_disk(asked: Asked) -> Body:
     return remove(asked, thing)
 
 
-@handles("compute.forwardingRules.delete", "compute.targetPools.delete", "compute.networkEndpointGroups.delete", "compute.resourcePolicies.delete",
-         "compute.instanceTemplates.delete", "compute.instanceGroups.delete", "compute.snapshots.delete", "compute.healthChecks.delete")  # fmt: skip
+@handles("compute.forwardingRules.delete", "compute.targetPools.delete", "compute.networkEndpointGroups.delete",
+"compute.resourcePolicies.delete",
+         "compute.instanceTemplates.delete", "compute.instanceGroups.delete", "compute.snapshots.delete",
+         "compute.healthChecks.delete")  # fmt: skip
 def _delete_other(asked: Asked) -> Body:
     return remove(asked, find(asked))
 

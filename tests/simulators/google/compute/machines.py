@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a machine is made of: its disks, its interfaces, how it is scheduled, what runs as whom. Each is checked and completed here.
 
-Messages as hashicorp/terraform-provider-google issues quote them: "Machine type with name ... does not exist in zone ...", "Instances with guest
-accelerators do not support live migration", "External IP address: ... is already in-use", "... of type 'serviceAccount' was not found".
+Messages as hashicorp/terraform-provider-google issues quote them: "Machine type with name ... does not exist in zone ...", "Instances with
+guest accelerators do not support live migration", "External IP address: ... is already in-use", "... of type 'serviceAccount' was not
+found".
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ def disks(asked: Asked, found: Project, body: Body) -> list[tuple[str, Body]]:
         if row.get("source"):
             disk = refer(asked, row["source"], "disks", f"resource.disks[{index}].source", f"zones/{zone}")
             if disk.body.get("users"):
-                raise Refused(400, f"The disk resource '{bare(disk.body['selfLink'])}' is already being used by '{bare(disk.body['users'][0])}'",
+                raise Refused(400,
+                f"The disk resource '{bare(disk.body['selfLink'])}' is already being used by '{bare(disk.body['users'][0])}'",
                               reason="resourceInUseByAnotherResource")  # fmt: skip
             row |= {"source": disk.body["selfLink"], "diskSizeGb": disk.body["sizeGb"]}
             disk.body["users"] = [body["selfLink"]]
@@ -151,7 +153,8 @@ def interfaces(asked: Asked, found: Project, body: Body) -> None:
         subnet = _subnet(asked, found, row, field, region)
         network = ipaddress.ip_network(subnet.body["ipCidrRange"])
         row |= {
-            "kind": "compute#networkInterface", "name": f"nic{index}", "network": subnet.body["network"], "subnetwork": subnet.body["selfLink"],
+            "kind": "compute#networkInterface", "name": f"nic{index}", "network": subnet.body["network"],
+            "subnetwork": subnet.body["selfLink"],
             "stackType": "IPV4_ONLY", "networkIP": row.get("networkIP") or str(network[2 + number() % (network.num_addresses - 4)]),
         }  # fmt: skip
         row["fingerprint"] = fingerprint(row)
@@ -196,7 +199,8 @@ def access(found: Project, config: Body, user: str, region: str) -> None:
     for key, thing in found.shelf("addresses").items():
         if thing.body["address"] == wanted and f"/regions/{region}/" in key:
             if thing.body.get("users"):
-                raise Refused(400, f"Invalid value for field 'resource.networkInterfaces[0].accessConfigs[0].natIP': '{wanted}'. External IP "
+                raise Refused(400,
+                f"Invalid value for field 'resource.networkInterfaces[0].accessConfigs[0].natIP': '{wanted}'. External IP "
                                    f"address: {wanted} is already in-use.", reason="invalid")  # fmt: skip
             thing.body |= {"status": "IN_USE", "users": [user]}
             return
@@ -232,5 +236,5 @@ def run_as(asked: Asked, found: Project, rows: list[Body]) -> None:
         try:
             need(asked, "iam.serviceAccounts.actAs")
         except Refused as refused:
-            text = f"The user does not have access to service account '{email}'.  User: '{asked.caller}'.  Ask a project owner to grant you the "
-            raise Refused(403, f"{text}iam.serviceAccountUser role on the service account") from refused
+            text = f"The user does not have access to service account '{email}'.  User: '{asked.caller}'.  Ask a project owner to grant"
+            raise Refused(403, f"{text} you the iam.serviceAccountUser role on the service account") from refused

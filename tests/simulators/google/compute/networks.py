@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Networks. Their defaults are those that a GET shows after an insert with a name and nothing else.
 
-Rules: `autoCreateSubnetworks` has to be said, as networks of the old kind are made no more (Network.autoCreateSubnetworks); only routing mode and
-MTU can be changed, the latter with every machine in it stopped (networks.patch; cloud.google.com/vpc/docs/change-mtu-vpc-network); what is
-in use is told by the operation of the deletion.
+Rules: `autoCreateSubnetworks` has to be said, as networks of the old kind are made no more (Network.autoCreateSubnetworks); only routing
+mode and MTU can be changed, the latter with every machine in it stopped (networks.patch; cloud.google.com/vpc/docs/change-mtu-vpc-network);
+what is in use is told by the operation of the deletion.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ SMALLEST_MTU, LARGEST_MTU = 1300, 8896
 def _check_mtu(fields: Body) -> None:
     mtu = fields.get("mtu")
     if mtu is not None and not SMALLEST_MTU <= int(mtu) <= LARGEST_MTU:
-        text = f"Invalid value for field 'resource.mtu': '{mtu}'. Must be greater than or equal to {SMALLEST_MTU} and less than or equal to {LARGEST_MTU}"
+        bounds = f"Must be greater than or equal to {SMALLEST_MTU} and less than or equal to {LARGEST_MTU}"
+        text = f"Invalid value for field 'resource.mtu': '{mtu}'. {bounds}"
         raise Refused(400, text, reason="invalid")
 
 
@@ -32,8 +33,8 @@ def _check_mtu(fields: Body) -> None:
 def _insert(asked: Asked) -> Body:
     given = asked.body
     if given.get("autoCreateSubnetworks") is None:
-        text = "Invalid value for field 'resource.IPv4Range': ''. Legacy networks are deprecated and can no longer be created."  # assumed: the wording
-        raise Refused(400, text, reason="invalid")
+        text = "Invalid value for field 'resource.IPv4Range': ''. Legacy networks are deprecated and can no longer be created."
+        raise Refused(400, text, reason="invalid")  # assumed: the wording
     _check_mtu(given)
     found = project(str(asked.params["project"]))
     body = made(

@@ -5,10 +5,12 @@
 
 Rules, with what shows them:
 - links begin with https://www.googleapis.com/compute/v1/ whatever host was asked (google.cloud's firewall module breaks otherwise);
-- a resource with an operation under way is "not ready" for another (reason resourceNotReady; hashicorp/terraform-provider-google issue 4295);
+- a resource with an operation under way is "not ready" for another (reason resourceNotReady; hashicorp/terraform-provider-google issue
+  4295);
 - what others refer to cannot be deleted: of networks the operation says so, of the rest the request is refused
   (terraform-provider-google issue 5423, "Error waiting for Deleting Network: The network resource ... is already being used by ...");
-- a stale fingerprint is refused with 412 conditionNotMet, and one has to be given (the descriptions of the fields in the discovery document).
+- a stale fingerprint is refused with 412 conditionNotMet, and one has to be given (the descriptions of the fields in the discovery
+  document).
 """
 
 from __future__ import annotations
@@ -181,7 +183,8 @@ def label(body: Body, labels: dict[str, str]) -> None:
     for key, value in labels.items():
         if not re.fullmatch(r"[a-z][-_a-z0-9]{0,62}", key) or not re.fullmatch(r"[-_a-z0-9]{0,63}", str(value)):
             text = f"Invalid value for field 'resource.labels': ''. Label key '{key}' or value '{value}' violates format constraints"
-            raise Refused(400, f"{text}. The key must start with a lowercase character, can only contain lowercase letters, numeric characters,"
+            raise Refused(400,
+            f"{text}. The key must start with a lowercase character, can only contain lowercase letters, numeric characters,"
                                " underscores and dashes. The key can be at most 63 characters long.", reason="invalid")  # fmt: skip
     body["labels"] = dict(labels)
     if not labels:

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Routers with Cloud NAT. A patch replaces the whole list of NATs; a router goes with the NATs in it.
 
-Rules: a NAT's addresses are either made by Google or named, and what is named has to be there and external; one that takes all subnetworks is the only
-one of its network and region (cloud.google.com/nat/docs/overview, and RouterNat in the discovery document); what it does not say is added.
+Rules: a NAT's addresses are either made by Google or named, and what is named has to be there and external; one that takes all subnetworks
+is the only one of its network and region (cloud.google.com/nat/docs/overview, and RouterNat in the discovery document); what it does not
+say is added.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def _alone(asked: Asked, body: Body) -> None:
     rows = [
         (thing.body["name"], nat)
         for thing in project(str(asked.params["project"])).shelf("routers").values()
-        if thing.body["region"] == body["region"] and bare(thing.body["network"]) == bare(body["network"]) and thing.body["name"] != body["name"]
+        if thing.body["region"] == body["region"] and thing.body["name"] != body["name"]
+        if bare(thing.body["network"]) == bare(body["network"])
         for nat in thing.body.get("nats", [])
     ]  # fmt: skip
     own = [(body["name"], nat) for nat in body.get("nats") or []]

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Subnetworks: ranges that fit each other, and the three ways to change one.
 
-Rules: a change needs the current fingerprint (Subnetwork.fingerprint); `privateIpGoogleAccess` is changed by a method of its own, a range can only
-grow, by another (their descriptions); a range that overlaps one of the network is refused (message: terraform-provider-google issue 10226);
-secondary ranges that a cluster uses cannot be taken away; clusters and machines keep a subnetwork from being deleted.
+Rules: a change needs the current fingerprint (Subnetwork.fingerprint); `privateIpGoogleAccess` is changed by a method of its own, a range
+can only grow, by another (their descriptions); a range that overlaps one of the network is refused (message: terraform-provider-google
+issue 10226); secondary ranges that a cluster uses cannot be taken away; clusters and machines keep a subnetwork from being deleted.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def _insert(asked: Asked) -> Body:
     found = project(str(asked.params["project"]))
     network = refer(asked, str(asked.body.get("network", "")), "networks", "resource.network")
     if network.body.get("autoCreateSubnetworks"):
-        text = f"Invalid value for field 'resource.network': '{asked.body['network']}'. Cannot create a subnetwork in an auto subnet mode network"
-        raise Refused(400, f"{text}.", reason="invalid")  # assumed: the wording
+        text = f"Invalid value for field 'resource.network': '{asked.body['network']}'. Cannot create a subnetwork in an auto subnet"
+        raise Refused(400, f"{text} mode network.", reason="invalid")  # assumed: the wording
     body = made(asked, asked.body, DEFAULTS)
     body["network"] = network.body["selfLink"]
     body.pop("fingerprint", None)

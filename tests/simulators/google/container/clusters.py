@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Clusters: made, read, deleted. What GKE adds to one is in `_defaults`.
 
-Rules: names have 40 characters at most; one of that name and place is 409 "Already exists: projects/..."; a cluster is made with nodes (or, as
-Terraform does it, with a pool that is deleted afterwards); with the first one that uses Workload Identity, the project's identity pool comes
-into being; the cluster is there in PROVISIONING, or in ERROR, before and after its operation says so.
+Rules: names have 40 characters at most; one of that name and place is 409 "Already exists: projects/..."; a cluster is made with nodes (or,
+as Terraform does it, with a pool that is deleted afterwards); with the first one that uses Workload Identity, the project's identity pool
+comes into being; the cluster is there in PROVISIONING, or in ERROR, before and after its operation says so.
 """
 
 from __future__ import annotations
@@ -163,8 +163,10 @@ def _defaults(found: Project, given: Body, location: str, network: Thing, subnet
                          "kubernetesDashboard": {"disabled": True}, "networkPolicyConfig": {"disabled": True}, "gcsFuseCsiDriverConfig": {},
                          "httpLoadBalancing": {}, "horizontalPodAutoscaling": {}},
         "autopilot": {}, "autoscaling": {"autoscalingProfile": "BALANCED"}, "binaryAuthorization": {}, "createTime": now()[:19] + "+00:00",
-        "databaseEncryption": {"state": "DECRYPTED", "currentState": "CURRENT_STATE_DECRYPTED"}, "defaultMaxPodsConstraint": {"maxPodsPerNode": "110"},
-        "enterpriseConfig": {"clusterTier": "STANDARD"}, "id": digest(found.id, location, given["name"], number(), length=64), "legacyAbac": {},
+        "databaseEncryption": {"state": "DECRYPTED", "currentState": "CURRENT_STATE_DECRYPTED"},
+        "defaultMaxPodsConstraint": {"maxPodsPerNode": "110"},
+        "enterpriseConfig": {"clusterTier": "STANDARD"}, "id": digest(found.id, location, given["name"], number(), length=64),
+        "legacyAbac": {},
         "loggingConfig": {"componentConfig": {"enableComponents": ["SYSTEM_COMPONENTS", "WORKLOADS"]}},
         "loggingService": "logging.googleapis.com/kubernetes", "maintenancePolicy": {"resourceVersion": "e3b0c442"},
         "monitoringConfig": {"componentConfig": {"enableComponents": MONITORED}, "managedPrometheusConfig": {"enabled": True},
@@ -183,7 +185,8 @@ def _defaults(found: Project, given: Body, location: str, network: Thing, subnet
     body |= {
         "initialClusterVersion": version, "currentMasterVersion": version, "location": location, "zone": location, "locations": zones,
         "selfLink": link(f"projects/{found.id}/locations/{location}/clusters/{given['name']}"), "status": "PROVISIONING",
-        "network": network.body["name"], "subnetwork": subnet.body["name"], "resourceLabels": labels, "labelFingerprint": digest(sorted(labels.items())),
+        "network": network.body["name"], "subnetwork": subnet.body["name"], "resourceLabels": labels,
+        "labelFingerprint": digest(sorted(labels.items())),
         "masterAuth": {"clusterCaCertificate": SETTINGS.certificate_authority, "clientCertificateConfig": {}},
     }  # fmt: skip
     _network(found, body, given, network, subnet)
@@ -216,7 +219,8 @@ def _network(found: Project, body: Body, given: Body, network: Thing, subnet: Th
         policy.get("servicesIpv4CidrBlock", ""),
     )
     body["networkConfig"] = {
-        "defaultSnatStatus": {}, "serviceExternalIpsConfig": {}, "defaultEnablePrivateNodes": nodes_private, **(given.get("networkConfig") or {}),
+        "defaultSnatStatus": {}, "serviceExternalIpsConfig": {}, "defaultEnablePrivateNodes": nodes_private,
+        **(given.get("networkConfig") or {}),
         "network": bare(network.body["selfLink"]), "subnetwork": bare(subnet.body["selfLink"]),
     }  # fmt: skip
     block = private.get("masterIpv4CidrBlock") or subnet.body["ipCidrRange"]
@@ -226,8 +230,10 @@ def _network(found: Project, body: Body, given: Body, network: Thing, subnet: Th
     check_authorized(authorized)
     body["masterAuthorizedNetworksConfig"] = {"gcpPublicCidrsAccessEnabled": True, **authorized}
     ip |= {
-        "enabled": ip.get("enabled", True), "enablePublicEndpoint": public, "privateEndpoint": inside, "publicEndpoint": f"203.0.113.{number() % 250 + 1}",
-        "authorizedNetworksConfig": body["masterAuthorizedNetworksConfig"], "globalAccess": bool((private.get("masterGlobalAccessConfig") or {}).get("enabled")),
+        "enabled": ip.get("enabled", True), "enablePublicEndpoint": public, "privateEndpoint": inside,
+        "publicEndpoint": f"203.0.113.{number() % 250 + 1}",
+        "authorizedNetworksConfig": body["masterAuthorizedNetworksConfig"],
+        "globalAccess": bool((private.get("masterGlobalAccessConfig") or {}).get("enabled")),
     }  # fmt: skip
     endpoints["dnsEndpointConfig"] = {
         "endpoint": f"gke-{body['id'][:12]}-{found.number}.{catalogue.region_of(body['location'])}.gke.goog", "allowExternalTraffic": False,
@@ -235,7 +241,8 @@ def _network(found: Project, body: Body, given: Body, network: Thing, subnet: Th
     }  # fmt: skip
     body["controlPlaneEndpointsConfig"] = endpoints
     body["privateClusterConfig"] = {
-        **private, "enablePrivateNodes": nodes_private, "enablePrivateEndpoint": not public, "privateEndpoint": inside, "publicEndpoint": ip["publicEndpoint"],
+        **private, "enablePrivateNodes": nodes_private, "enablePrivateEndpoint": not public, "privateEndpoint": inside,
+        "publicEndpoint": ip["publicEndpoint"],
     }  # fmt: skip
     body["endpoint"] = endpoint(body)
 
@@ -244,7 +251,8 @@ MOST_NETWORKS = 50
 
 
 def check_authorized(config: Body) -> None:
-    """Networks in canonical form, each once, and none without `enabled` (cloud.google.com/kubernetes-engine/docs/how-to/authorized-networks)."""
+    """Networks in canonical form, each once, and none without `enabled`
+    (cloud.google.com/kubernetes-engine/docs/how-to/authorized-networks)."""
     rows = [str(one.get("cidrBlock", "")) for one in config.get("cidrBlocks") or []]
     if rows and not config.get("enabled"):
         raise Refused(

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From where the control plane of a cluster can be reached.
 
-Rules: cloud.google.com/kubernetes-engine/docs/concepts/network-isolation. Without a public endpoint only the network and what is connected to it gets in; with
-authorised networks, only those. The address stays the same, but nothing answers: here the endpoint is then one at which nothing listens.
+Rules: cloud.google.com/kubernetes-engine/docs/concepts/network-isolation. Without a public endpoint only the network and what is connected
+to it gets in; with authorised networks, only those. The address stays the same, but nothing answers: here the endpoint is then one at which
+nothing listens.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a cluster stands on: network, ranges for pods and services, the control plane's range, and what GKE puts into the project for it.
 
-Rules: cloud.google.com/kubernetes-engine/docs/concepts/alias-ips (a node takes twice its pods, as a power of two, from the pods' range; so a /24 of it with 110 pods),
-.../how-to/private-clusters (a control plane's range is a /28 that overlaps nothing), .../concepts/firewall-rules (the rules that GKE makes and names);
-ranges that one does not name are added to the subnetwork and go with the cluster.
+Rules: cloud.google.com/kubernetes-engine/docs/concepts/alias-ips (a node takes twice its pods, as a power of two, from the pods' range; so
+a /24 of it with 110 pods), .../how-to/private-clusters (a control plane's range is a /28 that overlaps nothing),
+.../concepts/firewall-rules (the rules that GKE makes and names); ranges that one does not name are added to the subnetwork and go with the
+cluster.
 """
 
 from __future__ import annotations
@@ -136,8 +137,8 @@ def room(policy: Body, nodes: int, max_pods: int) -> None:
     most = 2 ** max(pod_bits(max_pods) - pods.prefixlen, 0) if pod_bits(max_pods) >= pods.prefixlen else 0
     if nodes > most:
         text = (
-            f"Insufficient IP space: the pod range {pods} has room for {most} nodes of {max_pods} pods (a /{pod_bits(max_pods)} each), and {nodes} are "
-            "needed. Use a larger range or fewer pods per node."
+            f"Insufficient IP space: the pod range {pods} has room for {most} nodes of {max_pods} pods (a /{pod_bits(max_pods)} each), and "
+            f"{nodes} are needed. Use a larger range or fewer pods per node."
         )
         raise Refused(400, text)  # assumed: the wording
 
@@ -167,14 +168,16 @@ def furnish(found: Project, body: Body) -> None:
     node = [f"{start}-node"]
     for word, sources, rules in (
         ("all", [pods], [{"IPProtocol": name} for name in ("tcp", "udp", "icmp", "esp", "ah", "sctp")]),
-        ("vms", ["10.0.0.0/8"], [{"IPProtocol": "icmp"}, {"IPProtocol": "tcp", "ports": ["1-65535"]}, {"IPProtocol": "udp", "ports": ["1-65535"]}]),
+        ("vms", ["10.0.0.0/8"], [{"IPProtocol": "icmp"}, {"IPProtocol": "tcp", "ports": ["1-65535"]}, {"IPProtocol": "udp",
+        "ports": ["1-65535"]}]),
         ("inkubelet", [pods], [{"IPProtocol": "tcp", "ports": ["10255"]}]),
         ("exkubelet", ["0.0.0.0/0"], [{"IPProtocol": "tcp", "ports": ["10255"]}]),
     ):  # fmt: skip
         path = f"projects/{found.id}/global/firewalls/{start}-{word}"
         action = {"denied": rules} if word == "exkubelet" else {"allowed": rules}
         found.shelf("firewalls")[path] = Thing({
-            "kind": "compute#firewall", "id": long_id(), "creationTimestamp": now(), "name": f"{start}-{word}", "network": net, "priority": 1000,
+            "kind": "compute#firewall", "id": long_id(), "creationTimestamp": now(), "name": f"{start}-{word}", "network": net,
+            "priority": 1000,
             "direction": "INGRESS", "disabled": False, "sourceRanges": sources, "targetTags": node, "selfLink": link(path),
             "logConfig": {"enable": False}, **action,
         })  # fmt: skip
@@ -192,7 +195,8 @@ def furnish(found: Project, body: Body) -> None:
         {"kind": "compute#forwardingRule", **common, "network": net, "selfLink": link(rule)}
     )
     found.shelf("addresses")[address] = Thing({
-        "kind": "compute#address", **common, "addressType": "INTERNAL", "address": body["privateClusterConfig"]["privateEndpoint"], "status": "IN_USE",
+        "kind": "compute#address", **common, "addressType": "INTERNAL",
+        "address": body["privateClusterConfig"]["privateEndpoint"], "status": "IN_USE",
         "users": [link(rule)], "selfLink": link(address), "purpose": "GCE_ENDPOINT", "labelFingerprint": "42WmSpB8rSM=",
     })  # fmt: skip
 

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Node pools: made, read, deleted, sized.
 
-A zone that has no machines left is told by the operation, as a Status and after the pool appeared; the pool stays, in ERROR, with a condition GCE_STOCKOUT
-(StatusCondition in the discovery document; message: terraform-provider-google issue 9115, "Google Compute Engine: Not all instances running in IGM").
+A zone that has no machines left is told by the operation, as a Status and after the pool appeared; the pool stays, in ERROR, with a
+condition GCE_STOCKOUT (StatusCondition in the discovery document; message: terraform-provider-google issue 9115, "Google Compute Engine:
+Not all instances running in IGM").
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def stock_out(found: Project, pool: Thing) -> Failed:
     zone = pool.body["locations"][0]
     name, wanted = f"{nodes.base(pool)}-zone", max(int(pool.extra["per_zone"]), 1)
     text = (
-        f"Google Compute Engine: Not all instances running in IGM after 35m7s. Expected {wanted}, running 0, transitioning {wanted}. Current errors: "
-        f"[ZONE_RESOURCE_POOL_EXHAUSTED]: Instance '{name}' creation failed: {STOCK_OUT.format(found.id, zone)}"
+        f"Google Compute Engine: Not all instances running in IGM after 35m7s. Expected {wanted}, running 0, transitioning {wanted}. "
+        f"Current errors: [ZONE_RESOURCE_POOL_EXHAUSTED]: Instance '{name}' creation failed: {STOCK_OUT.format(found.id, zone)}"
     )
     return Failed(RESOURCE_EXHAUSTED, text)
 
@@ -64,8 +65,8 @@ def _create(asked: Asked) -> Body:
         raise Refused(409, f"Already exists: {link(path).removeprefix('https://container.googleapis.com/v1/')}.")
     if cluster.body["status"] in ("PROVISIONING", "STOPPING", "ERROR"):
         free(cluster.extra["path"])
-        text = f"Cluster {cluster.body['name']} is in state {cluster.body['status']}, and node pools cannot be created."  # assumed: the wording
-        raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")
+        text = f"Cluster {cluster.body['name']} is in state {cluster.body['status']}, and node pools cannot be created."
+        raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")  # assumed: the wording
     free(path)
     thing = pools.new(asked, found, cluster, given)
     pools.afford(asked, found, [thing])

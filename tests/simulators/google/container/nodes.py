@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machines of node pools, as compute shows them: groups, templates, instances and boot disks in the project, which use its quotas and its subnetwork.
+"""The machines of node pools, as compute shows them: groups, templates, instances and boot disks in the project, which use its quotas and
+its subnetwork.
 
-Names: gke-CLUSTER-POOL-HASH-grp for a group in a zone, gke-CLUSTER-POOL-HASH-XXXX for a node (both shortened). They carry the pool's labels, and
-GKE's own (cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels).
+Names: gke-CLUSTER-POOL-HASH-grp for a group in a zone, gke-CLUSTER-POOL-HASH-XXXX for a node (both shortened). They carry the pool's
+labels, and GKE's own (cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels).
 """
 
 from __future__ import annotations
@@ -111,11 +112,14 @@ def _start(found: Project, cluster: Body, thing: Thing, zone: str) -> None:
     labels = {"goog-gke-node": "", **cluster.get("resourceLabels", {}), **config.get("resourceLabels", {})}
     tags = [f"gke-{cluster['name'][:SHORT]}-{digest(cluster['id'])}-node", *config.get("tags", [])]
     body: Body = {
-        "kind": "compute#instance", "id": long_id(), "creationTimestamp": now(), "name": name, "status": "RUNNING", "zone": link(f"projects/{found.id}/zones/{zone}"),
+        "kind": "compute#instance", "id": long_id(), "creationTimestamp": now(), "name": name, "status": "RUNNING",
+        "zone": link(f"projects/{found.id}/zones/{zone}"),
         "machineType": link(f"projects/{found.id}/zones/{zone}/machineTypes/{config['machineType']}"), "labels": labels,
         "labelFingerprint": fingerprint(labels), "tags": {"items": tags, "fingerprint": fingerprint(tags)}, "selfLink": link(path),
-        "metadata": {"fingerprint": fingerprint(name), "items": [{"key": "cluster-name", "value": cluster["name"]}]}, "deletionProtection": False,
-        "networkInterfaces": [_interface(cluster, thing, subnet)], "disks": [{"source": link(disk_path), "autoDelete": True, "boot": True, "deviceName": "persistent-disk-0"}],
+        "metadata": {"fingerprint": fingerprint(name), "items": [{"key": "cluster-name", "value": cluster["name"]}]},
+        "deletionProtection": False,
+        "networkInterfaces": [_interface(cluster, thing, subnet)], "disks": [{"source": link(disk_path), "autoDelete": True,
+        "boot": True, "deviceName": "persistent-disk-0"}],
         "serviceAccounts": [{"email": config["serviceAccount"], "scopes": config["oauthScopes"]}],
         "scheduling": {"provisioningModel": "SPOT" if config.get("spot") else "STANDARD", "automaticRestart": not config.get("spot")},
     }  # fmt: skip

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Operations of GKE, and which may run beside each other.
 
-`error` is a google.rpc.Status, `statusMessage` says the same (Operation in the discovery document). While something is being done to a cluster, anything else
-to it is refused with FAILED_PRECONDITION, "Cluster is running incompatible operation" (rancher/gke-operator PR 509, cluster-api-provider-gcp
-issue 1363); node pools of one cluster can be worked on side by side, five at most (terraform-provider-google issue 15205).
+`error` is a google.rpc.Status, `statusMessage` says the same (Operation in the discovery document). While something is being done to a
+cluster, anything else to it is refused with FAILED_PRECONDITION, "Cluster is running incompatible operation" (rancher/gke-operator PR 509,
+cluster-api-provider-gcp issue 1363); node pools of one cluster can be worked on side by side, five at most (terraform-provider-google issue
+15205).
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def free(path: str) -> None:
         text = f"Cluster is running incompatible operation {name}."
         raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition", details=[info])
     if pool and len(running(cluster)) >= SIDE_BY_SIDE:
-        text = f'Too many operations: cluster "{cluster.rsplit("/", 1)[-1]}" hits the concurrent operations quota {SIDE_BY_SIDE}, please try again later.'
-        raise Refused(429, text)
+        text = f'Too many operations: cluster "{cluster.rsplit("/", 1)[-1]}" hits the concurrent operations quota {SIDE_BY_SIDE}'
+        raise Refused(429, f"{text}, please try again later.")
 
 
 def start(

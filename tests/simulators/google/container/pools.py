@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A new node pool: what is checked, and what GKE adds.
 
-Sources: cloud.google.com/kubernetes-engine/docs/how-to/gpus (the driver is installed by default since 1.30.1; the taint nvidia.com/gpu where there are pools without
-GPUs), .../how-to/tpus (topologies), .../how-to/provisioningrequest (queued provisioning), .../concepts/release-channels; messages as
-terraform-provider-google issues quote them: 6842 (quota), 11079 ("Auto_upgrade and auto_repair cannot be false when release_channel ... is set").
+Sources: cloud.google.com/kubernetes-engine/docs/how-to/gpus (the driver is installed by default since 1.30.1; the taint nvidia.com/gpu
+where there are pools without GPUs), .../how-to/tpus (topologies), .../how-to/provisioningrequest (queued provisioning),
+.../concepts/release-channels; messages as terraform-provider-google issues quote them: 6842 (quota), 11079 ("Auto_upgrade and auto_repair
+cannot be false when release_channel ... is set").
 """
 
 from __future__ import annotations
@@ -67,9 +68,11 @@ def new(asked: Asked, found: Project, cluster: Thing, given: Body) -> Thing:
     run_as(asked, found, config)
     path = f"{cluster.extra['path']}/nodePools/{name}"
     pool: Body = {
-        **{key: value for key, value in given.items() if value is not None}, "config": config, "locations": zones, "version": version, "status": "PROVISIONING",
+        **{key: value for key, value in given.items() if value is not None}, "config": config, "locations": zones,
+        "version": version, "status": "PROVISIONING",
         "initialNodeCount": count, "autoscaling": scaling, "management": management(given.get("management") or {}, body),
-        "maxPodsConstraint": {"maxPodsPerNode": str(pods)}, "podIpv4CidrSize": ground.pod_bits(pods), "networkConfig": _network(given, body),
+        "maxPodsConstraint": {"maxPodsPerNode": str(pods)}, "podIpv4CidrSize": ground.pod_bits(pods),
+        "networkConfig": _network(given, body),
         "upgradeSettings": upgrade_settings(given.get("upgradeSettings") or {}), "selfLink": _link(path),
     }  # fmt: skip
     thing = Thing(pool, extra={"path": path, "hash": digest(path, number()), "per_zone": count, "gpus": gpus})
@@ -91,8 +94,10 @@ def _others(found: Project, cluster: Thing) -> int:
 
 def _config(found: Project, cluster: Thing, given: Body, zones: list[str]) -> tuple[Body, dict[str, int]]:
     config: Body = {
-        "machineType": "e2-medium", "diskSizeGb": 100, "diskType": "pd-balanced", "imageType": "COS_CONTAINERD", "oauthScopes": SCOPES, "serviceAccount": "default",
-        "metadata": {"disable-legacy-endpoints": "true"}, "shieldedInstanceConfig": {"enableIntegrityMonitoring": True}, "windowsNodeConfig": {},
+        "machineType": "e2-medium", "diskSizeGb": 100, "diskType": "pd-balanced", "imageType": "COS_CONTAINERD",
+        "oauthScopes": SCOPES, "serviceAccount": "default",
+        "metadata": {"disable-legacy-endpoints": "true"}, "shieldedInstanceConfig": {"enableIntegrityMonitoring": True},
+        "windowsNodeConfig": {},
         "effectiveCgroupMode": "EFFECTIVE_CGROUP_MODE_V2", "kubeletConfig": {}, "loggingConfig": {"variantConfig": {"variant": "DEFAULT"}},
     }  # fmt: skip
     if cluster.body["workloadIdentityConfig"].get("workloadPool"):
@@ -180,7 +185,8 @@ def _placement(given: Body, config: Body, zones: list[str]) -> None:
             400, f"TPU topology cannot be specified for machine type {config['machineType']}."
         )  # assumed: the wording
     if tpu and topology and topology not in (*tpu.one_host, *tpu.hosts):
-        text = f'TPU topology "{topology}" is invalid for machine type {config["machineType"]}; valid: {", ".join((*tpu.one_host, *tpu.hosts))}.'
+        valid = ", ".join((*tpu.one_host, *tpu.hosts))
+        text = f'TPU topology "{topology}" is invalid for machine type {config["machineType"]}; valid: {valid}.'
         raise Refused(400, text)  # assumed: the wording
     if tpu and topology in tpu.hosts and len(zones) != 1:
         raise Refused(400, "A multi-host TPU slice node pool must have exactly one zone.")  # assumed: the wording
@@ -247,9 +253,9 @@ def management(given: Body, cluster: Body) -> Body:
 
 
 def upgrade_settings(given: Body) -> Body:
-    if given and not given.get("blueGreenSettings") and given.get("strategy", "SURGE") == "SURGE":
-        if not int(given.get("maxSurge") or 0) and not int(given.get("maxUnavailable") or 0):
-            raise Refused(400, "Max_surge and max_unavailable cannot both be zero.")  # assumed: the wording
+    surge = given and not given.get("blueGreenSettings") and given.get("strategy", "SURGE") == "SURGE"
+    if surge and not int(given.get("maxSurge") or 0) and not int(given.get("maxUnavailable") or 0):
+        raise Refused(400, "Max_surge and max_unavailable cannot both be zero.")  # assumed: the wording
     return {"strategy": "SURGE", **(given or {"maxSurge": 1})}
 
 
@@ -274,8 +280,8 @@ def run_as(asked: Asked, found: Project, config: Body) -> None:
     try:
         need(asked, "iam.serviceAccounts.actAs")
     except Refused as refused:
-        text = f'The user does not have access to service account "{email}". Ask a project owner to grant you the iam.serviceAccountUser role on the '
-        raise Refused(403, f"{text}service account.") from refused
+        text = f'The user does not have access to service account "{email}". Ask a project owner to grant you the'
+        raise Refused(403, f"{text} iam.serviceAccountUser role on the service account.") from refused
 
 
 def afford(asked: Asked, found: Project, made: list[Thing]) -> None:

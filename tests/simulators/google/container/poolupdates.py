@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Changes of node pools. What is not in UpdateNodePoolRequest cannot be changed: service account, scopes, spot, placement.
 
-Rules: one kind of change in a request (gcloud's `node-pools update` offers no two either; assumed: that the service refuses); labels and taints are
-replaced whole; machine type, disk and image make new nodes; while a change runs the pool is RECONCILING (RUNNING_WITH_ERROR where it fails).
+Rules: one kind of change in a request (gcloud's `node-pools update` offers no two either; assumed: that the service refuses); labels and
+taints are replaced whole; machine type, disk and image make new nodes; while a change runs the pool is RECONCILING (RUNNING_WITH_ERROR
+where it fails).
 """
 
 from __future__ import annotations
@@ -156,8 +157,10 @@ def _upgrade(_found: Project, _cluster: Thing, thing: Thing, after: Body, value:
 
 
 CHANGES: dict[str, Change] = {
-    "labels": _labels, "taints": _taints, "tags": _tags, "resourceLabels": _resource_labels, "accelerators": _accelerators, "nodeVersion": _version,
-    "imageType": _image, "diskType": _disk("diskType"), "diskSizeGb": _disk("diskSizeGb"), "locations": _locations, "upgradeSettings": _upgrade,
+    "labels": _labels, "taints": _taints, "tags": _tags, "resourceLabels": _resource_labels, "accelerators": _accelerators,
+    "nodeVersion": _version,
+    "imageType": _image, "diskType": _disk("diskType"), "diskSizeGb": _disk("diskSizeGb"), "locations": _locations,
+    "upgradeSettings": _upgrade,
 }  # fmt: skip
 
 

@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changes of a cluster that have a method of their own: labels and the maintenance policy, each with what was read of it, and the older ones.
+"""Changes of a cluster that have a method of their own: labels and the maintenance policy, each with what was read of it, and the older
+ones.
 
-Rules: labels need the fingerprint of those that are there (SetLabelsRequest.labelFingerprint; terraform-provider-google issue 5430); a maintenance policy needs
-the resourceVersion that was read (MaintenancePolicy.resourceVersion); a window leaves at least 48 hours in 32 days, in pieces of 4 hours or
-more (cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions).
+Rules: labels need the fingerprint of those that are there (SetLabelsRequest.labelFingerprint; terraform-provider-google issue 5430); a
+maintenance policy needs the resourceVersion that was read (MaintenancePolicy.resourceVersion); a window leaves at least 48 hours in 32
+days, in pieces of 4 hours or more (cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LEAST_HOURS, LEAST_TOTAL, DAYS = 4, 48, 32
 
 @handles("container.projects.locations.clusters.setResourceLabels")
 def _labels(asked: Asked) -> Body:
-    found, thing = clusters.find(asked)
+    _found, thing = clusters.find(asked)
     free(thing.extra["path"])
     if asked.body.get("labelFingerprint") != thing.body["labelFingerprint"]:
         text = "Labels could not be set due to fingerprint mismatch."  # assumed: the wording
@@ -41,12 +42,12 @@ def _labels(asked: Asked) -> Body:
 @handles("container.projects.locations.clusters.setMaintenancePolicy")
 def _maintenance(asked: Asked) -> Body:
     """This one's operation is over as soon as it is begun (assumed); no status shows it."""
-    found, thing = clusters.find(asked)
+    _found, thing = clusters.find(asked)
     free(thing.extra["path"])
     policy = dict(asked.body.get("maintenancePolicy") or {})
     if policy.get("resourceVersion") != thing.body["maintenancePolicy"]["resourceVersion"]:
-        text = "The resource version of the maintenance policy does not match the current one. Read the cluster again."  # assumed: the wording
-        raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")
+        text = "The resource version of the maintenance policy does not match the current one. Read the cluster again."
+        raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")  # assumed: the wording
     window = policy.get("window") or {}
     _check(window)
     after = {"resourceVersion": digest(json.dumps(window, sort_keys=True)), **({"window": window} if window else {})}
@@ -85,15 +86,15 @@ def _check_recurring(recurring: Body) -> None:
     times = {"DAILY": DAYS, "WEEKLY": days * DAYS / 7, "MONTHLY": 1}[rule["FREQ"]]
     if hours < LEAST_HOURS or hours * times < LEAST_TOTAL:
         text = (
-            f"maintenance policy would go longer than {DAYS}d without {LEAST_TOTAL}h maintenance availability of at least {LEAST_HOURS}h contiguous duration "
-            "(in time range [...]) - check maintenance windows and exclusions."
+            f"maintenance policy would go longer than {DAYS}d without {LEAST_TOTAL}h maintenance availability of at least "
+            f"{LEAST_HOURS}h contiguous duration (in time range [...]) - check maintenance windows and exclusions."
         )
         raise Refused(400, text)
 
 
 def _moment(row: Body, name: str) -> dt.datetime:
     try:
-        return dt.datetime.fromisoformat(str(row.get(name, "")).replace("Z", "+00:00"))
+        return dt.datetime.fromisoformat(str(row.get(name, "")))
     except ValueError as error:
         raise Refused(
             400, f"Invalid value for {name}: it must be a timestamp of RFC 3339."

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Clusters and node pools as a GET shows them: GKE leaves out what is false, nought or empty, as proto3's JSON does.
 
-So `minNodeCount: 0`, `enabled: false` and an empty list come back as nothing at all. Fields that are optional in the proto are shown even so.
+So `minNodeCount: 0`, `enabled: false` and an empty list come back as nothing at all. Fields that are optional in the proto are shown even
+so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from ..state import Project, Thing, digest
 from .nodes import groups, size
 
 OPTIONAL = (
-    "defaultEnablePrivateNodes", "enablePublicEndpoint", "allowExternalTraffic", "gcpPublicCidrsAccessEnabled", "privateEndpointEnforcementEnabled",
+    "defaultEnablePrivateNodes", "enablePublicEndpoint", "allowExternalTraffic", "gcpPublicCidrsAccessEnabled",
+    "privateEndpointEnforcementEnabled",
     "enableK8sTokensViaDns", "enableK8sCertsViaDns", "globalAccess", "enablePrivateNodes",
 )  # fmt: skip
 

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Changes of a cluster by `update`: one desired field in a request, seen when the operation is over.
 
-Rules: "Exactly one update can be applied to a cluster with each request" (ClusterUpdate in google/container/v1/cluster_service.proto); what ClusterUpdate has no
-field for cannot be changed (network, subnetwork, ranges, private nodes of old clusters, name); the channel's versions bound the cluster's.
+Rules: "Exactly one update can be applied to a cluster with each request" (ClusterUpdate in google/container/v1/cluster_service.proto); what
+ClusterUpdate has no field for cannot be changed (network, subnetwork, ranges, private nodes of old clusters, name); the channel's versions
+bound the cluster's.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..api import Asked, Refused, handles
 from ..discovery import Body
 from ..operations import Failed, nothing
 from ..state import Project, Thing
-from . import clusters, nodepools, nodes, poolupdates, pools, shown, versions
+from . import clusters, nodepools, nodes, pools, poolupdates, shown, versions
 from .operations import free, start
 
 # Said beside a desired field, not instead of one.
@@ -28,7 +29,8 @@ REPLACED = {
     "desiredAuthenticatorGroupsConfig": "authenticatorGroupsConfig", "desiredBinaryAuthorization": "binaryAuthorization",
     "desiredClusterAutoscaling": "autoscaling", "desiredCostManagementConfig": "costManagementConfig",
     "desiredDatabaseEncryption": "databaseEncryption", "desiredIdentityServiceConfig": "identityServiceConfig",
-    "desiredMeshCertificates": "meshCertificates", "desiredNotificationConfig": "notificationConfig", "desiredPodAutoscaling": "podAutoscaling",
+    "desiredMeshCertificates": "meshCertificates", "desiredNotificationConfig": "notificationConfig",
+    "desiredPodAutoscaling": "podAutoscaling",
     "desiredRbacBindingConfig": "rbacBindingConfig", "desiredResourceUsageExportConfig": "resourceUsageExportConfig",
     "desiredSecretManagerConfig": "secretManagerConfig", "desiredSecurityPostureConfig": "securityPostureConfig",
     "desiredShieldedNodes": "shieldedNodes", "desiredVerticalPodAutoscaling": "verticalPodAutoscaling",
@@ -37,7 +39,8 @@ REPLACED = {
 }  # fmt: skip
 # The same, in networkConfig.
 NETWORK = {
-    "desiredDnsConfig": "dnsConfig", "desiredGatewayApiConfig": "gatewayApiConfig", "desiredServiceExternalIpsConfig": "serviceExternalIpsConfig",
+    "desiredDnsConfig": "dnsConfig", "desiredGatewayApiConfig": "gatewayApiConfig",
+    "desiredServiceExternalIpsConfig": "serviceExternalIpsConfig",
     "desiredEnableFqdnNetworkPolicy": "enableFqdnNetworkPolicy", "desiredEnableMultiNetworking": "enableMultiNetworking",
     "desiredDefaultSnatStatus": "defaultSnatStatus", "desiredInTransitEncryptionConfig": "inTransitEncryptionConfig",
 }  # fmt: skip
@@ -205,14 +208,16 @@ def _telemetry(field: str) -> Change:
 
 CHANGES: dict[str, Change] = {
     "desiredMasterVersion": _master, "desiredReleaseChannel": _channel, "desiredMasterAuthorizedNetworksConfig": _authorized,
-    "desiredControlPlaneEndpointsConfig": _endpoints, "desiredEnablePrivateEndpoint": _private_endpoint, "desiredDefaultEnablePrivateNodes": _private_nodes,
+    "desiredControlPlaneEndpointsConfig": _endpoints, "desiredEnablePrivateEndpoint": _private_endpoint,
+    "desiredDefaultEnablePrivateNodes": _private_nodes,
     "desiredAddonsConfig": _addons, "desiredWorkloadIdentityConfig": _workload, "desiredLoggingConfig": _telemetry("loggingConfig"),
     "desiredMonitoringConfig": _telemetry("monitoringConfig"),
 }  # fmt: skip
 
 
 def _of_pools(asked: Asked, found: Project, thing: Thing, update: Body, name: str) -> Body:
-    """What the old form of the API changes in a pool, or in all of them (desiredLocations: "will update the locations of all node pools")."""
+    """What the old form of the API changes in a pool, or in all of them (desiredLocations: "will update the locations of all node
+    pools")."""
     rows = shown.pools_of(found, thing.extra["path"])
     if name == "desiredLocations":
         return _locations(asked, found, thing, list(update[name]), rows)

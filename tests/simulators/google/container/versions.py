@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Versions on offer, and how a cluster may move from one to another.
 
-As of 2026-11 (assumed: Kubernetes minors at their usual pace; cloud.google.com/kubernetes-engine/docs/release-schedule). Which patch versions there are makes no
-difference to the rules. Rules: cloud.google.com/kubernetes-engine/versioning: the control plane goes up one minor version at a time and never
-down a minor, nodes are not newer than it and at most two minors older; messages: terraform-provider-google issues 3369, 5454 ("must not have a newer version
-than master version"), 7069 ("No valid versions with the prefix"), 4988 ("Master version ... is unsupported").
+As of 2026-11 (assumed: Kubernetes minors at their usual pace; cloud.google.com/kubernetes-engine/docs/release-schedule). Which patch
+versions there are makes no difference to the rules. Rules: cloud.google.com/kubernetes-engine/versioning: the control plane goes up one
+minor version at a time and never down a minor, nodes are not newer than it and at most two minors older; messages:
+terraform-provider-google issues 3369, 5454 ("must not have a newer version than master version"), 7069 ("No valid versions with the
+prefix"), 4988 ("Master version ... is unsupported").
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ def of_nodes(wanted: str, master: str) -> None:
 def _server_config(asked: Asked) -> Body:
     place(asked.parts("name")["locations"])
     return {
-        "defaultClusterVersion": default("REGULAR"), "validNodeVersions": ALL, "validMasterVersions": ALL, "defaultImageType": IMAGE_TYPES[0],
+        "defaultClusterVersion": default("REGULAR"), "validNodeVersions": ALL, "validMasterVersions": ALL,
+        "defaultImageType": IMAGE_TYPES[0],
         "validImageTypes": IMAGE_TYPES,
         "channels": [
             {"channel": name, "defaultVersion": first, "validVersions": rows, "upgradeTargetVersion": first}

@@ -4,12 +4,13 @@
 """Buckets. Their names are everybody's.
 
 Rules, with what shows them:
-- a name that somebody else has: 409 "The requested bucket name is not available..."; one's own: 409 "Your previous request to create the named bucket succeeded and
-  you already own it." (terraform-provider-google issues 1978, 14106);
+- a name that somebody else has: 409 "The requested bucket name is not available..."; one's own: 409 "Your previous request to create the
+  named bucket succeeded and you already own it." (terraform-provider-google issues 1978, 14106);
 - with objects, older versions of objects among them, it is not deleted: 409 "The bucket you tried to delete is not empty.";
 - PATCH merges, null takes away, of `lifecycle`, `cors` and the like the whole is replaced; PUT (update) forgets what it does not say;
 - location, and storage class of what is stored, stay as they were made; the location comes back in capitals;
-- a deleted bucket is kept for its soft delete time; its name is free at once for its owner (cloud.google.com/storage/docs/soft-delete; assumed: not for others);
+- a deleted bucket is kept for its soft delete time; its name is free at once for its owner (cloud.google.com/storage/docs/soft-delete;
+  assumed: not for others);
 - names: 3 to 63 characters, no `goog` at the start, no "google" in it (cloud.google.com/storage/docs/buckets#naming).
 """
 
@@ -72,8 +73,8 @@ def find(asked: Asked) -> Thing:
     if not mine(thing):
         verb = {"get": "get", "list": "list"}.get(asked.id.rsplit(".", 1)[-1], asked.id.rsplit(".", 1)[-1])
         permission = f"storage.{asked.id.split('.')[1]}.{verb}"
-        text = f"{asked.caller} does not have {permission} access to the Google Cloud Storage bucket. Permission '{permission}' denied on resource"
-        raise Refused(403, f"{text} (or it may not exist).")
+        text = f"{asked.caller} does not have {permission} access to the Google Cloud Storage bucket."
+        raise Refused(403, f"{text} Permission '{permission}' denied on resource (or it may not exist).")
     _preconditions(asked, thing)
     return thing
 
@@ -124,7 +125,8 @@ def _completed(body: Body) -> Body:
     uniform = bool((iam.get("uniformBucketLevelAccess") or {}).get("enabled"))
     locked = {"enabled": True, "lockedTime": now(90)} if uniform else {"enabled": False}
     body["iamConfiguration"] = {
-        "bucketPolicyOnly": dict(locked), "uniformBucketLevelAccess": dict(locked), "publicAccessPrevention": iam.get("publicAccessPrevention") or "inherited",
+        "bucketPolicyOnly": dict(locked), "uniformBucketLevelAccess": dict(locked),
+        "publicAccessPrevention": iam.get("publicAccessPrevention") or "inherited",
     }  # fmt: skip
     soft = body.get("softDeletePolicy")
     seconds = str(int((soft or {}).get("retentionDurationSeconds", SOFT_DELETE_S)))
@@ -157,16 +159,18 @@ def _insert(asked: Asked) -> Body:
                 "Your previous request to create the named bucket succeeded and you already own it.",
                 reason="conflict",
             )
-        text = "The requested bucket name is not available. The bucket namespace is shared by all users of the system. Please select a different name and try again."
-        raise Refused(409, text, reason="conflict")
+        text = "The requested bucket name is not available. The bucket namespace is shared by all users of the system."
+        raise Refused(409, f"{text} Please select a different name and try again.", reason="conflict")
     from .. import catalogue
 
     location = str(given.get("location") or "US").upper()
     if location not in LOCATIONS and location.lower() not in catalogue.regions():
         raise invalid(f"The specified location constraint is not valid: '{location}'.")
     body: Body = {
-        "kind": "storage#bucket", "id": name, "selfLink": f"https://www.googleapis.com/storage/v1/b/{name}", "projectNumber": found.number, "generation": str(1790000000000000 + number()),
-        "timeCreated": now(), "storageClass": "STANDARD", "rpo": "DEFAULT", **{key: value for key, value in given.items() if key not in OUTPUT and value is not None},
+        "kind": "storage#bucket", "id": name, "selfLink": f"https://www.googleapis.com/storage/v1/b/{name}",
+        "projectNumber": found.number, "generation": str(1790000000000000 + number()),
+        "timeCreated": now(), "storageClass": "STANDARD", "rpo": "DEFAULT", **{key: value for key,
+        value in given.items() if key not in OUTPUT and value is not None},
         "name": name, "location": location, "locationType": LOCATIONS.get(location, "region"),
     }  # fmt: skip
     if body["locationType"] == "region":
@@ -181,7 +185,8 @@ def _insert(asked: Asked) -> Body:
 def _start(found: Project) -> Body:
     """Owners, editors and viewers of the project have legacy roles on a new bucket."""
     rows = (
-        ("legacyBucketOwner", "Owner", "Editor"), ("legacyBucketReader", "Viewer"), ("legacyObjectOwner", "Owner", "Editor"), ("legacyObjectReader", "Viewer"),
+        ("legacyBucketOwner", "Owner", "Editor"), ("legacyBucketReader", "Viewer"), ("legacyObjectOwner", "Owner", "Editor"),
+        ("legacyObjectReader", "Viewer"),
     )  # fmt: skip
     bindings = [
         {"role": f"roles/storage.{role}", "members": sorted(f"project{one}:{found.id}" for one in who)}
@@ -207,9 +212,9 @@ def _list(asked: Asked) -> Body:
     return page(asked, rows, "storage#buckets")
 
 
-def page(asked: Asked, rows: list[Body], kind: str, token: str = "pageToken") -> Body:
+def page(asked: Asked, rows: list[Body], kind: str) -> Body:
     size = min(int(asked.params.get("maxResults") or 1000), 1000, SETTINGS.page or 1000)
-    first = int(asked.params.get(token) or 0)
+    first = int(asked.params.get("pageToken") or 0)
     answer: Body = {"kind": kind, **({"items": rows[first : first + size]} if rows else {})}
     if first + size < len(rows):
         answer["nextPageToken"] = str(first + size)

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """HMAC keys of service accounts. The secret is in the answer to the creation and nowhere else.
 
-Rules: cloud.google.com/storage/docs/authentication/hmackeys: 10 keys for a service account; ACTIVE or INACTIVE; only an inactive one is deleted; what is deleted
-cannot come back, and is still shown for 30 days to who asks for deleted ones; a new service account is not known here for a while.
+Rules: cloud.google.com/storage/docs/authentication/hmackeys: 10 keys for a service account; ACTIVE or INACTIVE; only an inactive one is
+deleted; what is deleted cannot come back, and is still shown for 30 days to who asks for deleted ones; a new service account is not known
+here for a while.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def _create(asked: Asked) -> Body:
     access = "GOOG1E" + base64.b32encode(hashlib.sha256(f"{email}{number()}".encode()).digest()).decode()[:55]
     secret = base64.b64encode(hashlib.sha256(f"canary-hmac-{access}".encode()).digest()[:30]).decode()
     body = {
-        "kind": "storage#hmacKeyMetadata", "id": f"{found.id}/{access}", "accessId": access, "projectId": found.id, "serviceAccountEmail": email,
+        "kind": "storage#hmacKeyMetadata", "id": f"{found.id}/{access}", "accessId": access, "projectId": found.id,
+        "serviceAccountEmail": email,
         "state": "ACTIVE", "timeCreated": now(), "updated": now(), "etag": _etag(),
         "selfLink": f"https://www.googleapis.com/storage/v1/projects/{found.id}/hmacKeys/{access}",
     }  # fmt: skip

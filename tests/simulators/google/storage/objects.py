@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Objects: read, listed, copied, composed, deleted; generations, where the bucket keeps older versions.
 
-Rules: preconditions on generation and metageneration fail with 412, and 304 where they are of the "not" kind (cloud.google.com/storage/docs/request-
-preconditions); deleting a live object of a bucket with versioning makes it an older one; a soft-deleted one is listed only when asked for.
+Rules: preconditions on generation and metageneration fail with 412, and 304 where they are of the "not" kind
+(cloud.google.com/storage/docs/request- preconditions); deleting a live object of a bucket with versioning makes it an older one; a
+soft-deleted one is listed only when asked for.
 """
 
 from __future__ import annotations
@@ -106,10 +107,13 @@ def put(asked: Asked, bucket: str, name: str, meta: Body, content: bytes) -> Bod
     generation, escaped = str(1790000000000000 + number()), quote(name, safe="")
     root = f"https://www.googleapis.com/storage/v1/b/{bucket}/o/{escaped}"
     body: Body = {
-        "kind": "storage#object", "id": f"{bucket}/{name}/{generation}", "selfLink": root, "name": name, "bucket": bucket, "generation": generation,
+        "kind": "storage#object", "id": f"{bucket}/{name}/{generation}", "selfLink": root, "name": name, "bucket": bucket,
+        "generation": generation,
         "mediaLink": f"https://storage.googleapis.com/download/storage/v1/b/{bucket}/o/{escaped}?generation={generation}&alt=media",
-        "metageneration": "1", "contentType": meta.get("contentType") or asked.headers.get("x-upload-content-type") or "application/octet-stream",
-        "storageClass": meta.get("storageClass") or thing.body["storageClass"], "size": str(len(content)), "md5Hash": md5, "crc32c": crc, "timeCreated": now(),
+        "metageneration": "1",
+        "contentType": meta.get("contentType") or asked.headers.get("x-upload-content-type") or "application/octet-stream",
+        "storageClass": meta.get("storageClass") or thing.body["storageClass"], "size": str(len(content)), "md5Hash": md5,
+        "crc32c": crc, "timeCreated": now(),
         "updated": now(), "etag": base64.b64encode(generation.encode()).decode(), "timeStorageClassUpdated": now(), "timeFinalized": now(),
         **{key: value for key, value in meta.items() if key not in OUTPUT and value is not None},
     }  # fmt: skip
@@ -140,7 +144,8 @@ def media(asked: Asked, row: Row) -> Raw:
     content, first = row["content"], 0
     headers = {
         "Content-Type": row["body"]["contentType"], "X-Goog-Generation": row["body"]["generation"], "ETag": row["body"]["etag"],
-        "X-Goog-Hash": f"crc32c={row['body']['crc32c']},md5={row['body']['md5Hash']}", "X-Goog-Metageneration": row["body"]["metageneration"],
+        "X-Goog-Hash": f"crc32c={row['body']['crc32c']},md5={row['body']['md5Hash']}",
+        "X-Goog-Metageneration": row["body"]["metageneration"],
         "X-Goog-Stored-Content-Length": row["body"]["size"], "X-Goog-Stored-Content-Encoding": "identity", "Accept-Ranges": "bytes",
     }  # fmt: skip
     spec = asked.headers.get("range", "")

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Policies of buckets. A stale etag is 412 here (cloud.google.com/storage/docs/access-control/iam: "conditionNotMet"); public access may be prevented."""
+"""Policies of buckets. A stale etag is 412 here (cloud.google.com/storage/docs/access-control/iam: "conditionNotMet"); public access may be
+prevented."""
 
 from __future__ import annotations
 
@@ -9,7 +10,6 @@ from .. import policies
 from ..api import Asked, Refused, handles
 from ..authorise import allowed
 from ..discovery import Body
-from ..state import PROJECTS, see
 from .buckets import find
 
 
@@ -32,7 +32,10 @@ def _set(asked: Asked) -> Body:
         text = "The member bindings allUsers and allAuthenticatedUsers are not allowed since public access prevention is enforced."
         raise Refused(412, text, reason="conditionNotMet")
     for member in members:
-        _known(member)
+        if not policies.known(member, "bucket"):
+            raise Refused(
+                400, f"Service account {member.removeprefix('serviceAccount:')} does not exist.", reason="invalid"
+            )
     if not thing.body["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"] and any(
         "condition" in row for row in asked.body.get("bindings") or []
     ):
@@ -43,17 +46,6 @@ def _set(asked: Asked) -> Body:
         "resourceId": f"projects/_/buckets/{asked.params['bucket']}",
         **thing.extra["policy"],
     }
-
-
-def _known(member: str) -> None:
-    """The same as everywhere, in this service's words."""
-    match = policies.ACCOUNT.match(member)
-    if (
-        match
-        and match[2] in PROJECTS
-        and not see(PROJECTS[match[2]].shelf("serviceAccounts").get(match[1].lower()), "policy of a bucket")
-    ):
-        raise Refused(400, f"Service account {match[1]} does not exist.", reason="invalid")
 
 
 @handles("storage.buckets.testIamPermissions")

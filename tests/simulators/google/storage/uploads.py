@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Uploads: in one request (media), with a description beside the content (multipart), and resumable, in pieces of 256 KiB.
 
-cloud.google.com/storage/docs/uploads-downloads; a session's pieces are answered 308 with the Range that has arrived, the last one with the object.
+cloud.google.com/storage/docs/uploads-downloads; a session's pieces are answered 308 with the Range that has arrived, the last one with the
+object.
 """
 
 from __future__ import annotations
