@@ -220,7 +220,9 @@ def _chosen(status: JobStatus, names: list[str], *, previous: bool) -> list[tupl
             near = suggest(name, known)
             hint = f"Did you mean '{near}'?" if near else ""
             # It may be made only now: a training's groups are not made in one request.
-            raise NotFound(f"groups: training {status.name} has no group '{name}', it has {', '.join(known)}.", hint=hint)
+            raise NotFound(
+                f"groups: training {status.name} has no group '{name}', it has {', '.join(known)}.", hint=hint
+            )
     return [
         (group.name, rank)
         for group in status.groups
