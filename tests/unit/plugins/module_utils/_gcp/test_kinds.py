@@ -126,6 +126,15 @@ def test_a_firewall_rule_without_sources_is_refused_only_where_it_would_admit() 
         dataclasses.replace(denied, denied=None, allowed=[{"ip_protocol": "all"}]).validate()
 
 
+def test_all_ports_instead_of_some_are_a_change() -> None:
+    rule = GcpFirewall(
+        project=PROJECT, name="f", network="n", allowed=[{"ip_protocol": "tcp"}], source_ranges=["10.0.0.0/8"]
+    )
+    live = {**rule.body(), "allowed": [{"IPProtocol": "tcp", "ports": ["22"]}]}
+    assert rule.plan(live).after == {"allowed": [{"IPProtocol": "tcp", "ports": []}]}
+    assert not rule.plan({**live, "allowed": [{"IPProtocol": "tcp"}]}).changed
+
+
 class Enabling(Google):
     """Service Usage knows that an API is enabled, and the API itself refuses for a while."""
 
