@@ -424,16 +424,20 @@ def test_a_kubeconfig_of_somebody_elses_is_refused_and_left_alone(play: Play, aw
     assert kubeconfig.read_text(encoding="utf-8") == "somebody else's\n"
 
 
+# Variables of hosts: those of a group in this file would lose against inventories/eks/group_vars/all.yml.
 ADOPTED = """
-all:
-  children:
-    muster_clusters:
-      vars: {ansible_connection: local, eks_manage_cluster: false, efs_filesystem_subnet_ids: []}
-      hosts:
-        # eksctl leaves a provider of OpenID Connect, and no agent of Pod Identity.
-        eksctl: {muster_eks_name: eksctl, muster_eks_identity: irsa}
-        terraform: {muster_eks_name: terraform, muster_eks_identity: pod_identity}
-        auto: {muster_eks_name: auto, muster_eks_identity: pod_identity, eks_manage_nodegroups: false}
+muster_clusters:
+  hosts:
+    # eksctl leaves a provider of OpenID Connect, and no agent of Pod Identity.
+    eksctl: &adopted
+      ansible_connection: local
+      ansible_python_interpreter: "{{ ansible_playbook_python }}"
+      eks_manage_cluster: false
+      efs_filesystem_subnet_ids: []
+      muster_eks_name: "{{ inventory_hostname }}"
+      muster_eks_identity: irsa
+    terraform: {<<: *adopted, muster_eks_identity: pod_identity}
+    auto: {<<: *adopted, muster_eks_identity: pod_identity, eks_manage_nodegroups: false}
 """
 
 
