@@ -12,7 +12,7 @@ description:
   - Uploads a file to a bucket, unless the bucket has it already. Files are compared by their SHA-256, which S3 keeps.
   - Unlike M(amazon.aws.s3_object) it leaves the encryption to the bucket, finds an unchanged file in a bucket that encrypts with a key of
     KMS, returns no signed URL, and can plan for a bucket that does not exist yet.
-  - A file goes with its bucket, see M(muster.ml.s3_bucket#module).
+  - A file goes with its bucket, see M(muster.ml.s3_bucket).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - amazon.aws.common.modules

@@ -295,6 +295,12 @@ def test_the_plan_for_an_account_is_compared_with_the_requests_that_it_got(names
     assert listed.cloud_differences(ACCOUNT_PLAN, sent(*names)) == unlike
 
 
+def test_what_google_makes_by_itself_is_nobodys() -> None:
+    agent = "roles/compute.serviceAgent serviceAccount:service-123@compute-system.iam.gserviceaccount.com"
+    left = {"services": {"x": {}}, "deletedBuckets": {"b": {}}, "bindings": {agent: {}}, "networks": {"muster": {}}}
+    assert listed.holdings_of_people(left) == {"networks": {"muster": {}}}
+
+
 def test_a_plan_for_google_is_compared_by_the_ids_of_methods() -> None:
     plan = [{"actions": ["compute:networks.insert (create)", "container:projects.locations.clusters.create (create)"]}]
     assert listed.google_differences(plan, ["compute.networks.insert", "storage.buckets.insert"]) == [

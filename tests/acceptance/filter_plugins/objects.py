@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -106,6 +107,22 @@ def google_differences(planned: Iterable[Mapping[str, Any]], sent: Iterable[str]
     return differences(words, sent)
 
 
+# What Google makes by itself: services stay enabled, with accounts of Google's own and their roles; a project's pool of identities comes
+# with its first cluster, and stays; what is deleted is kept for a while.
+OF_GOOGLE = re.compile(r"service-\d+@|\d+-compute@developer\.gserviceaccount\.com")
+KINDS_OF_GOOGLE = re.compile(r"services$|identityPools$|deleted")
+
+
+def holdings_of_people(holdings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What a project holds, without what Google makes by itself."""
+    kept = {
+        kind: {name: body for name, body in rows.items() if not OF_GOOGLE.search(name)}
+        for kind, rows in holdings.items()
+        if not KINDS_OF_GOOGLE.match(kind)
+    }
+    return {kind: rows for kind, rows in kept.items() if rows}
+
+
 class FilterModule:
     """Filters of what is on a cluster or in an account."""
 
@@ -115,6 +132,7 @@ class FilterModule:
             "cloud_differences": cloud_differences,
             "differing_objects": differing_objects,
             "google_differences": google_differences,
+            "holdings_of_people": holdings_of_people,
             "plan_differences": plan_differences,
             "written_objects": written_objects,
         }
