@@ -98,8 +98,8 @@ def _create(asked: Asked) -> Body:
         f"{location}-docker.pkg.dev" if given["format"] == "DOCKER" else f"{location}-{given['format'].lower()}.pkg.dev"
     )
     body: Body = {
-        "mode": "STANDARD_REPOSITORY", "vulnerabilityScanningConfig": {"lastEnableTime": now(),
-        "enablementState": "SCANNING_DISABLED"}, **given, "name": key,
+        "mode": "STANDARD_REPOSITORY",
+        "vulnerabilityScanningConfig": {"lastEnableTime": now(), "enablementState": "SCANNING_DISABLED"}, **given, "name": key,
         "createTime": now(), "updateTime": now(), "registryUri": f"{host}/{found.id}/{name}",
     }  # fmt: skip
     thing = Thing(body, extra={"policy": {"etag": "ACAB"}})

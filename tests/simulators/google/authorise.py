@@ -188,7 +188,8 @@ def disabled(service: str, consumer: str) -> Refused:
             serviceTitle=title, activationUrl=url, containerInfo=consumer,
         ),
         {"@type": "type.googleapis.com/google.rpc.LocalizedMessage", "locale": "en-US", "message": text},
-        {"@type": "type.googleapis.com/google.rpc.Help", "links": [{"description": "Google developers console API activation",
-        "url": url}]},
+        {"@type": "type.googleapis.com/google.rpc.Help", "links": [
+            {"description": "Google developers console API activation", "url": url},
+        ]},
     ]  # fmt: skip
     return Refused(403, text, reason="accessNotConfigured", domain="usageLimits", details=details)

@@ -4,7 +4,7 @@
 """What Google has where: regions, zones, machine types, accelerators, TPU topologies. A real subset, as documented in 2025 and 2026.
 
 cloud.google.com/compute/docs/regions-zones, .../gpus/gpu-regions-zones, .../machine-resource;
-cloud.google.com/kubernetes-engine/docs/concepts/ tpus and .../how-to/gpus. Which zone has which accelerator changes; the table is a
+cloud.google.com/kubernetes-engine/docs/concepts/tpus and .../how-to/gpus. Which zone has which accelerator changes; the table is a
 snapshot (assumed where the documents name a machine type and not the zone).
 """
 

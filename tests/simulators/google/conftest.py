@@ -43,11 +43,25 @@ class Reader:
         return None if answer.status_code == 404 else self._body(answer)
 
     def write(self, verb: str, url: str, body: Any = None) -> Any:
-        """Send a request, and wait for compute's operation that it starts."""
-        answer = self._body(self._session.request(verb, url, json=body))
-        while answer.get("kind") == "compute#operation" and answer["status"] != "DONE":
+        """Send a request, and wait for the operation of compute or GKE that it starts."""
+        answer = self.begin(verb, url, body)
+        while "operationType" in answer and answer["status"] != "DONE":
             answer = self._body(self._session.get(answer["selfLink"]))
         return answer
+
+    def begin(self, verb: str, url: str, body: Any = None) -> Any:
+        """Send a request, and wait for nothing."""
+        return self._body(self._session.request(verb, url, json=body))
+
+    def refused(self, verb: str, url: str, body: Any = None) -> tuple[int, str, str]:
+        """(status, reason, message) of a request that is not taken."""
+        answer = self._session.request(verb, url, json=body)
+        assert not answer.ok, answer.text
+        error = answer.json()["error"]
+        return answer.status_code, error["errors"][0]["reason"], error["message"]
+
+    def raw(self, verb: str, url: str, **options: Any) -> requests.Response:
+        return self._session.request(verb, url, **options)
 
     @staticmethod
     def _body(answer: requests.Response) -> Any:

@@ -12,10 +12,9 @@ from typing import Any
 
 @dataclass
 class Fault:
-    """``kind`` happens to the next ``times`` requests for ``method`` (its id in the discovery document, or `*`); ``detail`` is the kind's
-    own.
+    """``kind`` happens to the next ``times`` requests for ``method`` (its id in the discovery document, or `*`).
 
-    With ``after`` in it, only once a request for that method has been answered.
+    ``detail`` is the kind's own. With ``after`` in it, only once a request for that method has been answered.
     """
 
     kind: str

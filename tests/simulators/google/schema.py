@@ -44,7 +44,21 @@ def check(method: Method, query: dict[str, list[str]], body: Any, sent: bool) ->
     missing = list(_required(method, body or {}))
     if missing:
         raise Refused(400, f"Required field 'resource.{missing[0]}' not specified", reason="required")
+    if method.document in IGNORES_UNKNOWN:
+        return params, _known(method, method.schemas[method.request], body or {})
     return params, body or {}
+
+
+def _known(method: Method, schema: Body, value: Any) -> Any:
+    """A value without the names that its schema does not have; what is null stays."""
+    schema = method.schemas[schema["$ref"]] if "$ref" in schema else schema
+    if isinstance(value, list):
+        return [_known(method, schema["items"], item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties, extra = schema.get("properties", {}), schema.get("additionalProperties")
+    names = {name: properties.get(name, extra) for name in value}
+    return {name: _known(method, names[name], item) for name, item in value.items() if names[name] is not None}
 
 
 def _bad(path: str, message: str, *more: tuple[str, str]) -> Refused:

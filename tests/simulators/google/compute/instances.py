@@ -248,8 +248,7 @@ def _delete_disk(asked: Asked) -> Body:
 
 
 @handles("compute.forwardingRules.delete", "compute.targetPools.delete", "compute.networkEndpointGroups.delete",
-"compute.resourcePolicies.delete",
-         "compute.instanceTemplates.delete", "compute.instanceGroups.delete", "compute.snapshots.delete",
+         "compute.resourcePolicies.delete", "compute.instanceTemplates.delete", "compute.instanceGroups.delete", "compute.snapshots.delete",
          "compute.healthChecks.delete")  # fmt: skip
 def _delete_other(asked: Asked) -> Body:
     return remove(asked, find(asked))

@@ -98,9 +98,9 @@ def disks(asked: Asked, found: Project, body: Body) -> list[tuple[str, Body]]:
         if row.get("source"):
             disk = refer(asked, row["source"], "disks", f"resource.disks[{index}].source", f"zones/{zone}")
             if disk.body.get("users"):
-                raise Refused(400,
-                f"The disk resource '{bare(disk.body['selfLink'])}' is already being used by '{bare(disk.body['users'][0])}'",
-                              reason="resourceInUseByAnotherResource")  # fmt: skip
+                user = bare(disk.body["users"][0])
+                text = f"The disk resource '{bare(disk.body['selfLink'])}' is already being used by '{user}'"
+                raise Refused(400, text, reason="resourceInUseByAnotherResource")
             row |= {"source": disk.body["selfLink"], "diskSizeGb": disk.body["sizeGb"]}
             disk.body["users"] = [body["selfLink"]]
             continue
@@ -199,9 +199,8 @@ def access(found: Project, config: Body, user: str, region: str) -> None:
     for key, thing in found.shelf("addresses").items():
         if thing.body["address"] == wanted and f"/regions/{region}/" in key:
             if thing.body.get("users"):
-                raise Refused(400,
-                f"Invalid value for field 'resource.networkInterfaces[0].accessConfigs[0].natIP': '{wanted}'. External IP "
-                                   f"address: {wanted} is already in-use.", reason="invalid")  # fmt: skip
+                text = f"External IP address: {wanted} is already in-use."
+                raise invalid("networkInterfaces[0].accessConfigs[0].natIP", wanted, text)
             thing.body |= {"status": "IN_USE", "users": [user]}
             return
     raise invalid(

@@ -183,9 +183,10 @@ def label(body: Body, labels: dict[str, str]) -> None:
     for key, value in labels.items():
         if not re.fullmatch(r"[a-z][-_a-z0-9]{0,62}", key) or not re.fullmatch(r"[-_a-z0-9]{0,63}", str(value)):
             text = f"Invalid value for field 'resource.labels': ''. Label key '{key}' or value '{value}' violates format constraints"
-            raise Refused(400,
-            f"{text}. The key must start with a lowercase character, can only contain lowercase letters, numeric characters,"
-                               " underscores and dashes. The key can be at most 63 characters long.", reason="invalid")  # fmt: skip
+            form = "The key must start with a lowercase character, can only contain lowercase letters, numeric characters, underscores"
+            raise Refused(
+                400, f"{text}. {form} and dashes. The key can be at most 63 characters long.", reason="invalid"
+            )
     body["labels"] = dict(labels)
     if not labels:
         del body["labels"]

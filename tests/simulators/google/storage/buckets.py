@@ -169,8 +169,8 @@ def _insert(asked: Asked) -> Body:
     body: Body = {
         "kind": "storage#bucket", "id": name, "selfLink": f"https://www.googleapis.com/storage/v1/b/{name}",
         "projectNumber": found.number, "generation": str(1790000000000000 + number()),
-        "timeCreated": now(), "storageClass": "STANDARD", "rpo": "DEFAULT", **{key: value for key,
-        value in given.items() if key not in OUTPUT and value is not None},
+        "timeCreated": now(), "storageClass": "STANDARD", "rpo": "DEFAULT",
+        **{key: value for key, value in given.items() if key not in OUTPUT and value is not None},
         "name": name, "location": location, "locationType": LOCATIONS.get(location, "region"),
     }  # fmt: skip
     if body["locationType"] == "region":
