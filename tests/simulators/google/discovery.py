@@ -33,7 +33,14 @@ DOCUMENTS = {
 }
 # Compute and Cloud Storage are still served at their first address as well; links of compute resources have it.
 OLD_HOST = "www.googleapis.com"
-OLD_PREFIXES = ("/compute/v1/", "/storage/v1/", "/upload/storage/v1/", "/resumable/upload/storage/v1/", "/batch/")
+OLD_PREFIXES = (
+    "/compute/v1/",
+    "/storage/v1/",
+    "/upload/storage/v1/",
+    "/download/storage/v1/",
+    "/resumable/upload/storage/v1/",
+    "/batch/",
+)
 
 
 @dataclass(frozen=True)
@@ -114,17 +121,22 @@ def methods(document: str) -> list[Method]:
         parameters = description.get("parameters", {})
         if upload := description.get("mediaUpload"):
             found += [
-                Method(document, DOCUMENTS[document], description["id"], description["httpMethod"], _pattern(one["path"], "",
-                parameters), description, len(one["path"]))
+                Method(
+                    document, DOCUMENTS[document], description["id"], description["httpMethod"],
+                    _pattern(one["path"], "", parameters), description, len(one["path"]),
+                )
                 for one in upload["protocols"].values()
                 if one["path"] != f"{base}{path}"
             ]  # fmt: skip
-        found.append(
+        # google-cloud-storage reads an object's content at an address of its own.
+        found += [
             Method(
                 document, DOCUMENTS[document], description["id"], description["httpMethod"],
-                _pattern(base, path, parameters), description, len(re.sub(r"\{.*?\}", "", path)),
+                _pattern(start, path, parameters), description, len(re.sub(r"\{.*?\}", "", path)),
             )
-        )  # fmt: skip
+            for start in (base, f"/download{base}")
+            if start == base or description.get("useMediaDownloadService")
+        ]  # fmt: skip
     return sorted(found, key=lambda method: -method.literals)
 
 

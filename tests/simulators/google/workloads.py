@@ -4,7 +4,7 @@
 """What workloads of a cluster leave in the project when the cluster goes: GKE deletes none of it.
 
 "Deleting a cluster ... does not delete ... external load balancers created by the cluster, persistent disk volumes"
-(cloud.google.com/kubernetes-engine/docs/how-to/ deleting-a-cluster). The firewall rule of a load balancer keeps the network from being
+(cloud.google.com/kubernetes-engine/docs/how-to/deleting-a-cluster). The firewall rule of a load balancer keeps the network from being
 deleted.
 """
 

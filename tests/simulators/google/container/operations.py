@@ -88,6 +88,13 @@ def _get(asked: Asked) -> Body:
     return operation.body
 
 
+@handles("container.projects.zones.operations.get")
+def _get_zonal(asked: Asked) -> Body:
+    """The older form, to which the links of operations of zonal clusters lead."""
+    asked.params["name"] = "projects/{projectId}/locations/{zone}/operations/{operationId}".format(**asked.params)
+    return _get(asked)
+
+
 @handles("container.projects.locations.operations.list")
 def _list(asked: Asked) -> Body:
     parts = asked.parts("parent")

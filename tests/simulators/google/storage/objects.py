@@ -4,7 +4,7 @@
 """Objects: read, listed, copied, composed, deleted; generations, where the bucket keeps older versions.
 
 Rules: preconditions on generation and metageneration fail with 412, and 304 where they are of the "not" kind
-(cloud.google.com/storage/docs/request- preconditions); deleting a live object of a bucket with versioning makes it an older one; a
+(cloud.google.com/storage/docs/request-preconditions); deleting a live object of a bucket with versioning makes it an older one; a
 soft-deleted one is listed only when asked for.
 """
 

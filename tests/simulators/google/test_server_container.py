@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The simulator's clusters and node pools, as google-cloud-container sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.api_core import exceptions
+from google.cloud import container_v1
+from google.cloud.container_v1 import ClusterManagerClient
+
+from simulators.google import clients
+from simulators.google.client import PROJECT, Simulator
+from simulators.google.conftest import GKE, Reader
+
+ZONE = f"projects/{PROJECT}/locations/us-central1-a"
+URL = f"{GKE}/us-central1-a/clusters"
+OLD = "1.33"
+
+
+def cluster(name: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "name": name, "network": "ground", "subnetwork": "ground", "initialNodeCount": 1,
+        "ipAllocationPolicy": {
+            "useIpAliases": True, "clusterSecondaryRangeName": "pods", "servicesSecondaryRangeName": "services",
+        },
+        **fields,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def gke(google: Simulator, monkeypatch: pytest.MonkeyPatch) -> ClusterManagerClient:
+    return clients.container(google, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def old(reader: Reader, ground: dict[str, str]) -> str:
+    """A cluster of an old version."""
+    reader.write("POST", URL, {"cluster": cluster("old", initialClusterVersion=OLD)})
+    return f"{ZONE}/clusters/old"
+
+
+def finished(gke: ClusterManagerClient, operation: Any) -> Any:
+    while operation.status != container_v1.Operation.Status.DONE:
+        operation = gke.get_operation(name=f"{ZONE}/operations/{operation.name}")
+    return operation
+
+
+def upgrade(gke: ClusterManagerClient, name: str, **fields: Any) -> Any:
+    return gke.update_cluster(request={"name": name, "update": fields})
+
+
+def test_the_library_finds_a_cluster_and_misses_another(gke: ClusterManagerClient, old: str) -> None:
+    found = gke.get_cluster(name=old)
+    assert (found.name, found.status) == ("old", container_v1.Cluster.Status.RUNNING)
+    with pytest.raises(exceptions.NotFound, match="clusters/absent"):
+        gke.get_cluster(name=f"{ZONE}/clusters/absent")
+
+
+def test_the_control_plane_goes_first_and_one_minor_at_a_time(gke: ClusterManagerClient, old: str) -> None:
+    with pytest.raises(exceptions.BadRequest, match="must not have a newer version than master version"):
+        upgrade(gke, old, desired_node_version="1.34", desired_node_pool_id="default-pool")
+    with pytest.raises(exceptions.BadRequest, match="more than a minor version at a time"):
+        upgrade(gke, old, desired_master_version="1.35")
+    with pytest.raises(exceptions.BadRequest, match="minor version downgrades are not supported"):
+        upgrade(gke, old, desired_master_version="1.32")
+    with pytest.raises(exceptions.BadRequest, match="No valid versions with the prefix"):
+        upgrade(gke, old, desired_master_version="1.99")
+    finished(gke, upgrade(gke, old, desired_master_version="1.34"))
+    assert gke.get_cluster(name=old).current_master_version.startswith("1.34.")
+    finished(gke, upgrade(gke, old, desired_node_version="1.34", desired_node_pool_id="default-pool"))
+    assert gke.get_node_pool(name=f"{old}/nodePools/default-pool").version.startswith("1.34.")
+
+
+def test_one_update_at_a_time(gke: ClusterManagerClient, old: str) -> None:
+    with pytest.raises(exceptions.BadRequest, match="Exactly one update"):
+        upgrade(gke, old, desired_logging_service="none", desired_monitoring_service="none")
+    running = upgrade(gke, old, desired_logging_service="none")
+    with pytest.raises(exceptions.BadRequest, match=f"incompatible operation {running.name}"):
+        upgrade(gke, old, desired_monitoring_service="none")
+    finished(gke, running)
+
+
+def test_etags_and_fingerprints(gke: ClusterManagerClient, old: str) -> None:
+    with pytest.raises(exceptions.PreconditionFailed, match="etag"):
+        upgrade(gke, old, desired_logging_service="none", etag="stale")
+    mark = gke.get_cluster(name=old).label_fingerprint
+    labels = {"name": old, "resource_labels": {"a": "1"}, "label_fingerprint": mark}
+    finished(gke, gke.set_labels(request=labels))
+    with pytest.raises(exceptions.PreconditionFailed, match="fingerprint mismatch"):
+        gke.set_labels(request=labels)
+
+
+def test_a_zone_without_machines_leaves_a_pool_in_error(google: Simulator, gke: ClusterManagerClient, old: str) -> None:
+    google.fault("stock_out", "container.projects.locations.clusters.nodePools.create")
+    started = gke.create_node_pool(parent=old, node_pool={"name": "scarce", "initial_node_count": 1})
+    assert gke.get_cluster(name=old).node_pools[-1].name == "scarce"
+    done = finished(gke, started)
+    assert (done.error.code, "ZONE_RESOURCE_POOL_EXHAUSTED" in done.error.message) == (8, True)
+    pool = gke.get_node_pool(name=f"{old}/nodePools/scarce")
+    assert pool.status == container_v1.NodePool.Status.ERROR
+    assert pool.conditions[0].code == container_v1.StatusCondition.Code.GCE_STOCKOUT
+    finished(gke, gke.delete_node_pool(name=f"{old}/nodePools/scarce"))
+
+
+def test_what_quotas_do_not_allow_is_refused_at_once(google: Simulator, gke: ClusterManagerClient, old: str) -> None:
+    google.fault("quota", "container.projects.locations.clusters.nodePools.create", metric="CPUS")
+    with pytest.raises(exceptions.Forbidden, match='Insufficient regional quota to satisfy request: resource "CPUS"'):
+        gke.create_node_pool(parent=old, node_pool={"name": "costly", "initial_node_count": 1})
+    with pytest.raises(exceptions.NotFound):
+        gke.get_node_pool(name=f"{old}/nodePools/costly")
+
+
+def test_a_cluster_is_named_and_there_once(gke: ClusterManagerClient, old: str, reader: Reader) -> None:
+    status, _reason, text = reader.refused("POST", URL, {"cluster": cluster("old")})
+    assert (status, "Already exists" in text) == (409, True)
+    with pytest.raises(exceptions.BadRequest, match=r"cluster\.name"):
+        gke.create_cluster(parent=ZONE, cluster={"name": "Upper", "initial_node_count": 1})
+
+
+def test_what_it_stands_on_stays_until_it_is_gone(
+    google: Simulator, gke: ClusterManagerClient, old: str, reader: Reader
+) -> None:
+    subnet = f"https://compute.googleapis.com/compute/v1/projects/{PROJECT}/regions/us-central1/subnetworks/ground"
+    assert reader.refused("DELETE", subnet)[:2] == (400, "resourceInUseByAnotherResource")
+    finished(gke, gke.delete_cluster(name=old))
+    assert not {"clusters", "nodePools", "instances", "disks"} & set(google.ask("holdings"))
+    reader.write("DELETE", subnet)
