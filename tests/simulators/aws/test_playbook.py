@@ -155,11 +155,6 @@ def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(
     assert holdings(aws) == before
 
 
-def test_a_run_that_is_killed_is_gone_on_with(play: Play) -> None:
-    """Somewhere before the nodes, another place every day; the next tests go on from there. Many more: simulators.aws.killed."""
-    assert play.killed("eks", DRAW.randrange(30))
-
-
 def test_nodes_that_cannot_start_end_the_run_with_their_reason(play: Play, aws: Simulator) -> None:
     """Throttling and roles that are not seen yet do not: they are ridden out."""
     issue = {"code": "InsufficientFreeAddresses", "message": "no addresses in us-west-2a", "resourceIds": ["subnet-1"]}
