@@ -168,8 +168,9 @@ def furnish(found: Project, body: Body) -> None:
     node = [f"{start}-node"]
     for word, sources, rules in (
         ("all", [pods], [{"IPProtocol": name} for name in ("tcp", "udp", "icmp", "esp", "ah", "sctp")]),
-        ("vms", ["10.0.0.0/8"], [{"IPProtocol": "icmp"}, {"IPProtocol": "tcp", "ports": ["1-65535"]}, {"IPProtocol": "udp",
-        "ports": ["1-65535"]}]),
+        ("vms", ["10.0.0.0/8"], [
+            {"IPProtocol": "icmp"}, {"IPProtocol": "tcp", "ports": ["1-65535"]}, {"IPProtocol": "udp", "ports": ["1-65535"]},
+        ]),
         ("inkubelet", [pods], [{"IPProtocol": "tcp", "ports": ["10255"]}]),
         ("exkubelet", ["0.0.0.0/0"], [{"IPProtocol": "tcp", "ports": ["10255"]}]),
     ):  # fmt: skip

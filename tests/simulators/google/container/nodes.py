@@ -118,8 +118,8 @@ def _start(found: Project, cluster: Body, thing: Thing, zone: str) -> None:
         "labelFingerprint": fingerprint(labels), "tags": {"items": tags, "fingerprint": fingerprint(tags)}, "selfLink": link(path),
         "metadata": {"fingerprint": fingerprint(name), "items": [{"key": "cluster-name", "value": cluster["name"]}]},
         "deletionProtection": False,
-        "networkInterfaces": [_interface(cluster, thing, subnet)], "disks": [{"source": link(disk_path), "autoDelete": True,
-        "boot": True, "deviceName": "persistent-disk-0"}],
+        "networkInterfaces": [_interface(cluster, thing, subnet)],
+        "disks": [{"source": link(disk_path), "autoDelete": True, "boot": True, "deviceName": "persistent-disk-0"}],
         "serviceAccounts": [{"email": config["serviceAccount"], "scopes": config["oauthScopes"]}],
         "scheduling": {"provisioningModel": "SPOT" if config.get("spot") else "STANDARD", "automaticRestart": not config.get("spot")},
     }  # fmt: skip
