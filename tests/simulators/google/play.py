@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -76,6 +77,8 @@ class Play:
         )  # fmt: skip
         output = done.stdout + done.stderr
         (self.folder / f"{len(self.outputs)}.log").write_text(output, encoding="utf-8")
+        if self.actions_file.exists():
+            shutil.copy(self.actions_file, self.folder / f"{len(self.outputs)}.actions")
         self.outputs.append(output)
         return done
 
@@ -86,7 +89,7 @@ class Play:
     def actions(self) -> list[str]:
         """What the last run said that it would do, or did, at Google: "compute:networks.insert"."""
         lines = self.actions_file.read_text(encoding="utf-8").splitlines() if self.actions_file.exists() else []
-        return [line.partition(" ")[0] for line in lines if re.match(r"[a-z]+:[\w.]+( |$)", line)]
+        return [line.partition(" ")[0] for line in lines if re.match(r"(?!kubernetes:)[a-z]+:[\w.]+( |$)", line)]
 
     def said(self) -> str:
         """The last output, without the breaks of its lines."""

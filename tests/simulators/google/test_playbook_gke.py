@@ -256,7 +256,7 @@ def test_systems_bring_what_they_need(play: Play, google: Simulator) -> None:
 def test_the_key_of_the_buckets_is_in_the_secret_only(play: Play, reader: Reader) -> None:
     secret = stored(play)
     assert hmac_keys(reader) == {secret["access_key"]: "ACTIVE"}
-    for place in [*play.folder.glob("*.log"), play.folder / "kubeconfig", play.actions_file]:
+    for place in [*play.folder.glob("*.log"), *play.folder.glob("*.actions"), play.folder / "kubeconfig"]:
         assert not canary.in_text({"hmac": secret["secret_key"]}, place.read_bytes()), place
     logins = {name: play.api_server.cluster.stored("Secret", name, "ml") for name in (
         "gcp-broker-admin", "studioml-runner-login", "studioml-client-login")}  # fmt: skip
