@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A simulated AWS account (tests/simulators/aws) with a cluster, a file system and a role, all made by boto3, for this scenario.
+"""A simulated AWS account (tests/simulators/aws) with a cluster, its nodes, a file system and a role, all made by boto3, for this scenario.
 
 account.py start STATE     says as JSON what there is, and what environment leads there
 account.py show STATE      the add-on and its identities, as boto3 reads them
@@ -56,6 +56,10 @@ def start(state: Path) -> dict[str, Any]:
     eks = client(url, "eks")
     eks.create_cluster(name=CLUSTER, roleArn=control, resourcesVpcConfig={"subnetIds": subnets})
     while eks.describe_cluster(name=CLUSTER)["cluster"]["status"] != "ACTIVE":
+        time.sleep(0.05)
+    node = role(url, "node", "ec2.amazonaws.com", "AmazonEKSWorkerNodePolicy")
+    eks.create_nodegroup(clusterName=CLUSTER, nodegroupName="nodes", nodeRole=node, subnets=subnets)
+    while eks.describe_nodegroup(clusterName=CLUSTER, nodegroupName="nodes")["nodegroup"]["status"] != "ACTIVE":
         time.sleep(0.05)
     files = client(url, "efs").create_file_system(CreationToken=CLUSTER, Encrypted=True)["FileSystemId"]
     environment = {name: value for name, value in simulator.environment().items() if name.startswith("AWS_")}
