@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
-from ansible_collections.muster.ml.plugins.plugin_utils import _with_boto3  # noqa: F401
+from ansible_collections.muster.ml.plugins.plugin_utils import _with_boto3
 from ansible_collections.muster.ml.plugins.plugin_utils._host_action import HostAction
+
+_with_boto3.import_boto3()
 
 
 class ActionModule(HostAction):

@@ -137,7 +137,7 @@ def resource(params: dict[str, t.Any]) -> EksAddon:
     return EksAddon(**given)
 
 
-def check(api: Api, params: dict[str, t.Any]) -> None:
+def check(api: Api, params: dict[str, t.Any]) -> str:
     """Check that EKS supports the version for the cluster, or find the one that replaces the installed version after an upgrade.
 
     Check mode accepts any version for a cluster that does not exist yet.
@@ -145,7 +145,7 @@ def check(api: Api, params: dict[str, t.Any]) -> None:
     desired = resource(params)
     found = api.read(desired.label, "eks", "describe_cluster", name=desired.cluster_name)
     if not found:
-        return
+        return ""
     kubernetes = found["cluster"]["version"]
     request = {"addonName": desired.name, "kubernetesVersion": kubernetes}
     if desired.version:
@@ -154,6 +154,7 @@ def check(api: Api, params: dict[str, t.Any]) -> None:
     elif live := desired.read(api):
         offered = api.pages(desired.label, "eks", "describe_addon_versions", "addons", **request)
         params["version"] = successor(desired.name, live["addonVersion"], offered, kubernetes)
+    return ""
 
 
 def main() -> None:

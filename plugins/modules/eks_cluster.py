@@ -193,10 +193,10 @@ def resource(params: dict[str, t.Any]) -> EksCluster:
     return EksCluster(**{field.name: params[field.name] for field in dataclasses.fields(EksCluster)})
 
 
-def notice(api: Api, params: dict[str, t.Any]) -> str | None:
+def notice(api: Api, params: dict[str, t.Any]) -> str:
     """A warning if the version leaves standard support soon."""
     if not params["version"]:
-        return None
+        return ""
     return support_notice(api, params["version"], params["support_type"], dt.datetime.now(dt.UTC).date())
 
 

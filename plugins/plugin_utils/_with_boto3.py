@@ -4,15 +4,17 @@
 
 """For action plugins of modules that use boto3.
 
-Ansible loads an action plugin in the process from which it forks one for each task. What is imported here is imported once, and not in each
+Ansible loads an action plugin in the process from which it forks one for each task. What is imported then is imported once, and not in each
 of those again, where it takes half a second each time. Without boto3 the module itself says that it is missing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 
-with contextlib.suppress(ImportError):
-    import boto3.exceptions  # noqa: F401
-    import botocore.config
-    import botocore.exceptions  # noqa: F401
+
+def import_boto3() -> None:
+    with contextlib.suppress(ImportError):
+        for name in ("boto3.exceptions", "botocore.config", "botocore.exceptions"):
+            importlib.import_module(name)

@@ -52,19 +52,19 @@ def upgrade(label: str, current: str, desired: str) -> None:
 NOTICE = 90  # days
 
 
-def support_notice(api: Api, version: str, support_type: str | None, today: dt.date) -> str | None:
+def support_notice(api: Api, version: str, support_type: str | None, today: dt.date) -> str:
     """What is to be known about the end of a version's standard support, from 90 days before; EKS knows the dates."""
     try:
         found = api.read("EKS", "eks", "describe_cluster_versions", clusterVersions=[version]) or {}
     except CallRefused:
-        return None  # it is no reason to stop
+        return ""  # it is no reason to stop
     row: Body = next(iter(found.get("clusterVersions", [])), {})
     if "endOfStandardSupportDate" not in row:
-        return None
+        return ""
     end = row["endOfStandardSupportDate"].date()
     left = (end - today).days
     if left > NOTICE:
-        return None
+        return ""
     when = f"leaves standard support on {end}, in {left} days" if left > 0 else f"left standard support on {end}"
     after = "AWS upgrades the control plane then, and the nodes are yours to upgrade"
     if support_type == "EXTENDED":

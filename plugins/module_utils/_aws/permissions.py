@@ -41,9 +41,9 @@ def _places(action: str, path: Path, shown: str) -> t.Iterator[str]:
     text = path.read_text(encoding="utf-8")
     numbered = list(enumerate(text.splitlines(), start=1))
     for statement in json.loads(text)["Statement"]:
-        first = next(number for number, line in numbered if f'"Sid": "{statement["Sid"]}"' in line)
+        [first] = [number for number, line in numbered if f'"Sid": "{statement["Sid"]}"' in line]
         for pattern in statement["Action"]:
             if fnmatchcase(action.lower(), pattern.lower()):
-                line = next(number for number, line in numbered if number > first and f'"{pattern}"' in line)
-                yield f"{shown}, line {line} (statement {statement['Sid']})"
+                lines = [number for number, line in numbered if number > first and f'"{pattern}"' in line]
+                yield f"{shown}, line {lines[0]} (statement {statement['Sid']})"
                 break

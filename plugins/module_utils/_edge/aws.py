@@ -68,7 +68,7 @@ def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
 
 Make = t.Callable[[dict[str, t.Any]], Resource]
 Survey = t.Callable[[Api, dict[str, t.Any]], dict[str, t.Any]]
-Check = t.Callable[[Api, dict[str, t.Any]], str | None]
+Check = t.Callable[[Api, dict[str, t.Any]], str]
 
 
 def aws_main(
@@ -97,7 +97,7 @@ def aws_main(
     try:
         tags, purge = with_owner_tags(params.get("tags"), mark, purge=params.get("purge_tags", True))
         params.update(tags=tags, purge_tags=purge, **(dataclasses.asdict(api.caller()) if with_caller else {}))
-        notice = check(api, params) if check and not options.absent else None
+        notice = check(api, params) if check and not options.absent else ""
         resource = make(params)
         outcome = converge(resource, api, options, wait_options)
     except EXPECTED as exc:

@@ -51,7 +51,7 @@ def to_the_end(play: Play, playbook: str) -> list[str]:
 
 def disturbed(play: Play, playbook: str, writes: int, draw: random.Random, times: int) -> list[int]:
     """After how many writes each of the killed runs ended."""
-    places = [draw.randrange(max(1, 2 * writes // times)) for _ in range(times)]
+    places = [draw.randrange(max(1, 2 * writes // times)) for _time in range(times)]
     return [place for place in places if play.killed(playbook, place)]
 
 

@@ -50,6 +50,7 @@ OF_OURS = (
     "eks_network_zones",
 )
 DATA_TOO = {"efs_filesystem_remove_data": True, "s3_artifacts_remove_data": True, "eks_cluster_remove_logs": True}
+AGENT = "arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"
 SYSTEM = {"name": "system", "instance_types": ["m6i.large"], "scaling_config": {"min_size": 2, "max_size": 4}}
 GPU = {
     "name": "gpu",
@@ -78,6 +79,7 @@ def play(folder: Path) -> Iterator[Play]:
         "eks_network_nat": "per_zone",
         "muster_aws_tags": {"stage": "first"},
         "s3_artifacts_uploads": [{"src": str(script), "object": "elastic/train.py"}],
+        "eks_nodegroups_role_policies": [AGENT],
     }
     with playground(folder, settings) as ground:
         yield ground
@@ -119,15 +121,17 @@ def made_by_boto3(aws: Simulator) -> None:
     s3.create_bucket(Bucket="theirs", CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_object(Bucket="theirs", Key="train.py", Body=b"print(1)")
     efs.create_file_system(CreationToken="somebody-elses")
-    for _look in range(3):
-        holdings(aws)
 
 
 @pytest.fixture(scope="module")
 def before(aws: Simulator) -> dict[str, Any]:
     """What somebody else has in the account, before Muster comes."""
+    aws.quota("vpcs", 6)
     made_by_boto3(aws)
-    return holdings(aws)
+    make_all(aws)
+    for _look in range(5):
+        found = holdings(aws)
+    return found
 
 
 def test_a_plan_for_an_empty_account_lists_everything_and_writes_nothing(
@@ -344,7 +348,8 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
     found = eks.list_associated_access_policies(clusterName="muster", principalArn=VIEWER["principal_arn"])
     assert [row["policyArn"] for row in found["associatedAccessPolicies"]] == [VIEWER["policies"][0]["policy_arn"]]
     attached = iam.list_attached_role_policies(RoleName="muster-eks-node")["AttachedPolicies"]
-    assert shell in [row["PolicyArn"] for row in attached]
+    arns = [row["PolicyArn"] for row in attached]
+    assert (shell in arns, AGENT in arns) == (True, False)
     system = efs.describe_file_systems(CreationToken="muster")["FileSystems"][0]
     targets = efs.describe_mount_targets(FileSystemId=system["FileSystemId"])["MountTargets"]
     assert (system["ThroughputMode"], [row["SubnetId"] for row in targets]) == ("bursting", subnets[:1])
@@ -442,8 +447,6 @@ def test_clusters_of_eksctl_terraform_and_auto_mode_are_used_and_left_as_they_we
     """All at once, each a host. The version of the inventory is that of another cluster: nodes can only have that of their own."""
     hosts = folder / "adopted.yml"
     hosts.write_text(ADOPTED, encoding="utf-8")
-    aws.quota("vpcs", 6)
-    make_all(aws)
     monkeypatch.setattr(play, "clusters", SHAPES)
     own = {
         key: value

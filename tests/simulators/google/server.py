@@ -132,7 +132,7 @@ def main(argv: list[str] | None = None) -> int:
     SETTINGS.endpoint = asked.cluster_endpoint.removeprefix("https://")
     SETTINGS.certificate_authority = base64.b64encode(ca).decode()
     SETTINGS.polls, SETTINGS.late, SETTINGS.page = asked.polls, asked.late, asked.page
-    SETTINGS.quotas = {name: float(limit) for name, _, limit in (one.partition("=") for one in asked.quota)}
+    SETTINGS.quotas = {name: float(limit) for name, _equals, limit in (one.partition("=") for one in asked.quota)}
     if asked.roles:
         lines = (line.partition("#")[0].strip() for line in asked.roles.read_text(encoding="utf-8").splitlines())
         SETTINGS.permissions = [line for line in lines if line]

@@ -412,7 +412,7 @@ def test_a_cluster_that_is_busy_is_waited_for(google: Simulator, run: Run, reade
     labels = {"team": "ml", "somebody": "else", **OURS}
     reader.write("POST", f"{CLUSTER}:setResourceLabels", {"resourceLabels": labels, "labelFingerprint": fingerprint})
     # In the simulator time passes for an operation when somebody looks at its cluster.
-    somebody = threading.Timer(0.5, lambda: [Reader(google).get(CLUSTER) for _ in range(5)])
+    somebody = threading.Timer(0.5, lambda: [Reader(google).get(CLUSTER) for _look in range(5)])
     somebody.start()
     done = run("gke_node_pool", **management(config={"tags": ["c"]}, autoscaling=None, version=None))
     assert not done.get("failed"), done["msg"]

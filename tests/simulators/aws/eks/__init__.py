@@ -34,7 +34,8 @@ def tagged(region: str) -> Iterator[tuple[str, dict[str, str]]]:
     """ARN and tags of everything that has tags."""
     for cluster in account(region).clusters.values():
         for body in clusters.bodies(cluster):
-            yield next(str(body[name]) for name in clusters.ARNS if name in body), body["tags"]
+            [arn, *_others] = [str(body[name]) for name in clusters.ARNS if name in body]
+            yield arn, body["tags"]
 
 
 def reset() -> None:

@@ -81,7 +81,7 @@ def _get(asked: Asked) -> Body:
 def _wait(asked: Asked) -> Body:
     """Returns when it is over, or after two minutes at most; that is as long as some looks."""
     operation = _find(asked)
-    for _ in range(SETTINGS.polls):
+    for _look in range(SETTINGS.polls):
         operation.look()
     return operation.body
 

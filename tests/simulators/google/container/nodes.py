@@ -57,7 +57,7 @@ def settle(found: Project, cluster: Body, thing: Thing) -> None:
         have = instances(found, thing, zone)
         for key in have[wanted:]:
             _stop(found, key)
-        for _ in range(wanted - len(have)):
+        for _node in range(wanted - len(have)):
             _start(found, cluster, thing, zone)
 
 

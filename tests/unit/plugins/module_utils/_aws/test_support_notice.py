@@ -34,14 +34,14 @@ class Eks:
         return {"clusterVersions": self.rows}
 
 
-def told(today: dt.date, support_type: str, rows: list[dict[str, t.Any]] | None) -> str | None:
+def told(today: dt.date, support_type: str, rows: list[dict[str, t.Any]] | None) -> str:
     return support_notice(Api(lambda _service: Eks(rows)), "1.34", support_type, today)
 
 
 @pytest.mark.parametrize(
     ("today", "support_type", "words"),
     [
-        (dt.date(2026, 9, 2), "STANDARD", None),
+        (dt.date(2026, 9, 2), "STANDARD", ""),
         (
             dt.date(2026, 9, 3),
             "STANDARD",
@@ -55,12 +55,12 @@ def told(today: dt.date, support_type: str, rows: list[dict[str, t.Any]] | None)
         (dt.date(2026, 12, 2), "EXTENDED", "1.34 left standard support on 2026-12-02"),
     ],
 )
-def test_it_is_told_from_90_days_before(today: dt.date, support_type: str, words: str | None) -> None:
+def test_it_is_told_from_90_days_before(today: dt.date, support_type: str, words: str) -> None:
     said = told(today, support_type, [ROW])
-    assert said is None if words is None else words in str(said)
+    assert words in said if words else not said
 
 
 def test_not_knowing_is_no_error() -> None:
     today = dt.date(2026, 12, 1)
-    assert told(today, "STANDARD", []) is None
-    assert told(today, "STANDARD", None) is None
+    assert told(today, "STANDARD", []) == ""
+    assert told(today, "STANDARD", None) == ""

@@ -338,8 +338,8 @@ def with_config(**options: t.Any) -> Body:
     return {**(POOL.config or {}), **node_config(options)}
 
 
-def pool_changed(live: Body = NODES, **change: t.Any) -> list[tuple[str, Body]]:
-    found = steps(dataclasses.replace(POOL, **change).plan(live))
+def pool_changed(live: Body | None = None, **change: t.Any) -> list[tuple[str, Body]]:
+    found = steps(dataclasses.replace(POOL, **change).plan(live or NODES))
     return [(sent.replace("nodePools.", ""), body) for sent, body in found]
 
 
