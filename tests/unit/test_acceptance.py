@@ -295,6 +295,19 @@ def test_the_plan_for_an_account_is_compared_with_the_requests_that_it_got(names
     assert listed.cloud_differences(ACCOUNT_PLAN, sent(*names)) == unlike
 
 
+def test_every_module_of_amazon_that_a_plan_may_list_is_known() -> None:
+    """The policies of a role that is not there yet are planned by a task of their own."""
+    tasks = [
+        task
+        for path in sorted((ROOT / "roles").glob("*/tasks/*.yml"))
+        if "remove" not in path.stem and isinstance(page := load(path), list)
+        for task in tasks_in(page)
+    ]
+    names = {key.rpartition(".")[2] for task in tasks for key in task if key.startswith("amazon.aws.")}
+    desired = {name for name in names if not name.endswith("_info") and name != "iam_policy"}
+    assert desired == listed.OF_AMAZON.keys()
+
+
 def test_what_google_makes_by_itself_is_nobodys() -> None:
     agent = "roles/compute.serviceAgent serviceAccount:service-123@compute-system.iam.gserviceaccount.com"
     left = {"services": {"x": {}}, "deletedBuckets": {"b": {}}, "bindings": {agent: {}}, "networks": {"muster": {}}}

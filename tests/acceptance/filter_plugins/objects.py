@@ -69,7 +69,8 @@ OF_AMAZON: dict[str, tuple[str, tuple[str, ...]]] = {
     "ec2_vpc_net": ("ec2:CreateVpc", ("ec2:ModifyVpcAttribute",)),
     "ec2_vpc_igw": ("ec2:CreateInternetGateway", ("ec2:AttachInternetGateway",)),
     "ec2_vpc_subnet": ("ec2:CreateSubnet", ()),
-    "ec2_vpc_nat_gateway": ("ec2:CreateNatGateway", ("ec2:AllocateAddress",)),
+    "ec2_eip": ("ec2:AllocateAddress", ()),
+    "ec2_vpc_nat_gateway": ("ec2:CreateNatGateway", ()),
     "ec2_vpc_route_table": ("ec2:CreateRouteTable", ("ec2:CreateRoute", "ec2:AssociateRouteTable")),
     # A new group may send anything, and that of a new VPC, too.
     "ec2_security_group": (
