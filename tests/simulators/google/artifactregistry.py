@@ -45,7 +45,7 @@ def _find(asked: Asked, field: str = "name") -> tuple[Project, Thing]:
     key = f"projects/{found.id}/locations/{parts['locations']}/repositories/{parts['repositories']}"
     thing = found.shelf("repositories").get(key)
     if thing is None:
-        raise Refused(404, f'Requested entity was not found: Repository "{key}" not found')  # assumed: the wording
+        raise Refused(404, "Requested entity was not found.")  # GoogleCloudPlatform/cloud-run-button PR 273
     return found, thing
 
 

@@ -108,7 +108,12 @@ def resource_of(asked: Asked) -> str:
 
 
 def denied(asked: Asked, permission: str, resource: str) -> Refused:
-    """Each service has words of its own for it (hashicorp/terraform-provider-google issues 6286, 9454, 13219 and others show them)."""
+    """Each service has words of its own for it.
+
+    2i2c-org/infrastructure issue 488 (GKE, Resource Manager, Artifact Registry), jetstack/terraform-google-gke-cluster issue 51 (compute),
+    data-integrations/google-cloud PR 1503 and meilisearch/cloud-providers issue 58 (Cloud Storage),
+    databricks/terraform-provider-databricks issue 5114 (IAM, which does not name the resource); assumed: Service Usage's.
+    """
     api = asked.method.document.split(".")[0]
     if api == "compute":
         return Refused(403, f"Required '{permission}' permission for '{resource}'")
@@ -124,7 +129,8 @@ def denied(asked: Asked, permission: str, resource: str) -> Refused:
     info = error_info("IAM_PERMISSION_DENIED", "iam.googleapis.com", permission=permission, resource=resource)
     if api == "cloudresourcemanager":
         return Refused(403, "The caller does not have permission", details=[info])
-    text = f"Permission '{permission}' denied on resource '//{asked.method.service}/{resource}' (or it may not exist)."
+    named = "" if api == "iam" else f" '//{asked.method.service}/{resource}'"
+    text = f"Permission '{permission}' denied on resource{named} (or it may not exist)."
     return Refused(403, text, details=[info])
 
 

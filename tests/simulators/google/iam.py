@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """IAM: service accounts and their policies.
 
-Rules: a new one is read as missing for a while (cloud.google.com/iam/docs/service-accounts-create: "it can take 60 seconds or more before
-you can use it"; hashicorp/terraform-provider-google issues 15042, 22546); 6 to 30 characters; a deleted one can be restored by its unique
-id for 30 days, and its name can be given again to another, which is not the same
+Rules: a new one is read as missing for a while (cloud.google.com/iam/docs/service-accounts-create: "you might need to wait for 60 seconds
+or more before you use the service account"; hashicorp/terraform-provider-google issues 18087, with the 404, and 15042, with a 403); 6 to 30
+characters; a deleted one can be restored by its unique id for 30 days, and its name can be given again to another, which is not the same
 (cloud.google.com/iam/docs/service-accounts-delete-undelete); 100 in a project.
 """
 

@@ -6,12 +6,16 @@
 Rules, with what shows them:
 - a stale etag is refused with 409 ABORTED; without an etag the policy is overwritten blindly (Policy.etag in the discovery documents);
 - what a policy is read with is what it may be written with: a condition needs version 3 in both, and a reader that did not ask for version
-  3 sees the binding without its condition, under a role that ends in `_withcond_` (Policy.version;
-  cloud.google.com/iam/docs/policies#versions);
+  3 sees the binding without its condition, under a role with `_withcond_` in it (Policy.version;
+  cloud.google.com/iam/docs/troubleshooting-withcond);
 - a service account must exist, and a new one is not known everywhere for a while: "Service account ... does not exist."
-  (hashicorp/terraform-provider-google issues 9473, 18024; cloud.google.com/iam/docs/access-change-propagation);
+  (GoogleCloudPlatform/generative-ai issue 944; hashicorp/terraform-provider-google issue 18024;
+  cloud.google.com/iam/docs/access-change-propagation);
 - the workload identity pool of a project comes into being with its first cluster that uses it: before that "Identity Pool does not exist"
-  (hashicorp/terraform-provider-google issues 8483 and 10665);
+  (googleforgames/global-multiplayer-demo issue 39, terraform-google-modules/terraform-google-kubernetes-engine issue 916);
+- a member has its type before it (kestra-io/plugin-gcp issue 318, DefangLabs/defang PR 1541; a project words it in another way,
+  googleapis/google-api-python-client issue 819), and a project has no public ones (projects.setIamPolicy;
+  hashicorp/terraform-provider-google PR 859);
 - members and bindings come back sorted, bindings of one role and condition as one, without duplicates and without empty ones.
 """
 
@@ -100,13 +104,9 @@ def _normal(member: str) -> str:
 
 def _member(member: str, kind: str) -> None:
     if not MEMBER.match(member):
-        raise Refused(
-            400, f"Invalid member {member}. The member must be of a known type: user, serviceAccount, group, domain."
-        )  # assumed
+        raise Refused(400, f"The member {member} is of an unknown type. Please set a valid type prefix for the member.")
     if member in PUBLIC and kind == "project":
-        raise Refused(
-            400, f'Policy members must be of the form "<type>:<value>": {member} is not allowed here.'
-        )  # assumed
+        raise Refused(400, "Request contains an invalid argument.")
     if match := WORKLOAD.match(member):
         pool = f"{match[1]}.svc.id.goog"
         owner = PROJECTS.get(match[1])

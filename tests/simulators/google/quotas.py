@@ -5,7 +5,8 @@
 
 Metrics and words: compute's Quota in the discovery document, cloud.google.com/compute/resource-usage; limits as a project has that asked
 for some GPUs. `--quota NVIDIA_L4_GPUS=1` sets another one. The operation of compute ends with QUOTA_EXCEEDED; GKE refuses the request at
-once (hashicorp/terraform-provider-google issue 6842 shows "Insufficient regional quota to satisfy request").
+once ("Insufficient regional quota to satisfy request": terraform-google-modules/terraform-google-kubernetes-engine issue 1795; "project
+quota" for what counts in all regions: kubeflow/examples issue 597).
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ def refuse(asked: Asked, found: Project, region: str, wanted: dict[str, float]) 
         return
     metric, amount, has, most = row
     text = (
-        f"Insufficient regional quota to satisfy request: resource \"{metric}\": request requires '{amount}' and is short "
+        f'Insufficient {"project" if metric in GLOBAL else "regional"} quota to satisfy request: resource "{metric}": request requires '
+        f"'{amount}' and is short "
         f"'{has + amount - most}'. project has a quota of '{most}' with '{max(most - has, 0.0)}' available. View and manage quotas at "
         f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={found.id}."
     )

@@ -89,7 +89,7 @@ def _set_policy(asked: Asked) -> Body:
         details = [error_info("PROJECT_MUST_HAVE_OWNER", "cloudresourcemanager.googleapis.com", time=now())]
         raise Refused(
             400, "Project must have at least one owner.", code="FAILED_PRECONDITION", details=details
-        )  # assumed: the wording
+        )  # projects.setIamPolicy: a project that is in no organisation; assumed: the wording
     found.policy = json.loads(json.dumps(new))
     return found.policy
 

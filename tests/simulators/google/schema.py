@@ -4,8 +4,8 @@
 """Whether a request fits the schema of its method: what does not is refused as Google's front end does.
 
 Texts: "Invalid JSON payload received. Unknown name ..." and "Invalid value at ..." are the ones of the transcoder in front of Google's
-APIs (github.com/grpc-ecosystem/grpc-httpjson-transcoding; hashicorp/terraform-provider-google issues quote them). Compute words the
-values itself: "Invalid value for field 'resource.name': ...".
+APIs (github.com/grpc-ecosystem/grpc-httpjson-transcoding; googleapis/google-cloud-ruby issue 26951, mnfst/llm-gateway issue 1858). Compute
+words the values itself: "Invalid value for field 'resource.name': ..." (redkubes/quickstart PR 9).
 Cloud Storage ignores names that it does not know (google.cloud's own modules send `project` on DELETE and live).
 """
 

@@ -127,7 +127,8 @@ def _batch_enable(asked: Asked) -> Body:
     if not names:
         raise Refused(400, "At least one service must be specified.")  # assumed: the wording
     if len(names) > MOST:
-        raise Refused(400, f"A maximum of {MOST} services can be enabled at a time.")  # assumed: the wording
+        # GoogleCloudPlatform/k8s-config-connector issue 6334
+        raise Refused(400, f"Number of services must not exceed the maximum batch size ({MOST}).")
     return _operation(asked, project(asked.parts("parent")["projects"]), names, one=False)
 
 

@@ -61,7 +61,7 @@ def test_the_library_finds_a_cluster_and_misses_another(gke: ClusterManagerClien
 
 
 def test_the_control_plane_goes_first_and_one_minor_at_a_time(gke: ClusterManagerClient, old: str) -> None:
-    with pytest.raises(exceptions.BadRequest, match="must not have a newer version than master version"):
+    with pytest.raises(exceptions.BadRequest, match="must not have a greater minor version than master version"):
         upgrade(gke, old, desired_node_version="1.34", desired_node_pool_id="default-pool")
     with pytest.raises(exceptions.BadRequest, match="more than a minor version at a time"):
         upgrade(gke, old, desired_master_version="1.35")

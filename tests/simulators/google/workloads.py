@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What workloads of a cluster leave in the project when the cluster goes: GKE deletes none of it.
+"""What workloads of a cluster leave in the project when the cluster goes. Here GKE deletes none of it, which is the worst case.
 
-"Deleting a cluster ... does not delete ... external load balancers created by the cluster, persistent disk volumes"
-(cloud.google.com/kubernetes-engine/docs/how-to/deleting-a-cluster). The firewall rule of a load balancer keeps the network from being
-deleted.
+"Other Google Compute Engine resources that might be in use by the cluster, such as load balancer resources, are not deleted if they weren't
+present when the cluster was initially created" (clusters.delete in the discovery document). GKE tries to delete load balancers and
+disks, and does not promise it (cloud.google.com/kubernetes-engine/docs/how-to/deleting-a-cluster,
+cloud.google.com/sdk/gcloud/reference/container/clusters/delete). The firewall rule of a load balancer keeps the network from being deleted.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ def _check(body: Body) -> None:
     if body["direction"] == "EGRESS" and any(
         body.get(name) for name in ("sourceRanges", "sourceTags", "sourceServiceAccounts")
     ):
-        raise _invalid(
-            "sourceRanges", "", "Sources are not allowed in a rule for EGRESS traffic."
-        )  # assumed: the wording
+        # mchmarny/grunner issue 6, Firewall.direction; assumed: ranges too, as they were once.
+        text = "Should not specify source tag or service account for egress direction."
+        raise Refused(400, text, reason="invalid")
     if body["direction"] == "INGRESS" and body.get("destinationRanges") and not body.get("sourceRanges"):
         raise _invalid("destinationRanges", "", "Sources must be given with destinations.")  # assumed: the wording
     tags = body.get("sourceTags") or body.get("targetTags")

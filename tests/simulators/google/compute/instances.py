@@ -125,9 +125,9 @@ def _tags(asked: Asked) -> Body:
 
 def _stopped(thing: Thing) -> Thing:
     if thing.body["status"] != "TERMINATED":
-        raise Refused(
-            400, "The instance must be stopped before this can be changed.", reason="resourceNotReady"
-        )  # assumed: the wording
+        # hashicorp/terraform-provider-google issue 7101; assumed: that the request is refused, and not the operation.
+        text = "Invalid resource usage: 'Instance should be in the STOPPED state.'."
+        raise Refused(400, text, reason="resourceNotReady")
     return thing
 
 

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a machine is made of: its disks, its interfaces, how it is scheduled, what runs as whom. Each is checked and completed here.
 
-Messages as hashicorp/terraform-provider-google issues quote them: "Machine type with name ... does not exist in zone ...", "Instances with
-guest accelerators do not support live migration", "External IP address: ... is already in-use", "... of type 'serviceAccount' was not
-found".
+Messages: "Instances with guest accelerators do not support live migration" (loft-sh/devpod issue 973), "... of type 'serviceAccount' was
+not found" (GoogleCloudPlatform/terraform-google-nat-gateway issue 86); assumed: "Machine type with name ... does not exist in zone ...",
+"External IP address: ... is already in-use".
 """
 
 from __future__ import annotations

@@ -33,8 +33,12 @@ def _check_mtu(fields: Body) -> None:
 def _insert(asked: Asked) -> Body:
     given = asked.body
     if given.get("autoCreateSubnetworks") is None:
-        text = "Invalid value for field 'resource.IPv4Range': ''. Legacy networks are deprecated and can no longer be created."
-        raise Refused(400, text, reason="invalid")  # assumed: the wording
+        # kubernetes-sigs/cluster-api-provider-gcp issue 391
+        text = (
+            "Creation of legacy mode networks is deprecated. Please create a subnet mode network instead by removing the IPv4Range field "
+            "and adding the autoCreateSubnetworks field to your network insert request."
+        )
+        raise Refused(400, text, reason="invalid")
     _check_mtu(given)
     found = project(str(asked.params["project"]))
     body = made(

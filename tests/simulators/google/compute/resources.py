@@ -5,10 +5,11 @@
 
 Rules, with what shows them:
 - links begin with https://www.googleapis.com/compute/v1/ whatever host was asked (google.cloud's firewall module breaks otherwise);
-- a resource with an operation under way is "not ready" for another (reason resourceNotReady; hashicorp/terraform-provider-google issue
-  4295);
+- a resource with an operation under way is "not ready" for another (reason resourceNotReady;
+  terraform-google-modules/terraform-google-network issue 365, hashicorp/terraform-provider-google issue 10972);
 - what others refer to cannot be deleted: of networks the operation says so, of the rest the request is refused
-  (terraform-provider-google issue 5423, "Error waiting for Deleting Network: The network resource ... is already being used by ...");
+  (hashicorp/terraform-provider-google issue 5423, "Error waiting for Deleting Network: The network resource ... is already being used by
+  ...");
 - a stale fingerprint is refused with 412 conditionNotMet, and one has to be given (the descriptions of the fields in the discovery
   document).
 """

@@ -85,10 +85,9 @@ def _alone(asked: Asked, body: Body) -> None:
     own = [(body["name"], nat) for nat in body.get("nats") or []]
     wide = [row for row in [*rows, *own] if row[1].get("sourceSubnetworkIpRangesToNat") in ALL]
     if own and wide and len(rows) + len(own) > 1:
-        text = "A NAT for all subnetworks cannot be beside another one of this network and region"
-        raise _invalid(
-            "resource.nats", own[0][1]["name"], f"{text}: {wide[0][0]}/{wide[0][1]['name']}."
-        )  # assumed: the wording
+        option = wide[0][1]["sourceSubnetworkIpRangesToNat"]
+        text = f"Can not create new Nats since a Nat with option {option} exists."  # google/osv.dev PR 5629
+        raise _invalid("resource.nats[0].sourceSubnetworkIpRangesToNat", option, text)
 
 
 @handles("compute.routers.insert")

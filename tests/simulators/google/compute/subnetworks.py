@@ -4,8 +4,9 @@
 """Subnetworks: ranges that fit each other, and the three ways to change one.
 
 Rules: a change needs the current fingerprint (Subnetwork.fingerprint); `privateIpGoogleAccess` is changed by a method of its own, a range
-can only grow, by another (their descriptions); a range that overlaps one of the network is refused (message: terraform-provider-google
-issue 10226); secondary ranges that a cluster uses cannot be taken away; clusters and machines keep a subnetwork from being deleted.
+can only grow, by another (their descriptions); a range that overlaps one of the network is refused (message:
+terraform-google-modules/terraform-google-network issue 20); secondary ranges that a cluster uses cannot be taken away; clusters and
+machines keep a subnetwork from being deleted.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ def _insert(asked: Asked) -> Body:
     network = refer(asked, str(asked.body.get("network", "")), "networks", "resource.network")
     if network.body.get("autoCreateSubnetworks"):
         text = f"Invalid value for field 'resource.network': '{asked.body['network']}'. Cannot create a subnetwork in an auto subnet"
+        # Stricter than Google, which takes a range outside 10.128.0.0/9 (cloudfoundry/bosh-google-cpi-release issue 262).
         raise Refused(400, f"{text} mode network.", reason="invalid")  # assumed: the wording
     body = made(asked, asked.body, DEFAULTS)
     body["network"] = network.body["selfLink"]

@@ -28,7 +28,7 @@ NAME = re.compile(r"^[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?$")
 
 
 def missing(path: str) -> Refused:
-    """Zonal ones are named by their zone (terraform-provider-google issue 4567 shows both forms)."""
+    """Zonal ones are named by their zone (hashicorp/terraform-provider-google issue 7851), regional ones by locations (issue 5229)."""
     return Refused(404, f"Not found: {link(path).removeprefix('https://container.googleapis.com/v1/')}.")
 
 
@@ -71,7 +71,12 @@ def _create(asked: Asked) -> Body:
     found, location = project(parts["projects"]), versions.place(parts["locations"])
     name = str(given.get("name", ""))
     if not NAME.match(name):
-        text = f'Invalid value for field "cluster.name": "{name}". Must be a match of regex "{NAME.pattern[1:-1]}".'  # assumed: the wording
+        # otrack/cloud-computing-infrastructures PR 17
+        text = (
+            f'Invalid value for field "cluster.name": "{name}". Must be a match of regex \'(?:{NAME.pattern[1:-1]})\' (only lowercase '
+            "alphanumerics and '-' allowed, must start with a letter and end with an alphanumeric, and must be no longer than 40 "
+            "characters)."
+        )
         raise Refused(400, text)
     path = f"projects/{found.id}/locations/{location}/clusters/{name}"
     if path in found.shelf("clusters"):
@@ -111,7 +116,7 @@ def _pools(given: Body) -> list[Body]:
     if pools_ and (count or config):
         raise Refused(
             400, "Cluster.initial_node_count and Cluster.node_config must not be set with Cluster.node_pools."
-        )  # assumed: the wording
+        )  # Cluster.initialNodeCount; assumed: the wording
     if pools_:
         return list(pools_)
     if count < 1:
@@ -212,7 +217,9 @@ def _network(found: Project, body: Body, given: Body, network: Thing, subnet: Th
         raise Refused(400, "Private endpoint requires private nodes.")  # assumed: the wording
     policy = ground.allocate(found, body, subnet)
     if nodes_private and policy.get("useRoutes"):
-        raise Refused(400, "Private cluster requires IP aliases to be enabled.")  # assumed: the wording
+        # ansible/ansible issue 61028
+        text = "Alias IP addresses are required for private cluster, please make sure you enable alias IPs when creating a cluster."
+        raise Refused(400, text)
     body["ipAllocationPolicy"] = policy
     body["clusterIpv4Cidr"], body["servicesIpv4Cidr"] = (
         policy.get("clusterIpv4CidrBlock", ""),

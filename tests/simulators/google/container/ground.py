@@ -31,7 +31,7 @@ def network(found: Project, body: Body, location: str) -> tuple[Thing, Thing]:
     name = str(body.get("network") or "default").rsplit("/", 1)[-1]
     net = found.shelf("networks").get(f"projects/{found.id}/global/networks/{name}")
     if net is None:
-        raise Refused(400, f'Network "{name}" does not exist.')  # assumed: the wording
+        raise Refused(400, f'network "{name}" does not exist.')  # gitpod-io/gitpod-gke-guide issue 21
     wanted = str(body.get("subnetwork") or "")
     if not wanted:
         if not net.body.get("autoCreateSubnetworks"):
@@ -42,9 +42,8 @@ def network(found: Project, body: Body, location: str) -> tuple[Thing, Thing]:
     path = f"projects/{found.id}/regions/{region}/subnetworks/{wanted.rsplit('/', 1)[-1]}"
     subnet = found.shelf("subnetworks").get(path)
     if subnet is None or bare(subnet.body["network"]) != bare(net.body["selfLink"]):
-        raise Refused(
-            400, f'Subnetwork "{wanted.rsplit("/", 1)[-1]}" does not exist in network "{name}" and region "{region}".'
-        )  # assumed
+        # hashicorp/terraform-provider-google issue 7895
+        raise Refused(400, f'Subnetwork "{path}" is not valid for Network "{name}".')
     return net, subnet
 
 
@@ -61,12 +60,13 @@ def allocate(found: Project, body: Body, subnet: Thing) -> Body:
     policy["useIpAliases"] = True
     rows = {one["rangeName"]: one["ipCidrRange"] for one in subnet.body.get("secondaryIpRanges", [])}
     for field, cidr, word in (
-        ("clusterSecondaryRangeName", "clusterIpv4CidrBlock", "Pods"), ("servicesSecondaryRangeName", "servicesIpv4CidrBlock", "Services"),
+        ("clusterSecondaryRangeName", "clusterIpv4CidrBlock", "Pod"), ("servicesSecondaryRangeName", "servicesIpv4CidrBlock", "Service"),
     ):  # fmt: skip
         name = policy.get(field)
         if name and name not in rows:
-            text = f'{word} secondary range "{name}" does not exist in subnetwork "{subnet.body["name"]}".'  # assumed: the wording
-            raise Refused(400, text)
+            # fabianlee/gcp-gke-clusters-ingress issue 2
+            place = f'network "{subnet.body["network"]}", subnetwork "{subnet.body["name"]}"'
+            raise Refused(400, f'{word} secondary range "{name}" not found in {place}.')
         if name:
             if policy.get(cidr):
                 raise Refused(
@@ -82,7 +82,9 @@ def allocate(found: Project, body: Body, subnet: Thing) -> Body:
     if not policy.get("servicesSecondaryRangeName"):
         policy["servicesIpv4CidrBlock"] = policy.get("servicesIpv4CidrBlock") or MANAGED_SERVICES
     if policy["clusterSecondaryRangeName"] == policy.get("servicesSecondaryRangeName"):
-        raise Refused(400, "Pods and services must use different secondary ranges.")  # assumed: the wording
+        # gruntwork-io/terraform-google-gke issue 118
+        same = policy["clusterSecondaryRangeName"]
+        raise Refused(400, f"Pod secondary range name ({same}) should not be the same as service secondary range name.")
     _own_services(found, policy, subnet)
     policy |= {
         "clusterIpv4Cidr": policy["clusterIpv4CidrBlock"],
@@ -118,7 +120,7 @@ def _new_range(found: Project, subnet: Thing, name: str, wanted: str) -> str:
     if chosen is None:
         raise Refused(
             400, f"Requested CIDR {wanted} for containers is not available in network."
-        )  # assumed: the wording
+        )  # hashicorp/terraform-provider-google issue 2816, where the operation says it; assumed: how it goes on
     rows = [*subnet.body.get("secondaryIpRanges", []), {"rangeName": name, "ipCidrRange": str(chosen)}]
     subnet.body["secondaryIpRanges"] = rows
     mark(subnet.body)
@@ -140,7 +142,8 @@ def room(policy: Body, nodes: int, max_pods: int) -> None:
             f"Insufficient IP space: the pod range {pods} has room for {most} nodes of {max_pods} pods (a /{pod_bits(max_pods)} each), and "
             f"{nodes} are needed. Use a larger range or fewer pods per node."
         )
-        raise Refused(400, text)  # assumed: the wording
+        # assumed; elsewhere the operation fails, with IP_SPACE_EXHAUSTED (hashicorp/terraform-cdk issue 1964)
+        raise Refused(400, text)
 
 
 def control_plane(found: Project, cidr: str) -> None:

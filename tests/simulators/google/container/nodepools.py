@@ -4,8 +4,8 @@
 """Node pools: made, read, deleted, sized.
 
 A zone that has no machines left is told by the operation, as a Status and after the pool appeared; the pool stays, in ERROR, with a
-condition GCE_STOCKOUT (StatusCondition in the discovery document; message: terraform-provider-google issue 9115, "Google Compute Engine:
-Not all instances running in IGM").
+condition GCE_STOCKOUT (StatusCondition in the discovery document; message: hashicorp/terraform-provider-google issue 6287 and PR 10121,
+"Google Compute Engine: Not all instances running in IGM"; that the pool stays: GoogleCloudPlatform/magic-modules PR 5225).
 """
 
 from __future__ import annotations

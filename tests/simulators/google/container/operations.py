@@ -5,8 +5,8 @@
 
 `error` is a google.rpc.Status, `statusMessage` says the same (Operation in the discovery document). While something is being done to a
 cluster, anything else to it is refused with FAILED_PRECONDITION, "Cluster is running incompatible operation" (rancher/gke-operator PR 509,
-cluster-api-provider-gcp issue 1363); node pools of one cluster can be worked on side by side, five at most (terraform-provider-google issue
-15205).
+kubernetes-sigs/cluster-api-provider-gcp issue 1363, with CLUSTER_ALREADY_HAS_OPERATION); node pools of one cluster can be worked on side by
+side, five at most ("hits the concurrent operations quota 5": hashicorp/terraform-provider-google issues 15205, 15579).
 """
 
 from __future__ import annotations

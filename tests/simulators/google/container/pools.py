@@ -5,8 +5,8 @@
 
 Sources: cloud.google.com/kubernetes-engine/docs/how-to/gpus (the driver is installed by default since 1.30.1; the taint nvidia.com/gpu
 where there are pools without GPUs), .../how-to/tpus (topologies), .../how-to/provisioningrequest (queued provisioning),
-.../concepts/release-channels; messages as terraform-provider-google issues quote them: 6842 (quota), 11079 ("Auto_upgrade and auto_repair
-cannot be false when release_channel ... is set").
+.../concepts/release-channels. Messages: quotas.py (quota); rancher/rancher issue 32282 ("Auto_upgrade and auto_repair cannot be false when
+release_channel ... is set") and terraform-google-modules/terraform-google-kubernetes-engine PR 682 (the same of auto_upgrade alone).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _config(found: Project, cluster: Thing, given: Body, zones: list[str]) -> tu
     gpus = accelerators(config, zones)
     config["taints"] = taints(config.get("taints") or [], found, cluster, bool(gpus), config["machineType"])
     model = "spot" if config.get("spot") else "preemptible" if config.get("preemptible") else "on-demand"
-    # GKE's own label beside the user's, visible in the pool (terraform-provider-google issue 19428).
+    # GKE's own labels beside the user's, visible in the pool (terraform-google-modules/terraform-google-kubernetes-engine issue 2371).
     config["resourceLabels"] = {**(config.get("resourceLabels") or {}), "goog-gke-node-pool-provisioning-model": model}
     if gpus:
         config["resourceLabels"]["goog-gke-accelerator-type"] = next(iter(gpus))
@@ -145,8 +145,8 @@ def accelerators(config: Body, zones: list[str]) -> dict[str, int]:
                 raise Refused(400, f'Accelerator type "{row.get("acceleratorType")}" does not exist in zone {zone}.')
         if catalogue.machine(zone, config["machineType"]) is None:
             raise Refused(
-                400, f'Machine type "{config["machineType"]}" does not exist in zone "{zone}".'
-            )  # assumed: the wording
+                400, f'Invalid machine type "{config["machineType"]}" in zone "{zone}": GCE_NOT_FOUND'
+            )  # keras-team/kinetic issue 305
     kind = catalogue.machine(zones[0], config["machineType"])
     for row in rows:
         name, count = str(row["acceleratorType"]), int(row.get("acceleratorCount") or 0)
@@ -203,14 +203,12 @@ def _topology_count(given: Body, config: Body, count: int, scaling: Body) -> Non
         return
     hosts = math.prod(int(word) for word in topology.split("x")) // tpu.chips
     if count not in (0, hosts) or (count == 0 and not scaling.get("enabled")):
-        text = (
-            f"A TPU node pool of topology {topology} with machine type {config['machineType']} must have {hosts} nodes."
-        )
-        raise Refused(400, text)  # assumed: the wording
+        # assumed: worded like the maximum
+        raise Refused(400, f"Initial node count {count} is not a valid size of TPU pod slice with topology {topology}")
     if scaling.get("enabled") and int(scaling.get("maxNodeCount") or scaling.get("totalMaxNodeCount") or 0) != hosts:
-        raise Refused(
-            400, f"Autoscaling of a multi-host TPU node pool must have a maximum of {hosts} nodes."
-        )  # assumed: the wording
+        # vllm-project/ci-infra PR 545, where only the maximum of a zone counts, and not totalMaxNodeCount
+        most = int(scaling.get("maxNodeCount") or scaling.get("totalMaxNodeCount") or 0)
+        raise Refused(400, f"Maximum node count {most} is not a valid size of TPU pod slice with topology {topology}")
 
 
 def check_autoscaling(given: Body) -> Body:
@@ -221,7 +219,7 @@ def check_autoscaling(given: Body) -> Body:
     if any(each) and any(total):
         raise Refused(
             400, "Only one of min/max node count and total min/max node count can be set."
-        )  # assumed: the wording
+        )  # NodePoolAutoscaling.totalMaxNodeCount; assumed: the wording
     least, most = total if any(total) else each
     if most < 1 or least > most or least < 0:
         raise Refused(
@@ -236,7 +234,10 @@ def _queued(given: Body, config: Body, scaling: Body) -> None:
         return
     affinity = (config.get("reservationAffinity") or {}).get("consumeReservationType")
     if not scaling.get("enabled") or given.get("initialNodeCount") or affinity != "NO_RESERVATION":
-        text = "Queued provisioning requires autoscaling from zero nodes and reservation affinity NO_RESERVATION."  # assumed: the wording
+        # hashicorp/terraform-provider-google issue 18341; GoogleCloudPlatform/k8s-config-connector PR 11085; assumed: the second's wording
+        text = "Queued_provisioning requires reservation affinity to be set to none"
+        if affinity == "NO_RESERVATION":
+            text = "Queued_provisioning requires autoscaling from zero nodes"
         raise Refused(400, text)
 
 
@@ -276,7 +277,7 @@ def run_as(asked: Asked, found: Project, config: Body) -> None:
     if wanted.startswith(found.number):
         thing = thing and Thing(thing.body, unseen={"container": 0})
     if not see(thing, "container"):
-        raise Refused(400, f'Service account "{wanted}" does not exist.')
+        raise Refused(400, f'Service account "{wanted}" does not exist.')  # midl-dev/tezos-on-gke issue 45
     try:
         need(asked, "iam.serviceAccounts.actAs")
     except Refused as refused:

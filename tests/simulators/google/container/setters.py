@@ -4,9 +4,10 @@
 """Changes of a cluster that have a method of their own: labels and the maintenance policy, each with what was read of it, and the older
 ones.
 
-Rules: labels need the fingerprint of those that are there (SetLabelsRequest.labelFingerprint; terraform-provider-google issue 5430); a
-maintenance policy needs the resourceVersion that was read (MaintenancePolicy.resourceVersion); a window leaves at least 48 hours in 32
-days, in pieces of 4 hours or more (cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions).
+Rules: labels need the fingerprint of those that are there (SetLabelsRequest.labelFingerprint; hashicorp/terraform-provider-google issue
+5608; message: crossplane-contrib/provider-gcp issue 477, where it comes with 400 and not, as here, with 412); a maintenance policy needs
+the resourceVersion that was read (MaintenancePolicy.resourceVersion); a window leaves at least 48 hours in 32 days, in pieces of 4 hours or
+more (cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions).
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ def _labels(asked: Asked) -> Body:
     _found, thing = clusters.find(asked)
     free(thing.extra["path"])
     if asked.body.get("labelFingerprint") != thing.body["labelFingerprint"]:
-        text = "Labels could not be set due to fingerprint mismatch."  # assumed: the wording
+        text = (
+            "Labels could not be set due to fingerprint mismatch; try again with the proper fingerprint: incorrect fingerprint supplied "
+            f'was "{asked.body.get("labelFingerprint", "")}", the expected one is "{thing.body["labelFingerprint"]}".'
+        )
         raise Refused(412, text, code="FAILED_PRECONDITION", reason="conditionNotMet")
     wanted = dict(asked.body.get("resourceLabels") or {})
 

@@ -223,9 +223,8 @@ def _of_pools(asked: Asked, found: Project, thing: Thing, update: Body, name: st
         return _locations(asked, found, thing, list(update[name]), rows)
     wanted = update.get("desiredNodePoolId")
     if not wanted and len(rows) > 1:
-        raise Refused(
-            400, "desired_node_pool_id is required if there is more than one node pool on the cluster."
-        )  # assumed: the wording
+        # hashicorp/terraform-provider-google issue 1274, with both stops
+        raise Refused(400, "Node pool id must be specified if cluster has more than one node pool..")
     asked.params["name"] = f"{asked.params['name']}/nodePools/{wanted or rows[0].extra['path'].rsplit('/', 1)[-1]}"
     pool = nodepools.find(asked)[2]
     after: Body = {"config": copy.deepcopy(pool.body["config"])}

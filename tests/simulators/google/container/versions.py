@@ -5,9 +5,12 @@
 
 As of 2026-11 (assumed: Kubernetes minors at their usual pace; cloud.google.com/kubernetes-engine/docs/release-schedule). Which patch
 versions there are makes no difference to the rules. Rules: cloud.google.com/kubernetes-engine/versioning: the control plane goes up one
-minor version at a time and never down a minor, nodes are not newer than it and at most two minors older; messages:
-terraform-provider-google issues 3369, 5454 ("must not have a newer version than master version"), 7069 ("No valid versions with the
-prefix"), 4988 ("Master version ... is unsupported").
+minor version at a time and never down a minor, nodes are not newer than it and at most two minors older. Messages:
+hashicorp/terraform-provider-google issues 6405 ("must not have a greater minor version than master version"), 22167 ("No valid versions
+with the prefix"), 2149 ("Master version ... is unsupported") and 15084 ("Master version must be one of ... channel supported versions");
+kubeflow/code-intelligence issue 153 ("cannot upgrade the master more than a minor version at a time"). With auto-upgrade, which every
+channel brings, Google wants pools within one minor version of the control plane, and this does not
+(hashicorp/terraform-provider-google issue 21116).
 """
 
 from __future__ import annotations
@@ -60,6 +63,9 @@ def chosen(wanted: str, channel: str, what: str = "Master") -> str:
                 return one
         raise Refused(400, f'No valid versions with the prefix "{wanted}" found.')
     if wanted not in valid(channel):
+        if channel in CHANNELS:
+            text = f'{what} version must be one of "{channel}" channel supported versions [{", ".join(valid(channel)[::-1])}].'
+            raise Refused(400, text)
         raise Refused(400, f'{what} version "{wanted}" is unsupported.')
     return wanted
 
@@ -79,11 +85,12 @@ def upgrade(current: str, wanted: str) -> None:
 
 def of_nodes(wanted: str, master: str) -> None:
     if key(wanted) > key(master):
-        raise Refused(400, f'Node version "{wanted}" must not have a newer version than master version "{master}".')
+        more = "greater minor" if minor(wanted) > minor(master) else "newer"  # assumed: the second
+        raise Refused(400, f'Node version "{wanted}" must not have a {more} version than master version "{master}".')
     if minor(master)[1] - minor(wanted)[1] > NODES_BEHIND:
         raise Refused(
             400, f'Node version "{wanted}" must be within two minor versions of master version "{master}".'
-        )  # assumed: the wording
+        )  # hashicorp/terraform-provider-google issue 21116 has it with "one"
 
 
 @handles("container.projects.locations.getServerConfig")

@@ -5,7 +5,7 @@
 
 Rules, with what shows them:
 - a name that somebody else has: 409 "The requested bucket name is not available..."; one's own: 409 "Your previous request to create the
-  named bucket succeeded and you already own it." (terraform-provider-google issues 1978, 14106);
+  named bucket succeeded and you already own it." (percona/mongo_terraform_ansible issue 24; googleapis/google-cloud-cpp issue 10478);
 - with objects, older versions of objects among them, it is not deleted: 409 "The bucket you tried to delete is not empty.";
 - PATCH merges, null takes away, of `lifecycle`, `cors` and the like the whole is replaced; PUT (update) forgets what it does not say;
 - location, and storage class of what is stored, stay as they were made; the location comes back in capitals;
@@ -98,9 +98,9 @@ def _checked(body: Body) -> None:
         if kind not in ACTIONS:
             raise invalid(f"Invalid lifecycle action type: {kind}")  # assumed: the wording
         if ACTIONS[kind] and (rule["action"].get("storageClass") not in CLASSES):
-            raise invalid("A SetStorageClass action needs a storage class.")  # assumed: the wording
+            raise invalid("Invalid argument.")  # terraform-google-modules/terraform-google-cloud-storage issue 263
         if not rule.get("condition"):
-            raise invalid("A lifecycle management rule must have a condition.")  # assumed: the wording
+            raise invalid("Invalid argument.")  # crossplane-contrib/provider-gcp issue 515
     seconds = int((body.get("softDeletePolicy") or {}).get("retentionDurationSeconds") or 0)
     if seconds and not LEAST_SOFT_DELETE_S <= seconds <= MOST_SOFT_DELETE_S:
         raise invalid("The soft delete retention duration must be 0, or between 7 and 90 days.")  # assumed: the wording

@@ -35,7 +35,7 @@ def _find(asked: Asked) -> Thing:
 def _create(asked: Asked) -> Body:
     found, email = project(str(asked.params["projectId"])), str(asked.params["serviceAccountEmail"])
     if not see(found.shelf("serviceAccounts").get(email), "storage"):
-        raise Refused(404, f"Service account '{email}' not found.")  # assumed: the wording
+        raise Refused(404, f"Service Account '{email}' not found.")  # googleapis/java-storage PR 2444
     live = [
         t
         for t in found.shelf("hmacKeys").values()
@@ -84,7 +84,8 @@ def _update(asked: Asked) -> Body:
     if state not in ("ACTIVE", "INACTIVE"):
         raise Refused(400, f"Invalid state for HMAC key: {state}.", reason="invalid")  # assumed: the wording
     if thing.body["state"] == "DELETED":
-        raise Refused(400, "Cannot update a deleted HMAC key.", reason="invalid")  # assumed: the wording
+        # googleapis/google-cloud-cpp issue 2434
+        raise Refused(400, "Cannot update keys in 'DELETED' state.", reason="invalid")
     if asked.body.get("etag") not in (None, thing.body["etag"]):
         raise Refused(412, "At least one of the pre-conditions you specified did not hold.", reason="conditionNotMet")
     thing.body |= {"state": state, "updated": now(), "etag": _etag()}
@@ -95,7 +96,7 @@ def _update(asked: Asked) -> Body:
 def _delete(asked: Asked) -> Answer:
     thing = _find(asked)
     if thing.body["state"] == "ACTIVE":
-        raise Refused(400, "Cannot delete keys in 'ACTIVE' state.", reason="invalid")  # assumed: the wording
+        raise Refused(400, "Cannot delete keys in 'ACTIVE' state.", reason="invalid")  # assumed: worded like an update
     if thing.body["state"] == "DELETED":
         raise Refused(404, "Access ID not found in project.")  # assumed: the wording
     thing.body |= {"state": "DELETED", "updated": now(), "etag": _etag()}
