@@ -49,7 +49,9 @@ options:
     type: list
     elements: str
   release_channel:
-    description: Channel from which Google upgrades the cluster by itself. V(UNSPECIFIED) is none.
+    description:
+      - Channel from which Google upgrades the cluster by itself. V(UNSPECIFIED) is none.
+      - Google ends clusters without a channel in June 2027 and may refuse new ones already (rancher/rancher issue 56879).
     type: str
     choices: [UNSPECIFIED, RAPID, REGULAR, STABLE, EXTENDED]
   version:
