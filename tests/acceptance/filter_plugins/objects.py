@@ -72,10 +72,15 @@ OF_AMAZON: dict[str, tuple[str, tuple[str, ...]]] = {
     "ec2_eip": ("ec2:AllocateAddress", ()),
     "ec2_vpc_nat_gateway": ("ec2:CreateNatGateway", ()),
     "ec2_vpc_route_table": ("ec2:CreateRouteTable", ("ec2:CreateRoute", "ec2:AssociateRouteTable")),
-    # A new group may send anything, and that of a new VPC, too.
+    # A new group may send anything, and that of a new VPC may besides hear from itself.
     "ec2_security_group": (
         "ec2:RevokeSecurityGroupEgress",
-        ("ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:CreateTags"),
+        (
+            "ec2:CreateSecurityGroup",
+            "ec2:AuthorizeSecurityGroupIngress",
+            "ec2:CreateTags",
+            "ec2:RevokeSecurityGroupIngress",
+        ),
     ),
     "iam_role": ("iam:CreateRole", ("iam:AttachRolePolicy", "iam:PutRolePolicy")),
 }
