@@ -220,8 +220,9 @@ def insert(
     finish: Callable[[], None] = nothing,
     failed: Failed | None = None,
     extra: dict[str, Any] | None = None,
+    undo: Callable[[], None] = nothing,
 ) -> Body:
-    """It is there at once and not ready until its operation is over; where that fails, it goes again."""
+    """It is there at once and not ready until its operation is over; where that fails, it goes again, with what came with it (undo)."""
     found, path = project(str(asked.params["project"])), bare(body["selfLink"])
     shelf = found.shelf(shelf_of(collection(asked)))
     if path in shelf:
@@ -232,6 +233,7 @@ def insert(
     def gone(_failed: Failed) -> None:
         if shelf.get(path) is thing:
             del shelf[path]
+        undo()
 
     return start(asked, "insert", thing, finish, gone, failed).body
 
