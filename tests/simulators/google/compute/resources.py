@@ -25,7 +25,7 @@ from typing import Any
 from .. import catalogue
 from ..api import Asked, Refused
 from ..discovery import Body
-from ..operations import Failed, nothing, running, unharmed
+from ..operations import Failed, look_at, nothing, running, unharmed
 from ..state import Project, Thing, long_id, now, project
 from .operations import start
 
@@ -99,9 +99,10 @@ def find(asked: Asked) -> Thing:
 
 
 def ready(thing: Thing) -> Thing:
-    """Nothing else is being done to it."""
+    """Nothing else is being done to it. Who is refused has looked at what is, too: an answer that was lost keeps it for no longer."""
     path = bare(thing.body["selfLink"])
     if running(path):
+        look_at(path)
         raise Refused(400, f"The resource '{path}' is not ready", reason="resourceNotReady")
     return thing
 
@@ -240,7 +241,7 @@ def insert(
 
 def change(asked: Asked, thing: Thing, fields: Body, word: str = "", finish: Callable[[], None] = nothing) -> Body:
     """The change is seen when the operation is over."""
-    path = bare(thing.body["selfLink"])
+    ready(thing)
 
     def apply() -> None:
         for name, value in fields.items():
@@ -250,8 +251,6 @@ def change(asked: Asked, thing: Thing, fields: Body, word: str = "", finish: Cal
                 thing.body[name] = value
         finish()
 
-    if running(path):
-        raise Refused(400, f"The resource '{path}' is not ready", reason="resourceNotReady")
     return start(asked, word or asked.id.rsplit(".", 1)[-1], thing, apply, unharmed).body
 
 
