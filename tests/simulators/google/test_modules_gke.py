@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import COMPUTE, GKE, REGION, Reader, Run, killed
+from simulators.google.conftest import Run, killed
+from simulators.google.reader import COMPUTE, GKE, REGION, Reader
 
 Body = dict[str, Any]
 NAME = "ground"
