@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from simulators.google.client import Simulator
-from simulators.google.conftest import Run
+from simulators.google.conftest import Run, killed
 from simulators.google.reader import REGION, ZONE
 
 NETWORK = {"network": "ground"}
@@ -102,6 +102,19 @@ def test_what_passes_by_itself_is_ridden_out(google: Simulator, run: Run, kind: 
     assert [fault for fault in google.ask("faults") if fault["kind"] != "slow"] == []
     google.clear()
     assert run(module, **options, owner="m")["changed"] is False
+
+
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
+@pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
+def test_a_run_that_was_killed_is_taken_up(
+    run: Run, monkeypatch: pytest.MonkeyPatch, kind: str, answered: bool
+) -> None:
+    module, options, _made, _read = KINDS[kind]
+    with monkeypatch.context() as patched:
+        killed(patched, 1, answered=answered)
+        with pytest.raises(KeyboardInterrupt):
+            run(module, **options, owner="m")
+    converges(run, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS, indirect=True)
