@@ -14,7 +14,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from simulators.aws.apiserver import node
+from simulators.apiserver import node
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "/version": {"major": "1", "minor": "34", "gitVersion": "v1.34.1"},

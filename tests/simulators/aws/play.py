@@ -8,18 +8,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from simulators.apiserver import ApiServer, node
+from simulators.processes import kill_all
+
 from . import shapes
-from .apiserver import ApiServer
 from .client import Simulator
 from .permissions import CALLER_KEY
 
@@ -77,9 +78,7 @@ class Play:
             time.sleep(0.1)
         done = self.aws.is_cut()
         if done:
-            for pid in family(process.pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            kill_all(process.pid)
         self.aws.release()
         out, err = process.communicate()
         self._note(subprocess.CompletedProcess(process.args, process.returncode, out, err))
@@ -115,15 +114,6 @@ class Play:
         return " ".join(self.outputs[-1].split())
 
 
-def family(pid: int) -> list[int]:
-    """A process and everything that it has started; Ansible's workers have sessions of their own."""
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except FileNotFoundError:
-        return []
-    return [pid, *(one for child in children for one in family(int(child)))]
-
-
 def recap(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
     line = [line for line in done.stdout.splitlines() if " failed=" in line][-1]
     return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", line)}
@@ -145,7 +135,8 @@ def playground(folder: Path, settings: dict[str, Any]) -> Iterator[Play]:
         encoding="utf-8",
     )
     command.chmod(0o755)
-    api_server = ApiServer(folder, TOKEN, nodes=2)
+    nodes = [node(f"ip-10-40-0-{n}", **{"eks.amazonaws.com/nodegroup": "system"}) for n in range(2)]
+    api_server = ApiServer(folder, TOKEN, *nodes)
     simulator = Simulator(
         folder / "server.log", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca), "--polls", "1"
     )

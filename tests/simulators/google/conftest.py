@@ -13,60 +13,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import requests
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.muster.ml.plugins.module_utils._gcp import api
 from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
+from simulators.google.reader import COMPUTE, REGION, Reader
 
 Result = dict[str, Any]
 Run = Callable[..., Result]
-REGION = "us-central1"
-COMPUTE = f"https://compute.googleapis.com/compute/v1/projects/{PROJECT}"
-GKE = f"https://container.googleapis.com/v1/projects/{PROJECT}/locations"
-
-
-class Reader:
-    """Google's API without the collection's code: the second opinion."""
-
-    def __init__(self, google: Simulator) -> None:
-        self._session = requests.Session()
-        self._session.trust_env = False
-        self._session.proxies = {"https": google.url}
-        self._session.verify = str(google.ca)
-        self._session.headers["Authorization"] = f"Bearer {ACCESS_TOKEN}"
-
-    def get(self, url: str) -> Any:
-        """What is there; None if nothing is."""
-        answer = self._session.get(url)
-        return None if answer.status_code == 404 else self._body(answer)
-
-    def write(self, verb: str, url: str, body: Any = None) -> Any:
-        """Send a request, and wait for the operation of compute or GKE that it starts."""
-        answer = self.begin(verb, url, body)
-        while "operationType" in answer and answer["status"] != "DONE":
-            answer = self._body(self._session.get(answer["selfLink"]))
-        return answer
-
-    def begin(self, verb: str, url: str, body: Any = None) -> Any:
-        """Send a request, and wait for nothing."""
-        return self._body(self._session.request(verb, url, json=body))
-
-    def refused(self, verb: str, url: str, body: Any = None) -> tuple[int, str, str]:
-        """(status, reason, message) of a request that is not taken."""
-        answer = self._session.request(verb, url, json=body)
-        assert not answer.ok, answer.text
-        error = answer.json()["error"]
-        return answer.status_code, error["errors"][0]["reason"], error["message"]
-
-    def raw(self, verb: str, url: str, **options: Any) -> requests.Response:
-        return self._session.request(verb, url, **options)
-
-    @staticmethod
-    def _body(answer: requests.Response) -> Any:
-        assert answer.ok, answer.text
-        return answer.json() if answer.content else {}
 
 
 @pytest.fixture(scope="module")

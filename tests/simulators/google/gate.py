@@ -129,7 +129,7 @@ class Gate:
         JOURNAL.note(asked.id, asked.host, asked.path, asked.writes, done.status)
         if not asked.writes:
             self.seen[asked.host, asked.method.verb, target] = done
-        if JOURNAL.fault("drop", asked.id):
+        if done.status < HTTPStatus.BAD_REQUEST and JOURNAL.fault("drop", asked.id):
             raise Dropped
         return done
 

@@ -11,18 +11,21 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .apiserver import ApiServer
+from simulators.apiserver import ApiServer, node
+from simulators.processes import kill_all
+
 from .client import PROJECT, Simulator
+from .reader import REGION
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "ya29.canary-token-of-the-cluster"
-REGION, ZONE = "us-central1", "us-central1-b"
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIO0V4QmYkqVbcyS0Vd3n0VgK8J7b1Y5m1Qy0m7Ue6XkZ muster"
 SETTINGS: dict[str, Any] = {
     "muster_gcp_project": PROJECT,
@@ -30,17 +33,40 @@ SETTINGS: dict[str, Any] = {
     "gke_cluster_master_authorized_networks": [{"cidr_block": "203.0.113.0/24", "display_name": "office"}],
     "gcp_broker_vm_ssh_public_key": PUBLIC_KEY,
 }
+MANAGEMENT: dict[str, Any] = {
+    "name": "management",
+    "config": {"machine_type": "e2-standard-4"},
+    "autoscaling": {"enabled": True, "total_min_node_count": 1, "total_max_node_count": 3},
+}
+DATA_TOO = {"gcs_buckets_remove_data": True, "gcp_broker_vm_remove_data": True}
+# RabbitMQ itself runs in scenario rabbitmq: here there is no machine behind the address.
+NO_MACHINE = ("--skip-tags", "gcp_broker_vm_configure")
+
+
+def permissions(part: str) -> list[str]:
+    """What docs/platforms/gke.md says is needed for it, and for what stands before."""
+    page = (ROOT / "docs" / "platforms" / "gke.md").read_text(encoding="utf-8")
+    table = page.split("<!-- begin: permissions -->")[1].split("<!-- end: permissions -->")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
+    found: list[str] = []
+    for name, cell in rows[1:]:
+        found += re.findall(r"`([a-z]+\.[A-Za-z.*]+)`", cell)
+        if name == part:
+            return found
+    raise LookupError(part)
 
 
 @dataclass
 class Play:
-    """Runs our playbooks against the simulated project, as a user would."""
+    """Runs our playbooks against the simulated project, as a user would, with the permissions that the page says are enough."""
 
     google: Simulator
     api_server: ApiServer
     folder: Path
     settings: dict[str, Any]
     outputs: list[str] = field(default_factory=list)
+    there: dict[str, set[str]] = field(default_factory=dict)
+    """What a test found, for those after it."""
 
     def command(self, playbook: str, *options: str, **settings: Any) -> list[str]:
         given = json.dumps(self.settings | settings)
@@ -69,18 +95,36 @@ class Play:
         }
 
     def __call__(self, playbook: str, *options: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+        process = self._start(playbook, options, settings)
+        return self._end(process)
+
+    def killed(self, method: str, playbook: str, *options: str, **settings: Any) -> None:
+        """The same, killed with everything that it has started once a request for this method was answered."""
+        self.google.clear()
+        process = self._start(playbook, options, settings)
+        while method not in self.google.writes():
+            assert process.poll() is None, "it ended before"
+            time.sleep(0.02)
+        kill_all(process.pid)
+        self._end(process)
+
+    def _start(self, playbook: str, options: tuple[str, ...], settings: dict[str, Any]) -> subprocess.Popen[str]:
+        part = "check" if "--check" in options else {"gke": "apply", "gke_teardown": "tear down"}[playbook]
+        self.google.permissions(permissions(part))
         self.actions_file.unlink(missing_ok=True)
-        done = subprocess.run(
+        return subprocess.Popen(
             self.command(playbook, *options, **settings),
-            cwd=ROOT, env=self.environment(), capture_output=True, text=True, check=False,
-            timeout=600,
+            cwd=ROOT, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        output = done.stdout + done.stderr
-        (self.folder / f"{len(self.outputs)}.log").write_text(output, encoding="utf-8")
+
+    def _end(self, process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+        out, err = process.communicate(timeout=900)
+        self.google.permissions(None)
+        (self.folder / f"{len(self.outputs)}.log").write_text(out + err, encoding="utf-8")
         if self.actions_file.exists():
             shutil.copy(self.actions_file, self.folder / f"{len(self.outputs)}.actions")
-        self.outputs.append(output)
-        return done
+        self.outputs.append(out + err)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     @property
     def actions_file(self) -> Path:
@@ -94,6 +138,11 @@ class Play:
     def said(self) -> str:
         """The last output, without the breaks of its lines."""
         return " ".join(self.outputs[-1].split())
+
+
+def failure(done: subprocess.CompletedProcess[str]) -> str:
+    """What to show of a run that ended otherwise than it should."""
+    return done.stdout[-3000:] + done.stderr[-500:]
 
 
 def recap(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
@@ -117,7 +166,8 @@ def playground(folder: Path, settings: dict[str, Any]) -> Iterator[Play]:
         encoding="utf-8",
     )
     command.chmod(0o755)
-    api_server = ApiServer(folder, TOKEN, nodes=2)
+    nodes = [node(f"gke-muster-management-{n}", **{"cloud.google.com/gke-nodepool": "management"}) for n in range(2)]
+    api_server = ApiServer(folder, TOKEN, *nodes)
     simulator = Simulator(
         folder / "google", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca), "--polls", "1"
     )
@@ -128,3 +178,23 @@ def playground(folder: Path, settings: dict[str, Any]) -> Iterator[Play]:
     finally:
         simulator.stop()
         api_server.stop()
+
+
+def hold(google: Simulator) -> dict[str, dict[str, Any]]:
+    """Everything that the project has, by kind and name."""
+    found: dict[str, dict[str, Any]] = google.ask("holdings")
+    return found
+
+
+def left(before: dict[str, Any], after: dict[str, Any]) -> dict[str, list[str]]:
+    """What is there besides, by kind. Enabled APIs stay, and what Google itself has made with them or keeps for a while."""
+    kinds = {kind for kind in after if kind not in ("services", "identityPools") and not kind.startswith("deleted")}
+    found = {kind: sorted(after[kind].keys() - before.get(kind, {}).keys()) for kind in kinds}
+    googles = re.compile(
+        r"roles/.* (serviceAccount:.*gserviceaccount[.]com|user:owner@example[.]com)$|.*-compute@developer[.]gserviceaccount[.]com$"
+    )
+    rest = {
+        kind: [name for name in names if f"@{PROJECT}." in name or not googles.match(name)]
+        for kind, names in found.items()
+    }
+    return {kind: names for kind, names in rest.items() if names}

@@ -1,71 +1,66 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a project has, as Google's own libraries and gcloud see it."""
+"""What a project has, without the collection's code, and what somebody else does there."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 from typing import Any
 
-import google.auth.transport.requests
-import google.oauth2.credentials
+import requests
 
 from .client import ACCESS_TOKEN, PROJECT, Simulator
 
-ADDRESSES = {
-    "compute": "https://compute.googleapis.com/compute/v1/",
-    "container": "https://container.googleapis.com/v1/",
-    "iam": "https://iam.googleapis.com/v1/",
-    "projects": "https://cloudresourcemanager.googleapis.com/v3/",
-    "storage": "https://storage.googleapis.com/storage/v1/",
-}
+REGION, ZONE = "us-central1", "us-central1-b"
+COMPUTE = f"https://compute.googleapis.com/compute/v1/projects/{PROJECT}"
+GKE = f"https://container.googleapis.com/v1/projects/{PROJECT}/locations"
+IAM = f"https://iam.googleapis.com/v1/projects/{PROJECT}/serviceAccounts"
+PROJECTS = f"https://cloudresourcemanager.googleapis.com/v3/projects/{PROJECT}"
+STORAGE = "https://storage.googleapis.com/storage/v1"
 
 
 class Reader:
-    """google-auth's session: reads, and does what somebody else does."""
+    """Google's API without the collection's code: the second opinion."""
 
-    def __init__(self, simulator: Simulator) -> None:
-        credentials = google.oauth2.credentials.Credentials(ACCESS_TOKEN)
-        self._session = google.auth.transport.requests.AuthorizedSession(credentials)
+    def __init__(self, google: Simulator) -> None:
+        self._session = requests.Session()
         self._session.trust_env = False
-        self._session.proxies = {"https": simulator.url}
-        self._session.verify = str(simulator.ca)
+        self._session.proxies = {"https": google.url}
+        self._session.verify = str(google.ca)
+        self._session.headers["Authorization"] = f"Bearer {ACCESS_TOKEN}"
 
-    def get(self, service: str, path: str) -> dict[str, Any]:
-        """A resource; empty if it is not there."""
-        answer = self._session.get(ADDRESSES[service] + path)
-        if answer.status_code == 404:
-            return {}
-        answer.raise_for_status()
-        found: dict[str, Any] = answer.json()
-        return found
+    def get(self, url: str) -> Any:
+        """What is there; None if nothing is."""
+        answer = self._session.get(url)
+        return None if answer.status_code == 404 else self._body(answer)
 
-    def send(self, verb: str, service: str, path: str, **body: Any) -> dict[str, Any]:
-        answer = self._session.request(verb, ADDRESSES[service] + path, json=body or None)
-        assert answer.status_code < 400, answer.text
-        found: dict[str, Any] = answer.json() if answer.content else {}
-        return found
+    def write(self, verb: str, url: str, body: Any = None) -> Any:
+        """Send a request, and wait for the operation of compute or GKE that it starts."""
+        answer = self.begin(verb, url, body)
+        while "operationType" in answer and answer["status"] != "DONE":
+            answer = self._body(self._session.get(answer["selfLink"]))
+        return answer
 
-    def compute(self, path: str) -> dict[str, Any]:
-        return self.get("compute", f"projects/{PROJECT}/{path}")
+    def begin(self, verb: str, url: str, body: Any = None) -> Any:
+        """Send a request, and wait for nothing."""
+        return self._body(self._session.request(verb, url, json=body))
 
-    def container(self, path: str) -> dict[str, Any]:
-        return self.get("container", f"projects/{PROJECT}/locations/{path}")
+    def refused(self, verb: str, url: str, body: Any = None) -> tuple[int, str, str]:
+        """(status, reason, message) of a request that is not taken."""
+        answer = self._session.request(verb, url, json=body)
+        assert not answer.ok, answer.text
+        error = answer.json()["error"]
+        return answer.status_code, error["errors"][0]["reason"], error["message"]
 
-    def members(self, service: str, path: str) -> dict[str, list[str]]:
+    def members(self, verb: str, url: str) -> dict[str, list[str]]:
         """The members of each role in a policy."""
-        policy = self.get("storage", path) if service == "storage" else self.send("POST", service, path)
+        policy = self.write(verb, url)
         return {row["role"]: sorted(row["members"]) for row in policy.get("bindings", [])}
 
+    def raw(self, verb: str, url: str, **options: Any) -> requests.Response:
+        return self._session.request(verb, url, **options)
 
-def gcloud(simulator: Simulator, *words: str) -> Any:
-    """What gcloud prints. Without gcloud on the path nothing can be asked."""
-    program = shutil.which("gcloud")
-    assert program, "gcloud is not on the PATH"
-    command = [program, *words, "--format=json", "--quiet"]
-    done = subprocess.run(command, env=simulator.environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout or "null")
+    @staticmethod
+    def _body(answer: requests.Response) -> Any:
+        assert answer.ok, answer.text
+        return answer.json() if answer.content else {}

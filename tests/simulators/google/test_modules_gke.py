@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import COMPUTE, GKE, REGION, Reader, Run, killed
+from simulators.google.conftest import Run, killed
+from simulators.google.reader import COMPUTE, GKE, REGION, Reader
 
 Body = dict[str, Any]
 NAME = "ground"
@@ -424,8 +425,11 @@ def test_a_cluster_whose_creation_failed_is_made_again(
     google: Simulator, run: Run, changes: Run, ground: dict[str, str]
 ) -> None:
     asked = other_cluster(ground, "unlucky")
+    google.fault("throttle", f"{CLUSTERS}.get")
+    google.fault("slow", f"{CLUSTERS}.create")
     google.fault("operation_error", f"{CLUSTERS}.create", code=13, message="An internal error has occurred")
     failed = run("gke_cluster", **asked)
+    assert google.ask("faults") == []
     assert "create failed: INTERNAL: An internal error has occurred" in failed["msg"]
     assert "is in ERROR and cannot be repaired" in run("gke_cluster", **{**asked, "owner": None})["msg"]
     changes("gke_cluster", **asked)

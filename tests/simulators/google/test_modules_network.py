@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import COMPUTE, REGION, Reader, Run, killed
+from simulators.google.conftest import Run, killed
+from simulators.google.reader import COMPUTE, REGION, Reader
 
 NETWORK = {"name": "n", "owner": "m"}
 SUBNET = {

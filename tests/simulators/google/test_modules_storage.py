@@ -15,7 +15,8 @@ import pytest
 from ansible_collections.muster.ml.plugins.modules import gcs_hmac_key
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import REGION, Reader, Run, killed
+from simulators.google.conftest import Run, killed
+from simulators.google.reader import REGION, Reader
 
 STORAGE = "https://storage.googleapis.com/storage/v1"
 BUCKET_URL = f"{STORAGE}/b/results-of-x"

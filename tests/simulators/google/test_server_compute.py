@@ -13,7 +13,7 @@ from googleapiclient.errors import HttpError
 
 from simulators.google import clients
 from simulators.google.client import NUMBER, PROJECT, Simulator
-from simulators.google.conftest import COMPUTE, Reader
+from simulators.google.reader import COMPUTE, Reader
 
 SUBNETS = f"{COMPUTE}/regions/us-central1/subnetworks"
 MACHINES = f"{COMPUTE}/zones/us-central1-a/instances"

@@ -14,7 +14,7 @@ from google.cloud.container_v1 import ClusterManagerClient
 
 from simulators.google import clients
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import GKE, Reader
+from simulators.google.reader import GKE, Reader
 
 ZONE = f"projects/{PROJECT}/locations/us-central1-a"
 URL = f"{GKE}/us-central1-a/clusters"

@@ -68,17 +68,12 @@ def _insert(asked: Asked) -> Body:
     def finish() -> None:
         body.update(status="RUNNING", cpuPlatform="Intel Broadwell", lastStartTimestamp=body["creationTimestamp"])
 
-    done = insert(asked, body, finish, failed, {"machine": kind, "gpus": gpus, "spot": spot})
-    if failed:
-        # The machine goes again when the operation ends; its disks and its address go with it.
-        _undo(found, body, [path for path, _disk in disks])
-    return done
+    def undo() -> None:
+        machines.release(found, body["selfLink"])
+        for path, _disk in disks:
+            found.shelf("disks").pop(path, None)
 
-
-def _undo(found: Project, body: Body, disks: list[str]) -> None:
-    machines.release(found, body["selfLink"])
-    for path in disks:
-        found.shelf("disks").pop(path, None)
+    return insert(asked, body, finish, failed, {"machine": kind, "gpus": gpus, "spot": spot}, undo)
 
 
 def _marks(body: Body) -> None:

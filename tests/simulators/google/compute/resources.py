@@ -26,7 +26,7 @@ from typing import Any
 from .. import catalogue
 from ..api import Asked, Refused
 from ..discovery import Body
-from ..operations import Failed, nothing, running, unharmed
+from ..operations import Failed, look_at, nothing, running, unharmed
 from ..state import Project, Thing, long_id, now, project
 from .operations import start
 
@@ -100,9 +100,10 @@ def find(asked: Asked) -> Thing:
 
 
 def ready(thing: Thing) -> Thing:
-    """Nothing else is being done to it."""
+    """Nothing else is being done to it. Who is refused has looked at what is, too: an answer that was lost keeps it for no longer."""
     path = bare(thing.body["selfLink"])
     if running(path):
+        look_at(path)
         raise Refused(400, f"The resource '{path}' is not ready", reason="resourceNotReady")
     return thing
 
@@ -221,8 +222,9 @@ def insert(
     finish: Callable[[], None] = nothing,
     failed: Failed | None = None,
     extra: dict[str, Any] | None = None,
+    undo: Callable[[], None] = nothing,
 ) -> Body:
-    """It is there at once and not ready until its operation is over; where that fails, it goes again."""
+    """It is there at once and not ready until its operation is over; where that fails, it goes again, with what came with it (undo)."""
     found, path = project(str(asked.params["project"])), bare(body["selfLink"])
     shelf = found.shelf(shelf_of(collection(asked)))
     if path in shelf:
@@ -233,13 +235,14 @@ def insert(
     def gone(_failed: Failed) -> None:
         if shelf.get(path) is thing:
             del shelf[path]
+        undo()
 
     return start(asked, "insert", thing, finish, gone, failed).body
 
 
 def change(asked: Asked, thing: Thing, fields: Body, word: str = "", finish: Callable[[], None] = nothing) -> Body:
     """The change is seen when the operation is over."""
-    path = bare(thing.body["selfLink"])
+    ready(thing)
 
     def apply() -> None:
         for name, value in fields.items():
@@ -249,8 +252,6 @@ def change(asked: Asked, thing: Thing, fields: Body, word: str = "", finish: Cal
                 thing.body[name] = value
         finish()
 
-    if running(path):
-        raise Refused(400, f"The resource '{path}' is not ready", reason="resourceNotReady")
     return start(asked, word or asked.id.rsplit(".", 1)[-1], thing, apply, unharmed).body
 
 

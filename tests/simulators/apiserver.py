@@ -1,45 +1,73 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The API server of a simulated cluster: the unit tests' cluster, with its field ownership and dry runs, behind HTTPS and a token.
+"""The API server of a simulated cloud's cluster: the unit tests' cluster, with its field ownership and dry runs, behind HTTPS and a token.
 
-A stand-in where no cluster runs; the simulator gives any other address as the cluster's endpoint just as well.
+A stand-in where no cluster runs; a simulator gives any other address as the cluster's endpoint just as well.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import ipaddress
 import json
 import ssl
 import threading
-from collections.abc import Callable
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, MusterError, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
-from simulators.aws.apiserver import certificate
 
 Body = dict[str, Any]
+AGGREGATED = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
-def node(name: str, pool: str) -> Body:
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that is its own authority, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "simulated API server")])
+    now = dt.datetime.now(dt.UTC)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(minutes=5)).not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(names, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    crt, pem = folder / "ca.crt", folder / "ca.key"
+    crt.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    pem.touch(mode=0o600)
+    plain = serialization.NoEncryption()
+    pem.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
+    return crt, pem
+
+
+def node(name: str, **labels: str) -> Body:
     resources = {"cpu": "4", "memory": "16Gi", "pods": "110"}
     status = {
         "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
         "allocatable": resources,
         "capacity": resources,
-        "nodeInfo": {"kubeletVersion": "v1.36.3-gke.1"},
+        "nodeInfo": {"kubeletVersion": "v1.36.3"},
     }
-    labels = {"cloud.google.com/gke-nodepool": pool, "kubernetes.io/hostname": name}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
         "spec": {},
         "status": status,
     }
@@ -48,11 +76,22 @@ def node(name: str, pool: str) -> Body:
 class ApiServer:
     """Listens on a free port until :meth:`stop`. ``cluster`` is what it serves."""
 
-    def __init__(self, folder: Path, token: str, nodes: int) -> None:
+    warm_up = 0.0
+    """Seconds from the first connection on in which each ends without an answer: the name of a new cluster's endpoint is known everywhere
+    only minutes later (github.com/aws/containers-roadmap/issues/654; terraform-aws-modules/terraform-aws-eks, issue 621)."""
+
+    def __init__(self, folder: Path, token: str, *nodes: Body) -> None:
         self.ca, key = certificate(folder)
         self.cluster = FakeCluster()
-        self.cluster.add(*(node(f"gke-muster-management-{number}", "management") for number in range(nodes)))
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self.cluster, token))
+        self.cluster.add(*nodes)
+        api, first = self, [0.0]
+
+        class Server(ThreadingHTTPServer):
+            def verify_request(self, request: object, client_address: object) -> bool:
+                first[0] = first[0] or time.monotonic()
+                return time.monotonic() - first[0] >= api.warm_up
+
+        self._server = Server(("127.0.0.1", 0), _handler(self.cluster, token))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.ca, key)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
@@ -88,10 +127,9 @@ def _handler(cluster: FakeCluster, token: str) -> type[BaseHTTPRequestHandler]:
                 self.reply(401, _status(401, "Unauthorized"))
                 return
             path, _mark, query = self.path.partition("?")
+            asked, body, accept = dict(parse_qsl(query)), json.loads(raw) if raw else {}, self.headers.get("Accept", "")
             with lock:
-                self.reply(
-                    *_served(cluster, self.command, path, dict(parse_qsl(query)), json.loads(raw) if raw else {})
-                )
+                self.reply(*_served(cluster, self.command, path, asked, body, accept))
 
         def do_GET(self) -> None:
             self.answer()
@@ -116,9 +154,11 @@ def _handler(cluster: FakeCluster, token: str) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _served(cluster: FakeCluster, verb: str, path: str, query: dict[str, str], body: Body) -> tuple[int, Any]:
+def _served(
+    cluster: FakeCluster, verb: str, path: str, query: dict[str, str], body: Body, accept: str
+) -> tuple[int, Any]:
     parts = [unquote(part) for part in path.strip("/").split("/")]
-    if verb == "GET" and (found := _discovery(cluster, parts)) is not None:
+    if verb == "GET" and (found := _discovery(cluster, parts, accept)) is not None:
         return 200, found
     api_version, rest = ("v1", parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
     namespace = None
@@ -168,39 +208,56 @@ def _asked(cluster: FakeCluster, verb: str, ref: Ref, query: dict[str, str], bod
     return live
 
 
-def _discovery(cluster: FakeCluster, parts: list[str]) -> Body | None:
-    versions = sorted({version for version, _kind in cluster.kinds_served})
-    answers: dict[str, Callable[[], Body]] = {
-        "version": lambda: {"major": "1", "minor": "36", "gitVersion": cluster.server_version},
-        "api": lambda: {"kind": "APIVersions", "versions": ["v1"]},
-        "apis": lambda: {
-            "kind": "APIGroupList",
-            "apiVersion": "v1",
-            "groups": [_group(v) for v in versions if "/" in v],
-        },
-    }
-    if len(parts) == 1 and parts[0] in answers:
-        return answers[parts[0]]()
-    version = parts[1] if parts[0] == "api" and len(parts) == 2 else "/".join(parts[1:]) if len(parts) == 3 else ""
-    if version not in versions or (parts[0] == "api") != (version == "v1"):
+def _discovery(cluster: FakeCluster, parts: list[str], accept: str) -> Body | None:
+    """Its version, and the kinds that it serves: all of them for who accepts the aggregated form, and in that of old."""
+    served: dict[str, dict[str, Resource]] = {}
+    for (version, kind), resource in cluster.kinds_served.items():
+        served.setdefault(version, {})[kind] = resource
+    if parts == ["version"]:
+        major, minor = cluster.server_version.removeprefix("v").split(".")[:2]
+        return {"major": major, "minor": minor, "gitVersion": cluster.server_version}
+    if parts in (["api"], ["apis"]):
+        asked = {version: kinds for version, kinds in served.items() if ("/" in version) == (parts == ["apis"])}
+        if AGGREGATED in accept.replace(" ", ""):
+            items = [_aggregated(version, kinds) for version, kinds in asked.items()]
+            return {
+                "kind": "APIGroupDiscoveryList",
+                "apiVersion": "apidiscovery.k8s.io/v2",
+                "metadata": {},
+                "items": items,
+            }
+        if parts == ["api"]:
+            return {"kind": "APIVersions", "versions": list(asked)}
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(version) for version in asked]}
+    version = "/".join(parts[1:])
+    if version not in served or (parts[0] == "api") != (version == "v1"):
         return None
     rows = [
-        {
-            "name": resource.plural,
-            "singularName": kind.lower(),
-            "namespaced": resource.namespaced,
-            "kind": kind,
-            "verbs": VERBS,
-        }
-        for (served, kind), resource in cluster.kinds_served.items()
-        if served == version
+        {"name": one.plural, "singularName": kind.lower(), "namespaced": one.namespaced, "kind": kind, "verbs": VERBS}
+        for kind, one in served[version].items()
     ]
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": rows}
 
 
-def _group(version: str) -> Body:
-    row = {"groupVersion": version, "version": version.split("/")[1]}
-    return {"name": version.split("/", maxsplit=1)[0], "versions": [row], "preferredVersion": row}
+def _group(api_version: str) -> Body:
+    group, _slash, version = api_version.partition("/")
+    row = {"groupVersion": api_version, "version": version}
+    return {"name": group, "versions": [row], "preferredVersion": row}
+
+
+def _aggregated(api_version: str, kinds: dict[str, Resource]) -> Body:
+    group, _slash, version = api_version.rpartition("/")
+    rows = [
+        {
+            "resource": one.plural,
+            "responseKind": {"group": group, "version": version, "kind": kind},
+            "scope": "Namespaced" if one.namespaced else "Cluster",
+            "singularResource": kind.lower(),
+            "verbs": VERBS,
+        }
+        for kind, one in kinds.items()
+    ]
+    return {"metadata": {"name": group}, "versions": [{"version": version, "resources": rows, "freshness": "Current"}]}
 
 
 def _status(code: int, message: str) -> Body:
