@@ -66,6 +66,12 @@ actions:
   type: list
   elements: str
   sample: ["kubernetes:secrets.apply (note which keys there are)", "storage:projects.hmacKeys.create (create)"]
+objects:
+  description: Secret with the action that was taken, or would be in check mode. Empty if it stays as it is.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{kind: Secret, name: gcs-hmac, namespace: ml, action: created}]
 key:
   description: Key that the Secret has. Empty if there is none.
   returned: success

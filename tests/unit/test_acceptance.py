@@ -315,7 +315,10 @@ def test_what_google_makes_by_itself_is_nobodys() -> None:
 
 
 def test_a_plan_for_google_is_compared_by_the_ids_of_methods() -> None:
-    plan = [{"actions": ["compute:networks.insert (create)", "container:projects.locations.clusters.create (create)"]}]
+    plan = [
+        {"actions": ["compute:networks.insert (create)", "container:projects.locations.clusters.create (create)"]},
+        {"actions": ["kubernetes:secrets.apply (write the key)"]},
+    ]
     assert listed.google_differences(plan, ["compute.networks.insert", "storage.buckets.insert"]) == [
         "only done: storage.buckets.insert",
         "only planned: container.projects.locations.clusters.create",

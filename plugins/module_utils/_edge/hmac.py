@@ -25,6 +25,7 @@ from .._gcp.hmac_keys import ACTIVE, Decision, HmacKeys, Note, decide, decide_ab
 from .._kube.engine import apply_objects
 from .._kube.objects import LABEL_OWNER, Manifest, Ref, annotations_of, labels_of
 from .._kube.removal import delete_objects
+from .._kube.report import Action, Change
 from .._manifests.meta import owner_of
 from .failure import EXPECTED, failure
 from .gcp import HttpSession, Spec, module_of
@@ -36,6 +37,7 @@ if t.TYPE_CHECKING:
 ACCESS_KEY, SECRET_KEY = "access_key", "secret_key"
 ANNOTATION_BEFORE = "muster.ml/hmac-keys-before"
 ANNOTATION_REPLACED = "muster.ml/hmac-keys-replaced"
+APPLIED, DELETED = "kubernetes:secrets.apply", "kubernetes:secrets.delete"
 Result = dict[str, t.Any]
 
 
@@ -135,9 +137,15 @@ class Run:
             self._write("clear the note", self.keeper.clear)
         return found
 
+    def written(self, *, existed: bool) -> list[Result]:
+        """The Secret, as other modules list objects, where it was written or deleted or would be."""
+        verbs = {action.split(" ")[0] for action in self.actions}
+        done: Action = "deleted" if DELETED in verbs else "updated" if existed else "created"
+        return [Change(self.keeper.ref, done).result()] if verbs & {APPLIED, DELETED} else []
+
     def absent(self) -> None:
         self._remove(decide_absent(self.states, self.keeper.note).remove)
-        self._write("delete", self.keeper.delete, "delete")
+        self._write("delete", self.keeper.delete, DELETED)
 
     def _make(self, note: Note, found: Decision) -> None:
         if note.before is None:
@@ -156,8 +164,8 @@ class Run:
         self.actions.append(str(step))
         return {} if self.check else self.api.write(self.keys.label, step)
 
-    def _write(self, says: str, write: t.Callable[[], None], verb: str = "apply") -> None:
-        self.actions.append(f"kubernetes:secrets.{verb} ({says})")
+    def _write(self, says: str, write: t.Callable[[], None], verb: str = APPLIED) -> None:
+        self.actions.append(f"{verb} ({says})")
         if not self.check:
             write()
 
@@ -187,7 +195,7 @@ def hmac_main(argument_spec: Spec, connect: t.Callable[[dict[str, t.Any]], t.Cal
 
 def execute(run: Run, *, absent: bool, rotate: bool) -> Result:
     """Do it; what users should know besides is a warning."""
-    keeper, before = run.keeper, run.keeper.note.access_id
+    keeper, before, existed = run.keeper, run.keeper.note.access_id, run.keeper.exists
     kept = ""
     if not keeper.ours and not absent:
         raise InvalidInput(
@@ -207,6 +215,7 @@ def execute(run: Run, *, absent: bool, rotate: bool) -> Result:
     return {
         "changed": bool(run.actions),
         "actions": run.actions,
+        "objects": run.written(existed=existed),
         "key": {"access_id": after, "state": states[after], "service_account": run.keys.email}
         if after in states
         else {},

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import ipaddress
 import json
 import ssl
 import sys
@@ -114,6 +115,9 @@ def options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one; it is printed")
     parser.add_argument("--cluster-endpoint", default="https://127.0.0.1:6443", help="API server of every GKE cluster")
     parser.add_argument("--cluster-ca", type=Path, help="its certificate authority (PEM)")
+    parser.add_argument(
+        "--addresses", type=ipaddress.IPv4Network, default=SETTINGS.addresses, help="network of external addresses"
+    )
     parser.add_argument("--polls", type=int, default=2, help="how often an operation is read before it ends")
     parser.add_argument("--late", type=int, default=1, help="how often what was just made is not seen elsewhere yet")
     parser.add_argument(
@@ -132,6 +136,7 @@ def main(argv: list[str] | None = None) -> int:
     SETTINGS.endpoint = asked.cluster_endpoint.removeprefix("https://")
     SETTINGS.certificate_authority = base64.b64encode(ca).decode()
     SETTINGS.polls, SETTINGS.late, SETTINGS.page = asked.polls, asked.late, asked.page
+    SETTINGS.addresses = asked.addresses
     SETTINGS.quotas = {name: float(limit) for name, _equals, limit in (one.partition("=") for one in asked.quota)}
     if asked.roles:
         lines = (line.partition("#")[0].strip() for line in asked.roles.read_text(encoding="utf-8").splitlines())

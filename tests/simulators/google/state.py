@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import ipaddress
 import itertools
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from .discovery import Body
 
 PROJECT = "muster-test"
 NUMBER = "123456789012"
+EXTERNAL = ipaddress.IPv4Network("203.0.113.0/24")  # documentation's
 
 
 @dataclass
@@ -32,6 +34,8 @@ class Settings:
     certificate_authority: str = ""
     # The address from which the tests reach the internet.
     caller_address: str = "203.0.113.7"
+    # What external addresses are taken from.
+    addresses: ipaddress.IPv4Network = EXTERNAL
     # What the caller may; patterns such as container.* are allowed. None: everything.
     permissions: list[str] | None = None
     # At most this many rows in an answer to a list, whatever was asked for. None: as many as each service gives.

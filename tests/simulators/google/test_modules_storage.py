@@ -216,6 +216,10 @@ def stored(cluster: FakeCluster) -> dict[str, str]:
     return {key: base64.b64decode(value).decode() for key, value in ((secret or {}).get("data") or {}).items()}
 
 
+def secret_that_is(done: str) -> dict[str, str]:
+    return {"kind": "Secret", "name": "hmac", "namespace": "ml", "action": done}
+
+
 def google_only(actions: list[str]) -> list[str]:
     return [action.split(" ")[0] for action in actions if action.startswith("storage:")]
 
@@ -228,6 +232,7 @@ def test_a_key_goes_into_the_secret_and_nowhere_else(
     assert (google.attempts(), [request for request in cluster.writes if not request.dry_run]) == ([], [])
     done = run("gcs_hmac_key", **KEY)
     assert planned["actions"] == done["actions"] == [NOTE, CREATE, WRITE]
+    assert planned["objects"] == done["objects"] == [secret_that_is("created")]
     assert google.writes() == google_only(done["actions"])
     secret = stored(cluster)
     assert list(active(reader)) == [secret["access_key"]] == [done["key"]["access_id"]]
@@ -237,6 +242,7 @@ def test_a_key_goes_into_the_secret_and_nowhere_else(
     before = len(cluster.writes)
     again = run("gcs_hmac_key", **KEY)
     assert (again["changed"], again["actions"], google.attempts(), len(cluster.writes)) == (False, [], [], before)
+    assert again["objects"] == []
 
 
 def test_a_rotation_makes_the_new_key_first(google: Simulator, run: Run, cluster: FakeCluster, reader: Reader) -> None:
@@ -246,6 +252,7 @@ def test_a_rotation_makes_the_new_key_first(google: Simulator, run: Run, cluster
     google.clear()
     done = run("gcs_hmac_key", **KEY, rotate=True)
     assert planned["actions"] == done["actions"] == [NOTE, CREATE, WRITE, *removal(old["access_key"])]
+    assert planned["objects"] == done["objects"] == [secret_that_is("updated")]
     new = stored(cluster)
     assert new["access_key"] != old["access_key"]
     assert new["secret_key"] != old["secret_key"]
@@ -328,6 +335,7 @@ def test_absent_takes_the_key_and_the_secret_and_only_those(run: Run, cluster: F
     planned = run("gcs_hmac_key", check=True, **KEY, state="absent")
     done = run("gcs_hmac_key", **KEY, state="absent")
     assert planned["actions"] == done["actions"] == [*removal(used), "kubernetes:secrets.delete (delete)"]
+    assert planned["objects"] == done["objects"] == [secret_that_is("deleted")]
     assert (set(active(reader)), cluster.stored("Secret", "hmac", "ml")) == ({theirs}, None)
     again = run("gcs_hmac_key", **KEY, state="absent")
     assert again["changed"] is False

@@ -206,6 +206,23 @@ def test_systems_have_what_they_need_on_the_cluster(play: Play, reader: Reader) 
     assert account["metadata"]["annotations"]["iam.gke.io/gcp-service-account"] == email
 
 
+def test_a_system_is_planned_with_what_the_run_will_know_of_the_broker(play: Play, google: Simulator) -> None:
+    """Its authority is made when RabbitMQ is installed, after the plan."""
+    google.clear()
+    planned = play("studioml", "--check", gpu_drivers_flavour="none", studioml_runner_gpus=0)
+    assert (planned.returncode, google.attempts()) == (0, []), failure(planned)
+    assert "--- before: ConfigMap ml/studioml-go-runner-ca (absent)" in planned.stdout
+    assert "StatefulSet ml/rabbitmq" not in planned.stdout
+
+
+@pytest.mark.parametrize("data", [False, True])
+def test_the_logins_of_the_broker_go_with_its_data(play: Play, google: Simulator, data: bool) -> None:
+    google.clear()
+    planned = play("teardown", "--check", "--tags", "gke", gcp_broker_vm_remove_data=data)
+    assert (planned.returncode, google.attempts()) == (0, []), failure(planned)
+    assert ("--- before: Secret ml/gcp-broker-admin" in planned.stdout) is data
+
+
 def later(reader: Reader) -> dict[str, Any]:
     management, gpu = copy.deepcopy(MANAGEMENT), copy.deepcopy(GPU)
     management["config"] = {"machine_type": "e2-standard-8", "labels": {"pool": "management"}}

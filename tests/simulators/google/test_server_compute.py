@@ -98,6 +98,19 @@ def test_a_change_needs_the_fingerprint_that_is_there(reader: Reader, ground: di
     assert reader.refused("POST", f"{addresses}/labelled/setLabels", labels)[:2] == (412, "conditionNotMet")
 
 
+def test_external_addresses_are_of_the_network_that_was_given(tmp_path: Path) -> None:
+    simulator = Simulator(tmp_path, "--addresses", "10.213.77.192/30")
+    try:
+        simulator.enable()
+        reader = Reader(simulator)
+        url = f"{COMPUTE}/regions/us-central1/addresses"
+        for name in ("first", "second", "third"):
+            reader.write("POST", url, {"name": name})
+            assert reader.get(f"{url}/{name}")["address"] in ("10.213.77.193", "10.213.77.194")
+    finally:
+        simulator.stop()
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -14,10 +14,8 @@ import ipaddress
 from .. import quotas
 from ..api import Asked, Refused, handles
 from ..discovery import Body
-from ..state import number, project
+from ..state import SETTINGS, number, project
 from .resources import find, fingerprint, insert, made, refer, remove, where
-
-EXTERNAL = ipaddress.ip_network("203.0.113.0/24")  # documentation's
 
 
 @handles("compute.addresses.insert", "compute.globalAddresses.insert")
@@ -34,7 +32,7 @@ def _insert(asked: Asked) -> Body:
     body = made(asked, asked.body, {"status": "RESERVING", "labelFingerprint": fingerprint({}), "ipVersion": "IPV4"})
     body["addressType"] = kind
     if kind == "EXTERNAL":
-        body.setdefault("address", str(EXTERNAL[number() % 254 + 1]))
+        body.setdefault("address", str(SETTINGS.addresses[number() % (SETTINGS.addresses.num_addresses - 2) + 1]))
         body.setdefault("networkTier", "PREMIUM")
         if "regions/" in where(asked):
             del body["ipVersion"]
