@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -90,8 +91,13 @@ def run(play: Play, **settings: Any) -> subprocess.CompletedProcess[str]:
 
 
 def whole(google: Simulator) -> dict[str, set[str]]:
-    """What there is, by name; a key of the buckets has another one each time."""
-    return {kind: {"one"} if kind == "hmacKeys" else set(rows) for kind, rows in hold(google).items()}
+    """What there is, by name; a key of the buckets has another one each time, and what Google makes has a part of the cluster's id."""
+    return {
+        kind: {"one"}
+        if kind == "hmacKeys"
+        else {re.sub(r"(/gke-.*?)-[0-9a-f]{8}(-[0-9a-f]{4}$)?", r"\1-ID", name) for name in rows}
+        for kind, rows in hold(google).items()
+    }
 
 
 def test_the_plan_from_nothing_is_what_the_run_then_does(play: Play, google: Simulator) -> None:

@@ -133,7 +133,7 @@ def test_a_project_policy_with_a_stale_etag(google: Simulator) -> None:
     ("row", "message"),
     [
         ({"role": "roles/no.such", "members": ["user:a@example.com"]}, "Role roles/no.such is not supported"),
-        ({"role": "roles/storage.admin", "members": ["a@example.com"]}, "Invalid member a@example.com"),
+        ({"role": "roles/storage.admin", "members": ["a@example.com"]}, "The member a@example.com is of an unknown type."),
         ({"role": "roles/storage.admin", "members": [f"serviceAccount:nobody@{PROJECT}.iam.gserviceaccount.com"]},
          f"Service account nobody@{PROJECT}.iam.gserviceaccount.com does not exist."),
         ({"role": "roles/storage.admin", "members": [f"serviceAccount:{PROJECT}.svc.id.goog[ns/ksa]"]},
