@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._gang.judge import Seen, judge
 from ansible_collections.muster.ml.plugins.module_utils._gang.preflight import gang
-from ansible_collections.muster.ml.tests.unit.plugins.module_utils._gang.conftest import GPU, NAMESPACE, Things
+from ansible_collections.muster.ml.tests.unit.fakes.gang import GPU, NAMESPACE, Things
 
 Manifest = dict[str, t.Any]
 X = Things()

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import typing as t
 
-import pytest
-
 Manifest = dict[str, t.Any]
 GPU = "nvidia.com/gpu"
 NAMESPACE = "ml"
@@ -79,8 +77,3 @@ class Things:
             "spec": made,
             "status": {"phase": "Bound" if volume else "Pending"},
         }
-
-
-@pytest.fixture
-def things() -> Things:
-    return Things()
