@@ -21,8 +21,8 @@ description:
     ReplicaSet, Deployment, StatefulSet, Job, JobSet and PyTorchJob, affinity to another group, anti-affinity among groups by other labels
     than the host name, more than one required topology spread, claims of mode ReadWriteOnce of several groups, and volumes that a
     StorageClass could make in a zone without room.
-  - Not counted are preemption (pods of lower priority count as if they stayed), how many volumes a node can attach, what admission webhooks
-    change, and whether a cloud has the machines that an autoscaler asks for.
+  - Not counted are preemption (pods of lower priority count as if they stayed), how many volumes a node can attach, what admission plugins
+    and webhooks change besides the defaults of LimitRanges, and whether a cloud has the machines that an autoscaler asks for.
   - An API server with the admission plugin C(ExtendedResourceToleration) adds tolerations that are not in the template. This is known for
     nodes of GKE. Elsewhere pods without such a toleration are said not to fit.
 author: Muster contributors (!UNKNOWN)
@@ -89,7 +89,7 @@ options:
         type: dict
         required: true
       labels:
-        description: Labels of the nodes.
+        description: Labels of the nodes, with those that Kubernetes gives them and pods select, such as C(kubernetes.io/arch).
         type: dict
         default: {}
       taints:

@@ -13,6 +13,7 @@ Private to the collection.
 from __future__ import annotations
 
 import decimal
+import functools
 import math
 import typing as t
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,8 +37,13 @@ _OF_A_POD = ("cpu", "memory", "hugepages-")
 
 def amount(resource: str, value: t.Any) -> int:
     """A quantity in the smallest unit that the scheduler counts, rounded up as there."""
+    return _amount(resource, str(value))
+
+
+@functools.cache
+def _amount(resource: str, text: str) -> int:
     try:
-        number = parse(value)
+        number = parse(text)
     except ValueError as error:
         raise InvalidInput(f"{resource}: {error}") from error
     return math.ceil(number * 1000 if resource in _CPU else number)
