@@ -15,7 +15,7 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.tpu_slices import n
 
 DOCUMENTATION = r"""
 name: gke_tpu_pools
-short_description: Complete node pools that say only which slice of TPUs they are
+short_description: Add machines, placement and size to node pools that are slices of TPUs
 version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:

@@ -15,7 +15,7 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.tpu_slices import t
 
 DOCUMENTATION = r"""
 name: tpu_slice
-short_description: Compute the machines, nodes and pods of a slice of TPUs
+short_description: Report the machines, nodes and pods that a slice of TPUs has
 version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:

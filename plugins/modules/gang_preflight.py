@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gang_preflight
-short_description: Check whether all pods of a training fit on a cluster at once
+short_description: Report whether all pods of a training fit on a cluster at once
 version_added: 0.2.0
 description:
   - Reads nodes, their pods, quotas and limits, and says whether all pods of some groups can run at the same time, before any is created.
@@ -102,7 +102,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Ask whether eight trainers with a GPU each fit
+- name: Check whether eight trainers with a GPU each fit
   muster.ml.gang_preflight:
     namespace: ml
     groups:
@@ -123,7 +123,7 @@ EXAMPLES = r"""
     that: asked.fits is not false
     fail_msg: "{{ asked.message }}"
 
-- name: Ask for a slice of TPUs whose pool has no node yet
+- name: Check a slice of TPUs whose pool has no node yet
   muster.ml.gang_preflight:
     namespace: ml
     definition: "{{ objects_of_the_training }}"
@@ -155,7 +155,7 @@ reasons:
   type: list
   elements: str
 not_judged:
-  description: What is not judged. With any of it, C(fits) is not true.
+  description: Parts that are not judged. With any of them, C(fits) is not true.
   returned: always
   type: list
   elements: str
