@@ -148,8 +148,8 @@ def never_wrong(problem: Problem) -> None:
     some, every = placements(problem)
     if fit.certain(problem):
         assert every
-    if fit.packs(problem) is False:
-        assert not some
+    if (packs := fit.packs(problem)) is not None:
+        assert packs is some
 
 
 @given(problems(), st.integers(0, 6))
@@ -176,6 +176,23 @@ def test_there_is_room_and_the_scheduler_may_miss_it() -> None:
     assert fit.certain(problem) is False
     # Where the small one cannot be in that room, it is certain.
     assert fit.certain(Problem([shape(1, (0,), cpu=4), shape(1, (1,), cpu=1)], problem.rooms)) is True
+
+
+def test_a_shape_takes_only_the_room_of_its_other_pods() -> None:
+    """The last pod of a shape finds room, because only the other three can have taken some."""
+    problem = Problem([shape(2, (0, 1), cpu=1), shape(2, (0, 1), cpu=1, x=1)], [{"cpu": 2, "x": 9}] * 2)
+    assert placements(problem) == (True, True)
+    assert fit.certain(problem) is True
+
+
+def test_a_placement_that_breaks_a_spread_is_none() -> None:
+    """All fit by their sizes, if both pods of the first shape are in one room; their spread forbids that."""
+    ties = Spread(skew=1, domains={"a": 0, "b": 0}, of=["a", "b"])
+    one = Shape(takes={"cpu": 1}, count=2, rooms=frozenset({0, 1}), spread=ties)
+    problem = Problem([one, shape(1, (1,), cpu=1, x=1)], [{"cpu": 2, "x": 9}, {"cpu": 1, "x": 9}])
+    assert placements(problem) == (False, False)
+    assert fit.packs(problem) is None
+    assert fit.certain(problem) is None
 
 
 @pytest.mark.parametrize("number", [50, 1000])
