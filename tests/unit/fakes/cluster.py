@@ -36,12 +36,14 @@ WRITES = ("apply", "delete", "patch")
 
 KINDS: dict[tuple[str, str], Resource] = {
     ("v1", "ConfigMap"): Resource("configmaps", True),
+    ("v1", "LimitRange"): Resource("limitranges", True),
     ("v1", "Namespace"): Resource("namespaces", False),
     ("v1", "Node"): Resource("nodes", False),
     ("v1", "Event"): Resource("events", True),
     ("v1", "PersistentVolume"): Resource("persistentvolumes", False),
     ("v1", "PersistentVolumeClaim"): Resource("persistentvolumeclaims", True),
     ("v1", "Pod"): Resource("pods", True),
+    ("v1", "ResourceQuota"): Resource("resourcequotas", True),
     ("v1", "Secret"): Resource("secrets", True),
     ("v1", "Service"): Resource("services", True),
     ("v1", "ServiceAccount"): Resource("serviceaccounts", True),
@@ -51,6 +53,7 @@ KINDS: dict[tuple[str, str], Resource] = {
     ("batch/v1", "Job"): Resource("jobs", True),
     ("coordination.k8s.io/v1", "Lease"): Resource("leases", True),
     ("networking.k8s.io/v1", "NetworkPolicy"): Resource("networkpolicies", True),
+    ("node.k8s.io/v1", "RuntimeClass"): Resource("runtimeclasses", False),
     ("policy/v1", "PodDisruptionBudget"): Resource("poddisruptionbudgets", True),
     ("storage.k8s.io/v1", "StorageClass"): Resource("storageclasses", False),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"): Resource("clusterroles", False),
