@@ -91,12 +91,16 @@ def run(play: Play, **settings: Any) -> subprocess.CompletedProcess[str]:
 
 
 def whole(google: Simulator) -> dict[str, set[str]]:
-    """What there is, by name; a key of the buckets has another one each time, and what Google makes has a part of the cluster's id."""
+    """What there is, by name; a key of the buckets has another one each time, and what Google makes has a part of the cluster's id.
+
+    What was deleted is kept by Google for a while.
+    """
     return {
         kind: {"one"}
         if kind == "hmacKeys"
         else {re.sub(r"(/gke-.*?)-[0-9a-f]{8}(-[0-9a-f]{4}$)?", r"\1-ID", name) for name in rows}
         for kind, rows in hold(google).items()
+        if not kind.startswith("deleted")
     }
 
 
