@@ -170,7 +170,7 @@ def test_a_new_service_account_is_seen_late_and_a_deleted_one_kept(google: Simul
     projects = clients.discovered(google, "cloudresourcemanager", "v3").projects()
     member = f"serviceAccount:{made['email']}"
     row = {"role": "roles/container.viewer", "members": [member]}
-    for _ in range(2):
+    for _time in range(2):
         policy = projects.getIamPolicy(resource=f"projects/{PROJECT}", body={}).execute()
         wanted = {"policy": {**policy, "bindings": [*policy["bindings"], row]}}
         answer = clients.session(google).post(
@@ -216,7 +216,7 @@ def test_a_service_account_has_ten_hmac_keys(google: Simulator) -> None:
     email, session = known(google, "hmac-hoarder"), clients.session(google)
     url = f"{STORAGE}/projects/{PROJECT}/hmacKeys?serviceAccountEmail={email}"
     assert session.post(url).status_code == 404
-    answers = [session.post(url).status_code for _ in range(11)]
+    answers = [session.post(url).status_code for _time in range(11)]
     assert answers == [200] * 10 + [429]
 
 

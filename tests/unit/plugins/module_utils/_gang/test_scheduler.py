@@ -44,7 +44,7 @@ class Scheduler:
             and self.chosen(pod, node)
             and all(self.enough(pod, node, here, what) for what in ("cpu", GPU))
             and len(here) < int(node["status"]["allocatable"]["pods"])
-            and not any(self.apart(pod, other) or self.apart(other, pod) for other in here)
+            and not any(self.apart(*pair) for other in here for pair in ((pod, other), (other, pod)))
             and all(self.even(pod, node, others, row) for row in pod["spec"].get("topologySpreadConstraints", []))
         )
 
@@ -90,7 +90,10 @@ class Scheduler:
             if not left:
                 return True, True
             placed = [
-                (made[at], names[n]) for at, row in enumerate(state) for n, many in enumerate(row) for _ in range(many)
+                (made[at], names[n])
+                for at, row in enumerate(state)
+                for n, many in enumerate(row)
+                for _pod in range(many)
             ]
             found = []
             for at in left:
