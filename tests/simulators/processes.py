@@ -1,14 +1,21 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run that is killed."""
+"""Runs of ansible-playbook: what one counted, and the end of one that is killed."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
+import subprocess
 from contextlib import suppress
 from pathlib import Path
+
+
+def recap(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
+    line = [line for line in done.stdout.splitlines() if " failed=" in line][-1]
+    return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", line)}
 
 
 def kill_all(pid: int) -> None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is missing, said twice: in full for the error that ends a wait, and in one short line for its progress.
+"""What is missing, said twice: in full for the error that ends a wait, and in one short line for its progress. Numbers of things.
 
 Private to the collection.
 """
@@ -28,6 +28,11 @@ class Missing(str):
         made = super().__new__(cls, text)
         made.brief = brief
         return made
+
+
+def plural(number: int, noun: str) -> str:
+    """1 pod, 2 pods; for nouns whose plural ends so."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def listed(clauses: Sequence[str]) -> Missing | None:

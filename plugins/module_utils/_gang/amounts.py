@@ -91,10 +91,10 @@ def limits_of(holder: Spec) -> Amounts:
 
 def pod_requests(spec: Spec) -> Amounts:
     """What a pod requests, its overhead included."""
-    total = added(_together(spec, requests_of), amounts(spec.get("overhead")))
-    whole = spec.get("resources") or {}
+    whole, overhead = spec.get("resources") or {}, amounts(spec.get("overhead"))
+    total = added(_together(spec, requests_of), overhead)
     for name, value in amounts(whole.get("requests")).items():
-        total[name] = value + amounts(spec.get("overhead")).get(name, 0)
+        total[name] = value + overhead.get(name, 0)
     for name, value in amounts(whole.get("limits")).items():
         total.setdefault(name, value)
     return total
@@ -103,7 +103,8 @@ def pod_requests(spec: Spec) -> Amounts:
 def pod_limits(spec: Spec) -> Amounts:
     """What a pod is limited to, its overhead included where there is a limit."""
     total = {**_together(spec, limits_of), **amounts((spec.get("resources") or {}).get("limits"))}
-    return {name: value + amounts(spec.get("overhead")).get(name, 0) for name, value in total.items()}
+    overhead = amounts(spec.get("overhead"))
+    return {name: value + overhead.get(name, 0) for name, value in total.items()}
 
 
 def _together(spec: Spec, of: Callable[[Spec], Amounts]) -> Amounts:

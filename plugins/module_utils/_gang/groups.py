@@ -35,7 +35,7 @@ class Group:
     spec: Mapping[str, t.Any]
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     claims: Sequence[Manifest] = ()
-    """Templates of the claims that each pod gets for itself; they are called TEMPLATE-OWNER-NUMBER."""
+    """Templates of the claims that each pod gets for itself."""
     owner: str = ""
     queue: str = ""
     """The queue of Kueue that decides when the pods may begin."""
@@ -44,6 +44,10 @@ class Group:
     def takes(self) -> Amounts:
         """What one pod takes of its node."""
         return taken(self.spec)
+
+    def claims_of(self, template: Manifest) -> list[str]:
+        """Names of the claims that the pods get by one of the templates."""
+        return [f"{template['metadata']['name']}-{self.owner}-{number}" for number in range(self.replicas)]
 
 
 def given(rows: Iterable[Mapping[str, t.Any]], namespace: str) -> list[Group]:

@@ -21,7 +21,7 @@ from .._kube.objects import Manifest, labels_of
 from . import bonds, fit, volumes, words
 from .admission import Quota, quotas, refusals, with_defaults
 from .groups import Group
-from .places import Place, Template, free_for, is_running, live, possible, refusal
+from .places import Place, Template, free_for, has_ended, is_running, live, possible, refusal
 
 _OPERATORS = (None, "", "Equal", "Exists")
 _FEW_STEPS = 2_000
@@ -240,7 +240,7 @@ def _leaving(gang: Gang, seen: Seen) -> list[Group]:
     return [
         Group(name=pod["metadata"]["name"], replicas=1, namespace=pod["metadata"]["namespace"], spec=pod["spec"])
         for pod in seen.pods or ()
-        if _leaves(pod, gang) and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        if _leaves(pod, gang) and not has_ended(pod)
     ]
 
 
@@ -278,7 +278,7 @@ def _features(group: Group, seen: Seen) -> list[str]:
 
 def _old_claims(group: Group, seen: Seen) -> list[str]:
     """Claims of the group's pods that are there."""
-    names = (f"{one['metadata']['name']}-{group.owner}-{n}" for one in group.claims for n in range(group.replicas))
+    names = (name for template in group.claims for name in group.claims_of(template))
     return [name for name in names if name in (seen.claims or {})]
 
 

@@ -23,7 +23,6 @@ from .matching import HOSTNAME, keeping_out, may_be_on, taint_text
 _CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 _GKE = "cloud.google.com/gke-nodepool"
 """On nodes of GKE, whose API server adds to pods the toleration of each extended resource that they request."""
-_ENDED = ("Succeeded", "Failed")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,7 +59,11 @@ class Template:
 
 def is_running(pod: Manifest) -> bool:
     """Whether a pod takes room on a node: it is on one, or the scheduler has kept room for it there, and it has not ended."""
-    return bool(node_of(pod)) and (pod.get("status") or {}).get("phase") not in _ENDED
+    return bool(node_of(pod)) and not has_ended(pod)
+
+
+def has_ended(pod: Manifest) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def node_of(pod: Manifest) -> str:

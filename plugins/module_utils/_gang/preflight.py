@@ -107,12 +107,7 @@ def _storage(
     if not named and not born:
         return {}, {}, {}
     claims = _by_name(asking.listed("v1", "PersistentVolumeClaim", namespace))
-    made = {
-        f"{template['metadata']['name']}-{group.owner}-{number}"
-        for group in groups
-        for template in group.claims
-        for number in range(group.replicas)
-    }
+    made = {name for group in groups for template in group.claims for name in group.claims_of(template)}
     used = [claim for name, claim in (claims or {}).items() if name in named | made]
     bound = {name for claim in used if (name := claim["spec"].get("volumeName"))}
     found = {name: asking.got(Ref("v1", "PersistentVolume", name)) for name in sorted(bound)}

@@ -13,15 +13,15 @@ Private to the collection.
 from __future__ import annotations
 
 import typing as t
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from .._kube.objects import Manifest, annotations_of
+from .._kube.objects import Manifest
+from .._kube.storage import class_of
 from .bonds import Bonds
 from .groups import Group
 from .matching import ZONE, any_term
 from .places import Place, is_running, node_of
 
-_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}
 _DISKS = ("awsElasticBlockStore", "azureDisk", "gcePersistentDisk", "iscsi", "rbd")
@@ -150,8 +150,7 @@ def _template(bonds: Bonds, group: Group, template: Manifest, places: Sequence[P
     if storage.claims is None:
         return
     name = template["metadata"]["name"]
-    names = [f"{name}-{group.owner}-{number}" for number in range(group.replicas)]
-    old = [storage.claims[one] for one in names if one in storage.claims]
+    old = [storage.claims[one] for one in group.claims_of(template) if one in storage.claims]
     for claim in old:
         volume = storage.volumes.get(claim["spec"].get("volumeName") or "")
         if volume is None or (volume["spec"].get("nodeAffinity") or {}).get("required"):
@@ -168,16 +167,9 @@ def _unborn(bonds: Bonds, group: Group, claim: Manifest, places: Sequence[Place]
     if storage.classes is None:
         return
     what = f"claim {(claim.get('metadata') or {}).get('name', '')} of group {group.name} has no volume yet"
-    asked = (claim.get("spec") or {}).get("storageClassName")
-    found = storage.classes.get(asked) if asked else _default_class(asked, storage.classes.values())
+    found = class_of(storage.classes.values(), (claim.get("spec") or {}).get("storageClassName"))
     for problem in _problems(found, places):
         bonds.notes.append(f"{what}: {problem}")
-
-
-def _default_class(asked: str | None, classes: Iterable[Manifest]) -> Manifest | None:
-    if asked is not None:
-        return None
-    return next((item for item in classes if annotations_of(item).get(_DEFAULT) == "true"), None)
 
 
 def _problems(found: Manifest | None, places: Sequence[Place]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
 
+from .._core.brief import plural
 from . import fit
 from .amounts import HOST_PORT, PODS, shown
 from .groups import Group
@@ -43,10 +44,10 @@ def too_small(group: Group, index: int, problem: fit.Problem, refused: Sequence[
         text = why or _room(problem.rooms[number], shape.takes)
         sorts[text] = sorts.get(text, 0) + 1
     ranked = sorted(sorts.items(), key=lambda row: (not row[0].startswith("with room"), -row[1]))
-    named = [_plural(number, "node") + f" {text}" for text, number in ranked[:_SHOWN]]
+    named = [plural(number, "node") + f" {text}" for text, number in ranked[:_SHOWN]]
     if len(ranked) > _SHOWN:
-        named.append(f"{_plural(sum(number for _text, number in ranked[_SHOWN:]), 'more node')}")
-    told = f"{fitting} of {_plural(group.replicas, 'pod')} of group {group.name} fit, each with {takes(shape.takes)}"
+        named.append(f"{plural(sum(number for _text, number in ranked[_SHOWN:]), 'more node')}")
+    told = f"{fitting} of {plural(group.replicas, 'pod')} of group {group.name} fit, each with {takes(shape.takes)}"
     told += f": {', '.join(named) or 'there are no nodes'}"
     return told + "".join(f"; {text}" for text in _ties(shape, (index, index) in problem.apart))
 
@@ -57,7 +58,7 @@ def _ties(shape: fit.Shape, is_apart: bool) -> Iterable[str]:
     if shape.together:
         yield "all must be on one node"
     if shape.spread:
-        yield f"their numbers in {_plural(len(shape.spread.domains), 'domain')} may differ by {shape.spread.skew} at most"
+        yield f"their numbers in {plural(len(shape.spread.domains), 'domain')} may differ by {shape.spread.skew} at most"
 
 
 def _room(free: Mapping[str, int], needs: Mapping[str, int]) -> str:
@@ -91,7 +92,7 @@ def not_together(groups: Sequence[Group], problem: fit.Problem) -> str:
         free = sum(max(problem.rooms[room].get(name, 0), 0) for room in rooms)
         if need > free:
             short.append(f"{shown(name, need)} {name} are needed, and {shown(name, free)} are free")
-    each = " and ".join(_plural(group.replicas, "pod") + f" of {group.name}" for group in groups if group.replicas)
+    each = " and ".join(plural(group.replicas, "pod") + f" of {group.name}" for group in groups if group.replicas)
     return f"{each} fit one by one, and not together: {', '.join(short) or 'no way to place them leaves room for the last'}"
 
 
@@ -107,7 +108,3 @@ def undecided(groups: Sequence[Group], problem: fit.Problem, *, order: bool) -> 
         f"there is room for all, but the scheduler places one pod after the other, and could so place some of {' and '.join(names)} that "
         "the last finds none"
     )
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

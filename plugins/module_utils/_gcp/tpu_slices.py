@@ -17,6 +17,7 @@ import functools
 import math
 import typing as t
 
+from .._core.brief import plural
 from .._core.errors import InvalidInput
 
 LABEL_ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
@@ -175,7 +176,7 @@ def tpu_slice(kind: str, topology: str | None = None, machine_type: str | None =
         raise _no_shape(generation, topology)
     if chips is not None and chips != _chips(topology):
         raise InvalidInput(
-            f"{kind} has {_plural(chips, 'chip')}, and topology {topology} has {_chips(topology)}",
+            f"{kind} has {plural(chips, 'chip')}, and topology {topology} has {_chips(topology)}",
             hint=f"Leave out one of them: {kind} is {_default(generation, kind, chips)}, and "
             f"{topology} is {Slice(generation, topology, 1).accelerator_type}.",
         )
@@ -232,7 +233,7 @@ def _no_shape(generation: Generation, topology: str) -> InvalidInput:
     rule = "A and B are of a fixed list" if not generation.largest else "sides above 4 are multiples of 4, A <= B <= C"
     form = "AxBxC" if generation.largest else "AxB"
     return InvalidInput(
-        f"{generation.name} has no slice with topology {topology} ({_plural(_chips(topology), 'chip')})",
+        f"{generation.name} has no slice with topology {topology} ({plural(_chips(topology), 'chip')})",
         hint=f"The nearest {'is' if len(near) == 1 else 'are'} {' or '.join(near)} (topologies are {form}; {rule}).",
     )
 
@@ -258,10 +259,6 @@ def _shown(generation: Generation, examples: t.Sequence[str]) -> str:
 
 def _counted(name: str, number: int) -> str:
     return f"{number} x {name}"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def node_pool(row: Row, zones: int) -> dict[str, t.Any]:

@@ -10,7 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import typing as t
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .._core.errors import Forbidden, InvalidInput, NotFound
 from . import reasons
@@ -48,7 +48,7 @@ def check_claim(
         classes = cluster.list("storage.k8s.io/v1", "StorageClass")
     except Forbidden:
         return
-    found = _class(classes, storage_class)
+    found = class_of(classes, storage_class)
     there = ", ".join(sorted(row["metadata"]["name"] for row in classes)) or "none"
     if found is None and storage_class is not None:
         raise InvalidInput(
@@ -70,8 +70,8 @@ def check_claim(
         )
 
 
-def _class(classes: Sequence[Manifest], name: str | None) -> Manifest | None:
-    """The StorageClass of that name, or the default one (of several the newest)."""
+def class_of(classes: Iterable[Manifest], name: str | None) -> Manifest | None:
+    """The StorageClass of that name; where a claim names none (None) the default one, of several the newest."""
     if name is not None:
         return next((row for row in classes if row["metadata"]["name"] == name), None)
     defaults = [row for row in classes if (row["metadata"].get("annotations") or {}).get(_DEFAULT) == "true"]

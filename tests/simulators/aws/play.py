@@ -114,11 +114,6 @@ class Play:
         return " ".join(self.outputs[-1].split())
 
 
-def recap(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
-    line = [line for line in done.stdout.splitlines() if " failed=" in line][-1]
-    return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", line)}
-
-
 @contextmanager
 def playground(folder: Path, settings: dict[str, Any]) -> Iterator[Play]:
     """An empty account, and an `aws` on the path that hands out the token which the API server knows: only AWS itself could make one."""

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from simulators.aws.holdings import holdings
-from simulators.aws.play import Play, playground, recap, without
+from simulators.aws.play import Play, playground, without
+from simulators.processes import recap
 
 OFFICE = {"eks_cluster_public_access_cidrs": ["203.0.113.0/24"]}
 

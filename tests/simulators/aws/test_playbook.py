@@ -27,9 +27,10 @@ from simulators.aws.cli import Cli
 from simulators.aws.client import REGION, SECRET, Simulator
 from simulators.aws.holdings import holdings
 from simulators.aws.permissions import Need, allows, denied
-from simulators.aws.play import NAMES, POLICIES, TOKEN, Play, named, playground, recap, without
+from simulators.aws.play import NAMES, POLICIES, TOKEN, Play, named, playground, without
 from simulators.aws.shapes import NAMES as SHAPES
 from simulators.aws.shapes import make_all
+from simulators.processes import recap
 
 VIEWER = {
     "principal_arn": "arn:aws:iam::123456789012:role/viewer",

@@ -145,11 +145,6 @@ def failure(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout[-3000:] + done.stderr[-500:]
 
 
-def recap(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
-    line = [line for line in done.stdout.splitlines() if " failed=" in line][-1]
-    return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", line)}
-
-
 @contextmanager
 def playground(folder: Path, settings: dict[str, Any]) -> Iterator[Play]:
     """An empty project, and a gke-gcloud-auth-plugin on the path that hands out the token which the API server knows."""

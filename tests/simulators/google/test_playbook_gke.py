@@ -40,9 +40,9 @@ from simulators.google.play import (
     hold,
     left,
     playground,
-    recap,
 )
 from simulators.google.reader import COMPUTE, GKE, IAM, PROJECTS, REGION, STORAGE, ZONE, Reader
+from simulators.processes import recap
 
 GPU: dict[str, Any] = {
     "name": "gpu",

@@ -24,9 +24,9 @@ from simulators.google.play import (
     hold,
     left,
     playground,
-    recap,
 )
 from simulators.google.reader import COMPUTE, GKE, REGION, Reader
+from simulators.processes import recap
 
 
 @pytest.fixture(scope="module")

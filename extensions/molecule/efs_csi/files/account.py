@@ -14,7 +14,6 @@ import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "tests"))
 from simulators.aws.client import REGION, SECRET, Simulator
 
 CLUSTER, ADDON = "training", "aws-efs-csi-driver"
+# The simulator goes on with each look, and not with time.
+AT_ONCE = {"Delay": 0}
 
 
 def client(url: str, service: str) -> Any:
@@ -55,12 +56,10 @@ def start(state: Path) -> dict[str, Any]:
     subnets = [row["SubnetId"] for row in client(url, "ec2").describe_subnets()["Subnets"][:2]]
     eks = client(url, "eks")
     eks.create_cluster(name=CLUSTER, roleArn=control, resourcesVpcConfig={"subnetIds": subnets})
-    while eks.describe_cluster(name=CLUSTER)["cluster"]["status"] != "ACTIVE":
-        time.sleep(0.05)
+    eks.get_waiter("cluster_active").wait(name=CLUSTER, WaiterConfig=AT_ONCE)
     node = role(url, "node", "ec2.amazonaws.com", "AmazonEKSWorkerNodePolicy")
     eks.create_nodegroup(clusterName=CLUSTER, nodegroupName="nodes", nodeRole=node, subnets=subnets)
-    while eks.describe_nodegroup(clusterName=CLUSTER, nodegroupName="nodes")["nodegroup"]["status"] != "ACTIVE":
-        time.sleep(0.05)
+    eks.get_waiter("nodegroup_active").wait(clusterName=CLUSTER, nodegroupName="nodes", WaiterConfig=AT_ONCE)
     files = client(url, "efs").create_file_system(CreationToken=CLUSTER, Encrypted=True)["FileSystemId"]
     environment = {name: value for name, value in simulator.environment().items() if name.startswith("AWS_")}
     found = {
