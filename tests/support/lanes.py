@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TAIL_LINES = 60
+# Of a line that says what is wrong: the task before it, the reason after it.
+ERROR_LINES = (3, 12)
 HEARTBEAT_S = 60
 # How Ansible, pytest and the linters begin the line that says what is wrong.
 ERROR = re.compile(r"\[ERROR\]: |fatal: \[|E   \w|left over: |unexpected write: |asked more than once: ")
@@ -132,6 +134,15 @@ def last_error(log: Path) -> str:
     return next((line.strip()[:300] for line in reversed(lines) if ERROR.match(line)), "")
 
 
+def errors(log: Path, at_most: int = 3) -> list[str]:
+    """The newest lines that say what is wrong, with those around them: a molecule scenario ends with pages of its cleanup."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    before, after = ERROR_LINES
+    found = [number for number, line in enumerate(lines) if ERROR.match(line)][-at_most:]
+    shown = sorted({n for at in found for n in range(max(0, at - before), min(len(lines), at + after))})
+    return [lines[n][:2000] for n in shown]
+
+
 def heartbeat(board: Board, check: Check, log: Path, over: threading.Event) -> None:
     """Say now and then what a long check is at."""
     began = time.monotonic()
@@ -167,7 +178,7 @@ def run_check(board: Board, check: Check) -> Result:
     )
     if reason and log.exists():
         tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
-        board.say("\n".join([f"------ the end of {log}", *tail, "------"]))
+        board.say("\n".join([f"------ errors in {log}", *errors(log), "------ its end", *tail, "------"]))
     return result
 
 
