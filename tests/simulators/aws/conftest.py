@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from ansible.module_utils import _internal
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
@@ -72,6 +73,8 @@ def run(aws: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.M
     """Run a module in this process: its own ``main``, with arguments as Ansible hands them over."""
     for name in [n for n in os.environ if n.startswith(("AWS_", "BOTO_"))]:
         monkeypatch.delenv(name)
+    # A test that imported a filter would make this process a controller, where a module's warnings go to the screen.
+    monkeypatch.setattr(_internal, "is_controller", False)
     # The same pauses, but shorter: nothing here takes minutes. botocore's own retries are left one, to see ours.
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     monkeypatch.setattr(api, "SYSTEM_CLOCK", Hasty())

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from ansible.module_utils import _internal
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
@@ -76,6 +77,8 @@ def run(google: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytes
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    # A test that imported a filter made this process a controller, where a module's warnings go to the screen.
+    monkeypatch.setattr(_internal, "is_controller", False)
     # The same pauses, but shorter: nothing here takes minutes.
     monkeypatch.setattr(api, "SYSTEM_CLOCK", Hasty())
 
