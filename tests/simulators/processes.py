@@ -1,14 +1,16 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs of ansible-playbook: what one counted, and the end of one that is killed."""
+"""Runs of ansible-playbook: what one counted, the end of one that is killed, and what ends with one."""
 
 from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import subprocess
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,3 +33,15 @@ def family(pid: int) -> list[int]:
     except FileNotFoundError:
         return []
     return [pid, *(one for child in children for one in family(int(child)))]
+
+
+def end_with(pid: int) -> None:
+    """End this process, as Ctrl-C would, as soon as that one has ended."""
+    watched = select.poll()
+    watched.register(os.pidfd_open(pid), select.POLLIN)
+
+    def wait() -> None:
+        watched.poll()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=wait, daemon=True).start()

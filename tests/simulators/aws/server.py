@@ -30,6 +30,7 @@ os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
+from ..processes import end_with
 from . import efs, eks, permissions, repairs, tagging
 from .api import SIGNED_AS, Asked, Refused, check, description, understand
 from .eks import images
@@ -219,7 +220,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--cluster-endpoint", default="https://127.0.0.1:6443", help="API server of every EKS cluster")
     parser.add_argument("--cluster-ca", type=Path, help="its certificate authority (PEM)")
     parser.add_argument("--polls", type=int, default=2, help="how often a state is read before it moves on")
+    parser.add_argument("--while", type=int, dest="during", metavar="PID", help="end with this process")
     options = parser.parse_args(argv)
+    if options.during:
+        end_with(options.during)
     ca = options.cluster_ca.read_bytes() if options.cluster_ca else b"no certificate authority was given"
     SETTINGS.endpoint = options.cluster_endpoint
     SETTINGS.certificate_authority = base64.b64encode(ca).decode()

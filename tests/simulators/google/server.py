@@ -21,6 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from ..processes import end_with
 from . import oauth, world
 from .api import Raw
 from .discovery import hosts
@@ -127,11 +128,14 @@ def options(argv: list[str] | None) -> argparse.Namespace:
         "--roles", type=Path, help="permissions of the caller, one or a pattern a line; without it, all"
     )
     parser.add_argument("--quota", action="append", default=[], metavar="METRIC=LIMIT", help="instead of the usual one")
+    parser.add_argument("--while", type=int, dest="during", metavar="PID", help="end with this process")
     return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> int:
     asked = options(argv)
+    if asked.during:
+        end_with(asked.during)
     ca = asked.cluster_ca.read_bytes() if asked.cluster_ca else b"no certificate authority was given"
     SETTINGS.endpoint = asked.cluster_endpoint.removeprefix("https://")
     SETTINGS.certificate_authority = base64.b64encode(ca).decode()
