@@ -129,7 +129,7 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, goog
     kubeconfig = Path(play.folder / "theirs.kubeconfig")
     adopted = {
         "muster_gke_name": "theirs", "muster_kubeconfig": str(kubeconfig), "gke_manage_cluster": False, "gke_manage_broker_vm": False,
-        "gke_node_pools_pools": [{**MANAGEMENT, "name": "ours"}], "gcs_buckets_buckets": [],
+        "gke_node_pools_pools": [{**MANAGEMENT, "name": "ours"}], "muster_systems": ["studioml"],
     }  # fmt: skip
     before = hold(google)
     kubeconfig.write_text("somebody else's\n", encoding="utf-8")
@@ -142,9 +142,12 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, goog
     assert done.returncode == 0, failure(done)
     pools = {row["name"] for row in reader.get(f"{GKE}/{REGION}/clusters/theirs")["nodePools"]}
     assert pools == {"default-pool", "ours"}
+    cluster = play.api_server.cluster
+    assert cluster.stored("Namespace", "ml"), "the key of the buckets is in a Secret in it"
     gone = play("gke_teardown", **adopted, **DATA_TOO)
     assert gone.returncode == 0, failure(gone)
     after = hold(google)
     assert left(before, after) == {}
     assert after["clusters"].keys() == before["clusters"].keys()
+    assert not cluster.stored("Namespace", "ml"), "it was empty once the Secret had gone"
     assert kubeconfig.exists()
