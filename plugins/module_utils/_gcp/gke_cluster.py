@@ -16,7 +16,17 @@ from .._cloud.plan import Body, Plan, State, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .compare import MARK, labels_with, merged
-from .gke import CLUSTERS, cidr_block, gke_state, pool_owner, reached, refuse_skipping, version_key, why_so
+from .gke import (
+    CLUSTERS,
+    cidr_block,
+    gke_state,
+    pool_owner,
+    reached,
+    refuse_leaving_behind,
+    refuse_skipping,
+    version_key,
+    why_so,
+)
 from .plan import Step
 from .resource import Change, Rest
 
@@ -212,6 +222,7 @@ class GkeCluster(Rest):
             return self._again(live)
         if self.version and not reached(live["currentMasterVersion"], self.version):
             refuse_skipping(self.label, live["currentMasterVersion"], self.version)
+            refuse_leaving_behind(self.label, live.get("nodePools") or (), self.version)
         plan = super().plan(live)
         if not _first_pools(live):
             return plan

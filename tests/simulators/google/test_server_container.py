@@ -75,6 +75,22 @@ def test_the_control_plane_goes_first_and_one_minor_at_a_time(gke: ClusterManage
     assert gke.get_node_pool(name=f"{old}/nodePools/default-pool").version.startswith("1.34.")
 
 
+def test_nodes_stay_near_the_control_plane(gke: ClusterManagerClient, old: str, reader: Reader) -> None:
+    """Two minor versions behind, or one where Google upgrades them."""
+    by_hand, late = {"auto_repair": True}, f"{old}/nodePools/late"
+    pool = {"name": "late", "initial_node_count": 1, "version": "1.32"}
+    with pytest.raises(exceptions.BadRequest, match="Auto-upgrade is enabled, node version .* within one minor version"):
+        gke.create_node_pool(parent=old, node_pool=pool)
+    finished(gke, gke.create_node_pool(parent=old, node_pool={**pool, "management": by_hand}))
+    with pytest.raises(exceptions.BadRequest, match="Auto-upgrade is enabled"):
+        gke.set_node_pool_management(request={"name": late, "management": {"auto_upgrade": True}})
+    channel = {"update": {"desiredReleaseChannel": {"channel": "REGULAR"}}}
+    assert "Auto-upgrade is enabled" in reader.refused("PUT", f"{URL}/old", channel)[2]
+    with pytest.raises(exceptions.BadRequest, match="node pools late would be more than 2 minor versions behind"):
+        upgrade(gke, old, desired_master_version="1.35")
+    finished(gke, gke.delete_node_pool(name=late))
+
+
 def test_one_update_at_a_time(gke: ClusterManagerClient, old: str) -> None:
     with pytest.raises(exceptions.BadRequest, match="Exactly one update"):
         upgrade(gke, old, desired_logging_service="none", desired_monitoring_service="none")

@@ -64,13 +64,14 @@ def new(asked: Asked, found: Project, cluster: Thing, given: Body) -> Thing:
         raise Refused(400, "Max pods per node must be between 8 and 256.")  # assumed: the wording
     version = str(given.get("version") or "-")
     version = body["currentMasterVersion"] if version == "-" else versions.chosen(version, "", "Node")
-    versions.of_nodes(version, body["currentMasterVersion"])
+    kept = management(given.get("management") or {}, body)
+    versions.of_nodes(version, body["currentMasterVersion"], upgraded=kept["autoUpgrade"])
     run_as(asked, found, config)
     path = f"{cluster.extra['path']}/nodePools/{name}"
     pool: Body = {
         **{key: value for key, value in given.items() if value is not None}, "config": config, "locations": zones,
         "version": version, "status": "PROVISIONING",
-        "initialNodeCount": count, "autoscaling": scaling, "management": management(given.get("management") or {}, body),
+        "initialNodeCount": count, "autoscaling": scaling, "management": kept,
         "maxPodsConstraint": {"maxPodsPerNode": str(pods)}, "podIpv4CidrSize": ground.pod_bits(pods),
         "networkConfig": _network(given, body),
         "upgradeSettings": upgrade_settings(given.get("upgradeSettings") or {}), "selfLink": _link(path),

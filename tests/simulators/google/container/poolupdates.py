@@ -122,10 +122,10 @@ def _accelerators(_found: Project, _cluster: Thing, _thing: Thing, after: Body, 
     after["config"]["accelerators"] = value
 
 
-def _version(_found: Project, cluster: Thing, _thing: Thing, after: Body, value: object) -> None:
+def _version(_found: Project, cluster: Thing, thing: Thing, after: Body, value: object) -> None:
     master = cluster.body["currentMasterVersion"]
     version = master if value in ("", "-") else versions.chosen(str(value), "", "Node")
-    versions.of_nodes(version, master)
+    versions.of_nodes(version, master, upgraded=bool(thing.body["management"].get("autoUpgrade")))
     after["version"] = version
 
 
@@ -186,6 +186,8 @@ def _management(asked: Asked) -> Body:
     if given is None:
         raise Refused(400, "Management must be specified.")  # assumed: the wording
     after = pools.management({"autoRepair": False, "autoUpgrade": False, **given}, cluster.body)
+    if after["autoUpgrade"] and not thing.body["management"].get("autoUpgrade"):
+        versions.of_nodes(thing.body["version"], cluster.body["currentMasterVersion"], upgraded=True)  # assumed: here, too
     return apply(asked, found, cluster, thing, "SET_NODE_POOL_MANAGEMENT", {"management": after}, lambda: None)
 
 

@@ -101,15 +101,18 @@ def _replace_network(field: str) -> Change:
     return lambda _asked, _found, thing, value: lambda: thing.body["networkConfig"].update({field: value})
 
 
-def _master(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+def _master(_asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
     channel = thing.body["releaseChannel"].get("channel", "")
     wanted = versions.chosen(str(value), channel)
     versions.upgrade(thing.body["currentMasterVersion"], wanted)
+    rows = shown.pools_of(found, thing.extra["path"])
+    versions.leave_behind({pool.body["name"]: pool.body["version"] for pool in rows}, wanted)
     return lambda: thing.body.update(currentMasterVersion=wanted)
 
 
-def _channel(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
-    """Pools of a cluster in a channel have auto-upgrade; the channel has to have the cluster's minor version, or a newer one."""
+def _channel(_asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
+    """Pools of a cluster in a channel have auto-upgrade, and are not too old for it (rancher/gke-operator issue 492); the channel has to
+    have the cluster's minor version, or a newer one."""
     channel = value.get("channel", "UNSPECIFIED")
     current = thing.body["currentMasterVersion"]
     if channel in versions.CHANNELS and versions.minor(current) > versions.minor(versions.valid(channel)[0]):
@@ -118,9 +121,14 @@ def _channel(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
         )
         raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")
     wanted = {} if channel == "UNSPECIFIED" else {"channel": channel}
+    rows = shown.pools_of(found, thing.extra["path"]) if wanted else []
+    for pool in rows:
+        versions.of_nodes(pool.body["version"], current, upgraded=True)
 
     def apply() -> None:
         thing.body["releaseChannel"] = wanted
+        for pool in rows:
+            pool.body["management"] = {**pool.body["management"], "autoUpgrade": True}
 
     return apply
 

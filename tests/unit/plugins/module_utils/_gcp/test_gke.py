@@ -206,6 +206,17 @@ def test_several_changes_go_one_after_another_the_mark_first_and_the_version_las
     assert all(step.wait == "stable" for step in desired.plan(live).steps)
 
 
+def test_a_control_plane_does_not_leave_its_nodes_behind() -> None:
+    pools = [{"name": name, "version": f"{version}.9-gke.1"} for name, version in (("a", "1.32"), ("b", "1.33"))]
+    live = {**LIVE, "nodePools": pools}
+    words = r"cannot be upgraded to 1.35: .* older than that: a \(1.32.9-gke.1\). Upgrade these node pools first"
+    with pytest.raises(InvalidInput, match=words):
+        dataclasses.replace(CLUSTER, version="1.35").plan(live)
+    assert steps(dataclasses.replace(CLUSTER, version="1.35").plan({**live, "nodePools": pools[1:]})) == [
+        update(desiredMasterVersion="1.35")
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
