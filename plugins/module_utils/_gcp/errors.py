@@ -44,6 +44,8 @@ _PERMISSION = re.compile(r"(?<![\w@.-])[a-z][a-zA-Z]+\.[a-zA-Z]+\.[a-zA-Z]+(?![\
 # What Compute Engine says when a zone has no machine left; GKE passes the sentence on.
 _NO_MACHINES = re.compile(r"does not have enough resources available|ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT")
 _NO_QUOTA = re.compile(r"QUOTA_EXCEEDED|Quota '|[Ii]nsufficient (?:regional |project )?quota")
+# GKE says of a stale fingerprint only FAILED_PRECONDITION, which is what it says of much else.
+_STALE = re.compile(r"fingerprint mismatch")
 STOCKOUT = "STOCKOUT"
 DISABLED = "SERVICE_DISABLED"
 HINTS = {
@@ -124,6 +126,8 @@ def problem(error: t.Any) -> Problem:
         words.insert(0, STOCKOUT)
     elif _NO_QUOTA.search(message):
         words.insert(0, "QUOTA_EXCEEDED")
+    elif _STALE.search(message):
+        words.insert(0, "CONDITION_NOT_MET")
     codes = list(dict.fromkeys(word(one) for one in words if one))
     metadata: Body = next((one["metadata"] for one in infos if one.get("metadata")), {})
     return Problem(sorted(codes, key=lambda code: code in _VAGUE), without_secrets(message), metadata)

@@ -106,8 +106,9 @@ def test_etags_and_fingerprints(gke: ClusterManagerClient, old: str) -> None:
     mark = gke.get_cluster(name=old).label_fingerprint
     labels = {"name": old, "resource_labels": {"a": "1"}, "label_fingerprint": mark}
     finished(gke, gke.set_labels(request=labels))
-    with pytest.raises(exceptions.PreconditionFailed, match="fingerprint mismatch"):
+    with pytest.raises(exceptions.BadRequest, match="fingerprint mismatch") as refused:
         gke.set_labels(request=labels)
+    assert refused.value.response.json()["error"]["status"] == "FAILED_PRECONDITION"
 
 
 def test_a_zone_without_machines_leaves_a_pool_in_error(google: Simulator, gke: ClusterManagerClient, old: str) -> None:
