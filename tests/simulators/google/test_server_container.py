@@ -31,6 +31,12 @@ def cluster(name: str, **fields: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def other(name: str, **fields: Any) -> dict[str, Any]:
+    """One that can be beside it: a range for Services belongs to one cluster."""
+    made = cluster(name, **fields)
+    return {**made, "ipAllocationPolicy": {**made["ipAllocationPolicy"], "servicesSecondaryRangeName": "other-services"}}
+
+
 @pytest.fixture
 def gke(google: Simulator, monkeypatch: pytest.MonkeyPatch) -> ClusterManagerClient:
     return clients.container(google, monkeypatch)
@@ -89,6 +95,16 @@ def test_nodes_stay_near_the_control_plane(gke: ClusterManagerClient, old: str, 
     with pytest.raises(exceptions.BadRequest, match="node pools late would be more than 2 minor versions behind"):
         upgrade(gke, old, desired_master_version="1.35")
     finished(gke, gke.delete_node_pool(name=late))
+
+
+def test_a_disk_is_large_enough(gke: ClusterManagerClient, old: str, reader: Reader) -> None:
+    pool = {"name": "small", "initial_node_count": 0, "config": {"disk_size_gb": 11}}
+    with pytest.raises(exceptions.BadRequest, match="at least 12 GB"):
+        gke.create_node_pool(parent=old, node_pool=pool)
+    with pytest.raises(exceptions.BadRequest, match="at least 12 GB"):
+        gke.update_node_pool(request={"name": f"{old}/nodePools/default-pool", "disk_size_gb": 11})
+    new = other("new", initialClusterVersion="1.36.3-gke.1480000", nodeConfig={"diskSizeGb": 14})
+    assert "at least 15 GB" in reader.refused("POST", URL, {"cluster": new})[2]
 
 
 def test_one_update_at_a_time(gke: ClusterManagerClient, old: str) -> None:

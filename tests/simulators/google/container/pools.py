@@ -34,6 +34,7 @@ SCOPES = [
 ]
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
 TPU_TAINT = {"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"}
+LARGER_DISK = versions.key("1.36.3-gke.1480000")
 COMPACT = ("a2", "a3", "c2", "c2d", "c3", "c3d", "g2", "h3", "n2", "n2d")
 
 
@@ -50,7 +51,10 @@ def new(asked: Asked, found: Project, cluster: Thing, given: Body) -> Thing:
     zones = sorted(set(given.get("locations") or body["locations"]))
     for zone in zones:
         check_zone(zone, catalogue.region_of(body["location"]))
+    version = str(given.get("version") or "-")
+    version = body["currentMasterVersion"] if version == "-" else versions.chosen(version, "", "Node")
     config, gpus = _config(found, cluster, given.get("config") or {}, zones)
+    check_disk(config, version)
     _placement(given, config, zones)
     scaling = check_autoscaling(given.get("autoscaling") or {})
     _queued(given, config, scaling)
@@ -62,8 +66,6 @@ def new(asked: Asked, found: Project, cluster: Thing, given: Body) -> Thing:
     )
     if not 8 <= pods <= 256:
         raise Refused(400, "Max pods per node must be between 8 and 256.")  # assumed: the wording
-    version = str(given.get("version") or "-")
-    version = body["currentMasterVersion"] if version == "-" else versions.chosen(version, "", "Node")
     kept = management(given.get("management") or {}, body)
     versions.of_nodes(version, body["currentMasterVersion"], upgraded=kept["autoUpgrade"])
     run_as(asked, found, config)
@@ -106,7 +108,6 @@ def _config(found: Project, cluster: Thing, given: Body, zones: list[str]) -> tu
     config |= {name: value for name, value in given.items() if value is not None}
     config["metadata"] = {"disable-legacy-endpoints": "true", **(given.get("metadata") or {})}
     config["imageType"] = check_image(config["imageType"])
-    check_disk(config)
     if config.get("spot") and config.get("preemptible"):
         raise Refused(400, "Spot and preemptible cannot both be set.")  # assumed: the wording
     mode = (config.get("workloadMetadataConfig") or {}).get("mode")
@@ -130,11 +131,13 @@ def check_image(image: str) -> str:
     return image.upper()
 
 
-def check_disk(config: Body) -> None:
+def check_disk(config: Body, version: str) -> None:
+    """NodeConfig.diskSizeGb says how large it has to be."""
     if config["diskType"] not in catalogue.DISK_TYPES:
         raise Refused(400, f'Disk type "{config["diskType"]}" is not supported.')  # assumed: the wording
-    if int(config["diskSizeGb"]) < 10:
-        raise Refused(400, "Disk size must be at least 10 GB.")  # assumed: the wording
+    least = 15 if versions.key(version) >= LARGER_DISK else 12
+    if int(config["diskSizeGb"]) < least:
+        raise Refused(400, f"Disk size must be at least {least} GB.")  # assumed: the wording
 
 
 def accelerators(config: Body, zones: list[str]) -> dict[str, int]:

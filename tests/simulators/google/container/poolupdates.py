@@ -30,6 +30,8 @@ def apply(
     asked: Asked, found: Project, cluster: Thing, thing: Thing, kind: str, after: Body, then: Callable[[], None]
 ) -> Body:
     """The change is seen when the operation is over."""
+    if "config" in after:
+        pools.check_disk(after["config"], after.get("version") or thing.body["version"])
     free(thing.extra["path"])
     before, thing.body["status"] = thing.body["status"], "RECONCILING"
 
@@ -137,7 +139,6 @@ def _disk(name: str) -> Change:
     def change(_found: Project, _cluster: Thing, _thing: Thing, after: Body, value: object) -> None:
         config = after["config"]
         config[name] = int(str(value)) if name == "diskSizeGb" else value
-        pools.check_disk(config)
         config["bootDisk"] = {"diskType": config["diskType"], "sizeGb": str(config["diskSizeGb"])}
 
     return change
