@@ -43,7 +43,9 @@ options:
         description: Type of the machines, such as V(e2-standard-4). A change gives the node pool new nodes.
         type: str
       disk_size_gb:
-        description: Size of the boot disks in GB, at least 12, from version 1.36.3-gke.1480000 at least 15. A change gives the node pool new nodes.
+        description:
+          - Size of the boot disks in GB, at least 12, from version 1.36.3-gke.1480000 at least 15.
+          - A change gives the node pool new nodes.
         type: int
       disk_type:
         description: Type of the boot disks, such as V(pd-balanced). A change gives the node pool new nodes.

@@ -34,7 +34,10 @@ def cluster(name: str, **fields: Any) -> dict[str, Any]:
 def other(name: str, **fields: Any) -> dict[str, Any]:
     """One that can be beside it: a range for Services belongs to one cluster."""
     made = cluster(name, **fields)
-    return {**made, "ipAllocationPolicy": {**made["ipAllocationPolicy"], "servicesSecondaryRangeName": "other-services"}}
+    return {
+        **made,
+        "ipAllocationPolicy": {**made["ipAllocationPolicy"], "servicesSecondaryRangeName": "other-services"},
+    }
 
 
 @pytest.fixture
@@ -85,7 +88,9 @@ def test_nodes_stay_near_the_control_plane(gke: ClusterManagerClient, old: str, 
     """Two minor versions behind, or one where Google upgrades them."""
     by_hand, late = {"auto_repair": True}, f"{old}/nodePools/late"
     pool = {"name": "late", "initial_node_count": 1, "version": "1.32"}
-    with pytest.raises(exceptions.BadRequest, match="Auto-upgrade is enabled, node version .* within one minor version"):
+    with pytest.raises(
+        exceptions.BadRequest, match=r"Auto-upgrade is enabled, node version .* within one minor version"
+    ):
         gke.create_node_pool(parent=old, node_pool=pool)
     finished(gke, gke.create_node_pool(parent=old, node_pool={**pool, "management": by_hand}))
     with pytest.raises(exceptions.BadRequest, match="Auto-upgrade is enabled"):
@@ -105,6 +110,53 @@ def test_a_disk_is_large_enough(gke: ClusterManagerClient, old: str, reader: Rea
         gke.update_node_pool(request={"name": f"{old}/nodePools/default-pool", "disk_size_gb": 11})
     new = other("new", initialClusterVersion="1.36.3-gke.1480000", nodeConfig={"diskSizeGb": 14})
     assert "at least 15 GB" in reader.refused("POST", URL, {"cluster": new})[2]
+
+
+def private(**networks: Any) -> dict[str, Any]:
+    return {
+        "ipEndpointsConfig": {
+            "enablePublicEndpoint": False,
+            **({"authorizedNetworksConfig": networks} if networks else {}),
+        }
+    }
+
+
+SHUT = {"enabled": True, "gcpPublicCidrsAccessEnabled": False}
+PUBLIC = [{"cidrBlock": "8.8.8.0/24"}]
+
+
+@pytest.mark.parametrize(
+    ("networks", "words"),
+    [
+        ({}, "Master authorized networks must be enabled if private endpoint is enabled"),
+        ({"enabled": True, "gcpPublicCidrsAccessEnabled": True}, "cannot be enabled if private endpoint is enabled"),
+        ({**SHUT, "cidrBlocks": PUBLIC}, 'CIDR range "8.8.8.0/24" is not a reserved network'),
+        ({**SHUT, "cidrBlocks": [{"cidrBlock": "0.0.0.0/0"}]}, "is not a reserved network"),
+    ],
+)
+def test_a_private_endpoint_has_networks_of_its_own(
+    old: str, reader: Reader, networks: dict[str, Any], words: str
+) -> None:
+    """Of a new cluster, and of one that is changed."""
+    new = other(
+        "new", privateClusterConfig={"enablePrivateNodes": True}, controlPlaneEndpointsConfig=private(**networks)
+    )
+    assert words in reader.refused("POST", URL, {"cluster": new})[2]
+    change = {"update": {"desiredControlPlaneEndpointsConfig": private(**networks)}}
+    assert words in reader.refused("PUT", f"{URL}/old", change)[2]
+    assert reader.get(f"{URL}/old")["controlPlaneEndpointsConfig"]["ipEndpointsConfig"]["enablePublicEndpoint"]
+
+
+def test_networks_of_the_internet_wait_until_the_endpoint_is_public(old: str, reader: Reader) -> None:
+    blocks = [{"cidrBlock": "10.0.0.0/8"}]
+    networks = {**SHUT, "cidrBlocks": blocks}
+    reader.write("PUT", f"{URL}/old", {"update": {"desiredControlPlaneEndpointsConfig": private(**networks)}})
+    world = {"update": {"desiredMasterAuthorizedNetworksConfig": {"enabled": True, "cidrBlocks": PUBLIC}}}
+    assert "is not a reserved network" in reader.refused("PUT", f"{URL}/old", world)[2]
+    reader.write("PUT", f"{URL}/old", {"update": {"desiredEnablePrivateEndpoint": False}})
+    reader.write("PUT", f"{URL}/old", world)
+    found = reader.get(f"{URL}/old")["controlPlaneEndpointsConfig"]["ipEndpointsConfig"]
+    assert (found["enablePublicEndpoint"], found["authorizedNetworksConfig"]["cidrBlocks"]) == (True, PUBLIC)
 
 
 def test_one_update_at_a_time(gke: ClusterManagerClient, old: str) -> None:

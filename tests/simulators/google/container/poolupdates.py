@@ -188,7 +188,9 @@ def _management(asked: Asked) -> Body:
         raise Refused(400, "Management must be specified.")  # assumed: the wording
     after = pools.management({"autoRepair": False, "autoUpgrade": False, **given}, cluster.body)
     if after["autoUpgrade"] and not thing.body["management"].get("autoUpgrade"):
-        versions.of_nodes(thing.body["version"], cluster.body["currentMasterVersion"], upgraded=True)  # assumed: here, too
+        versions.of_nodes(
+            thing.body["version"], cluster.body["currentMasterVersion"], upgraded=True
+        )  # assumed: here, too
     return apply(asked, found, cluster, thing, "SET_NODE_POOL_MANAGEMENT", {"management": after}, lambda: None)
 
 

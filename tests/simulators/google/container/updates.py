@@ -17,9 +17,9 @@ from typing import Any
 from .. import catalogue
 from ..api import Asked, Refused, handles
 from ..discovery import Body
-from ..operations import Failed, nothing
+from ..operations import Failed
 from ..state import Project, Thing
-from . import clusters, nodepools, nodes, pools, poolupdates, shown, versions
+from . import clusters, doors, nodepools, nodes, pools, poolupdates, shown, versions
 from .operations import free, start
 
 # Said beside a desired field, not instead of one.
@@ -134,41 +134,44 @@ def _channel(_asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
 
 
 def _authorized(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
-    clusters.check_authorized(value)
-
-    def apply() -> None:
-        before = thing.body["masterAuthorizedNetworksConfig"]
-        after = {"gcpPublicCidrsAccessEnabled": before.get("gcpPublicCidrsAccessEnabled", True), **value}
-        thing.body["masterAuthorizedNetworksConfig"] = after
-        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"]["authorizedNetworksConfig"] = after
-
-    return apply
+    return _doors(thing, networks=value)
 
 
-def _endpoints(asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
+def _endpoints(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
     ip = value.get("ipEndpointsConfig") or {}
-    networks = (
-        _authorized(asked, found, thing, ip["authorizedNetworksConfig"])
-        if "authorizedNetworksConfig" in ip
-        else nothing
-    )
+    both = _doors(thing, ip.get("enablePublicEndpoint"), ip.get("authorizedNetworksConfig"))
 
     def apply() -> None:
         now = thing.body["controlPlaneEndpointsConfig"]
         now["dnsEndpointConfig"] = {**now["dnsEndpointConfig"], **(value.get("dnsEndpointConfig") or {})}
         now["ipEndpointsConfig"] |= {name: item for name, item in ip.items() if name != "authorizedNetworksConfig"}
-        thing.body["privateClusterConfig"]["enablePrivateEndpoint"] = not now["ipEndpointsConfig"][
-            "enablePublicEndpoint"
-        ]
-        networks()
+        both()
 
     return apply
 
 
 def _private_endpoint(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+    return _doors(thing, not value)
+
+
+def _doors(thing: Thing, public: bool | None = None, networks: Body | None = None) -> Apply:
+    """The public endpoint and the authorised networks; what is not given stays, and both have to fit."""
+    ip, before = (
+        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"],
+        thing.body["masterAuthorizedNetworksConfig"],
+    )
+    wanted = ip["enablePublicEndpoint"] if public is None else public
+    kept = {"gcpPublicCidrsAccessEnabled": before.get("gcpPublicCidrsAccessEnabled", True)}
+    after = before if networks is None else {**kept, **networks}
+    doors.check_authorized(after, public=wanted)
+
     def apply() -> None:
-        thing.body["privateClusterConfig"]["enablePrivateEndpoint"] = bool(value)
-        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"]["enablePublicEndpoint"] = not value
+        thing.body["masterAuthorizedNetworksConfig"] = after
+        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"] |= {
+            "authorizedNetworksConfig": after,
+            "enablePublicEndpoint": wanted,
+        }
+        thing.body["privateClusterConfig"]["enablePrivateEndpoint"] = not wanted
 
     return apply
 

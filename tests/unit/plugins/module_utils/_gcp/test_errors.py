@@ -81,7 +81,9 @@ def test_gke_tells_of_a_stock_out_in_a_sentence(message: str) -> None:
 
 
 def test_gke_tells_of_a_stale_fingerprint_in_a_sentence() -> None:
-    message = 'Labels could not be set due to fingerprint mismatch; try again with the proper fingerprint: supplied was "1"'
+    message = (
+        'Labels could not be set due to fingerprint mismatch; try again with the proper fingerprint: supplied was "1"'
+    )
     refused = refusal("x", "container", *error(400, "failedPrecondition", message, status="FAILED_PRECONDITION"))
     assert (refused.code, refused.hint) == ("CONDITION_NOT_MET", "Somebody else changed it at the same time: run again")
 

@@ -206,6 +206,39 @@ def test_several_changes_go_one_after_another_the_mark_first_and_the_version_las
     assert all(step.wait == "stable" for step in desired.plan(live).steps)
 
 
+def test_a_private_control_plane_says_all_that_google_wants_said() -> None:
+    private = {"enablePublicEndpoint": False}
+    networks = {"enabled": True, "gcpPublicCidrsAccessEnabled": False}
+    new = dataclasses.replace(CLUSTER, private_endpoint=True).plan(None).steps[0].request["cluster"]
+    assert new["controlPlaneEndpointsConfig"] == {
+        "ipEndpointsConfig": {**private, "authorizedNetworksConfig": networks}
+    }
+    office = {"cidrBlocks": [{"cidrBlock": "203.0.113.0/24", "displayName": "office"}]}
+    assert changed(private_endpoint=True) == [
+        update(
+            desiredControlPlaneEndpointsConfig={
+                "ipEndpointsConfig": {**private, "authorizedNetworksConfig": {**networks, **office}}
+            }
+        )
+    ]
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_networks_that_are_there_are_judged_with_the_address(closed: bool) -> None:
+    """It is to lose its public address, with networks of the internet; or has none, and gets such networks."""
+    world = {"cidrBlocks": [{"cidrBlock": "8.8.8.0/24"}]}
+    ip = (
+        {"enablePublicEndpoint": False} if closed else {"enablePublicEndpoint": True, "authorizedNetworksConfig": world}
+    )
+    live = {**LIVE, "controlPlaneEndpointsConfig": {"ipEndpointsConfig": ip}}
+    asked = {"master_authorized_networks": [{"cidr_block": "8.8.8.0/24"}]} if closed else {"private_endpoint": True}
+    with pytest.raises(InvalidInput, match=r"nobody reaches it from 8\.8\.8\.0/24"):
+        dataclasses.replace(CLUSTER, **asked).plan(live)
+    dataclasses.replace(
+        CLUSTER, **asked, **({"private_endpoint": False} if closed else {"master_authorized_networks": []})
+    ).plan(live)
+
+
 def test_a_control_plane_does_not_leave_its_nodes_behind() -> None:
     pools = [{"name": name, "version": f"{version}.9-gke.1"} for name, version in (("a", "1.32"), ("b", "1.33"))]
     live = {**LIVE, "nodePools": pools}
@@ -226,6 +259,13 @@ def test_a_control_plane_does_not_leave_its_nodes_behind() -> None:
         ({"version": "1.36"}, "one minor version at a time, not to 1.36 at once. Set version to 1.35"),
         ({"version": "latest"}, "'latest' is no version of GKE"),
         ({"private_endpoint": True, "private_nodes": False}, "needs private nodes"),
+        (
+            {
+                "private_endpoint": True,
+                "master_authorized_networks": [{"cidr_block": f"{ip}/8"} for ip in ("10.0.0.0", "8.0.0.0")],
+            },
+            "no public address, and nobody reaches it from 8.0.0.0/8. Give master_authorized_networks ranges of networks",
+        ),
         (
             {"master_authorized_networks": [{"cidr_block": "office"}]},
             "master_authorized_networks: 'office' does not appear to be",
