@@ -159,6 +159,14 @@ def test_networks_of_the_internet_wait_until_the_endpoint_is_public(old: str, re
     assert (found["enablePublicEndpoint"], found["authorizedNetworksConfig"]["cidrBlocks"]) == (True, PUBLIC)
 
 
+def test_logs_are_told_in_the_older_way_or_the_newer(reader: Reader, old: str) -> None:
+    new = other("new", loggingService="none", monitoringConfig={"managedPrometheusConfig": {"enabled": True}})
+    assert (
+        "Cannot specify logging_config or monitoring_config together"
+        in reader.refused("POST", URL, {"cluster": new})[2]
+    )
+
+
 def test_one_update_at_a_time(gke: ClusterManagerClient, old: str) -> None:
     with pytest.raises(exceptions.BadRequest, match="Exactly one update"):
         upgrade(gke, old, desired_logging_service="none", desired_monitoring_service="none")

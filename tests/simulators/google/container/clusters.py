@@ -81,6 +81,7 @@ def _create(asked: Asked) -> Body:
     path = f"projects/{found.id}/locations/{location}/clusters/{name}"
     if path in found.shelf("clusters"):
         raise Refused(409, f"Already exists: {link(path).removeprefix('https://container.googleapis.com/v1/')}.")
+    _telemetry(given)
     wanted = _pools(given)
     network, subnet = ground.network(found, given, location)
     body = _defaults(found, given, location, network, subnet)
@@ -105,6 +106,16 @@ def _create(asked: Asked) -> Body:
         body.update(status="ERROR", statusMessage=str(failed), conditions=conditions)
 
     return start(asked, "CREATE_CLUSTER", path, finish, fail)
+
+
+def _telemetry(given: Body) -> None:
+    """The older fields and the newer ones exclude each other (hashicorp/terraform-provider-google issue 10805)."""
+    if any(given.get(f"{one}Config") for one in TELEMETRY) and any(given.get(f"{one}Service") for one in TELEMETRY):
+        text = "Cannot specify logging_config or monitoring_config together with logging_service or monitoring_service."
+        raise Refused(400, text)
+
+
+TELEMETRY = ("logging", "monitoring")
 
 
 def _pools(given: Body) -> list[Body]:
