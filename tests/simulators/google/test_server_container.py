@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from google.cloud.container_v1 import ClusterManagerClient
 from simulators.google import clients
 from simulators.google.client import PROJECT, Simulator
 from simulators.google.reader import GKE, Reader
+from simulators.google.schema import snake
 
 ZONE = f"projects/{PROJECT}/locations/us-central1-a"
 URL = f"{GKE}/us-central1-a/clusters"
@@ -197,6 +199,41 @@ def test_a_zone_without_machines_leaves_a_pool_in_error(google: Simulator, gke: 
     assert pool.status == container_v1.NodePool.Status.ERROR
     assert pool.conditions[0].code == container_v1.StatusCondition.Code.GCE_STOCKOUT
     finished(gke, gke.delete_node_pool(name=f"{old}/nodePools/scarce"))
+
+
+def test_a_range_without_room_for_nodes_fails_in_the_operation(gke: ClusterManagerClient, old: str) -> None:
+    """Four nodes with 110 pods each."""
+    narrow = {**other("narrow")["ipAllocationPolicy"], "clusterIpv4CidrBlock": "/22"}
+    del narrow["clusterSecondaryRangeName"]
+    policy = {snake(name): value for name, value in narrow.items()}
+    body = {"name": "narrow", "network": "ground", "subnetwork": "ground", "ip_allocation_policy": policy}
+    name, words = f"{ZONE}/clusters/narrow", "IP space of 'projects/.*-gke-narrow-pods-.*' is exhausted"
+    done = finished(gke, gke.create_cluster(parent=ZONE, cluster={**body, "initial_node_count": 5}))
+    assert (done.error.code, bool(re.search(words, done.error.message))) == (8, True)
+    assert gke.get_cluster(name=name).status == container_v1.Cluster.Status.ERROR
+    finished(gke, gke.delete_cluster(name=name))
+    finished(gke, gke.create_cluster(parent=ZONE, cluster={**body, "initial_node_count": 3}))
+    done = finished(gke, gke.create_node_pool(parent=name, node_pool={"name": "more", "initial_node_count": 2}))
+    assert (done.error.code, bool(re.search(words, done.error.message))) == (8, True)
+    assert gke.get_node_pool(name=f"{name}/nodePools/more").status == container_v1.NodePool.Status.ERROR
+    sized = {"name": f"{name}/nodePools/default-pool", "node_count": 5}
+    assert finished(gke, gke.set_node_pool_size(request=sized)).error.code == 8
+    assert not finished(gke, gke.set_node_pool_size(request={**sized, "node_count": 4})).error.code
+    finished(gke, gke.delete_cluster(name=name))
+
+
+def test_a_slice_of_several_hosts_is_sized_by_its_zone(gke: ClusterManagerClient, old: str) -> None:
+    pool = {
+        "name": "tpu", "config": {"machine_type": "ct5lp-hightpu-4t"}, "placement_policy": {"tpu_topology": "4x4"},
+    }  # fmt: skip
+    words, right = "Maximum node count 0 is not a valid size of TPU pod slice", {"enabled": True, "max_node_count": 4}
+    total = {"enabled": True, "total_max_node_count": 4}
+    with pytest.raises(exceptions.BadRequest, match=words):
+        gke.create_node_pool(parent=old, node_pool={**pool, "autoscaling": total})
+    finished(gke, gke.create_node_pool(parent=old, node_pool={**pool, "autoscaling": right}))
+    with pytest.raises(exceptions.BadRequest, match=words):
+        gke.set_node_pool_autoscaling(request={"name": f"{old}/nodePools/tpu", "autoscaling": total})
+    finished(gke, gke.delete_node_pool(name=f"{old}/nodePools/tpu"))
 
 
 def test_what_quotas_do_not_allow_is_refused_at_once(google: Simulator, gke: ClusterManagerClient, old: str) -> None:

@@ -105,7 +105,10 @@ def _create(asked: Asked) -> Body:
         conditions = [{"message": str(failed), "canonicalCode": "UNKNOWN"}]
         body.update(status="ERROR", statusMessage=str(failed), conditions=conditions)
 
-    return start(asked, "CREATE_CLUSTER", path, finish, fail)
+    from .nodepools import exhausted
+
+    failed = [exhausted(found, thing, pool, int(pool.extra["per_zone"])) for pool in made]
+    return start(asked, "CREATE_CLUSTER", path, finish, fail, next((one for one in failed if one), None))
 
 
 def _telemetry(given: Body) -> None:

@@ -78,21 +78,13 @@ def new(asked: Asked, found: Project, cluster: Thing, given: Body) -> Thing:
         "networkConfig": _network(given, body),
         "upgradeSettings": upgrade_settings(given.get("upgradeSettings") or {}), "selfLink": _link(path),
     }  # fmt: skip
-    thing = Thing(pool, extra={"path": path, "hash": digest(path, number()), "per_zone": count, "gpus": gpus})
-    ground.room(body["ipAllocationPolicy"], count * len(zones) + _others(found, cluster), pods)
-    return thing
+    return Thing(pool, extra={"path": path, "hash": digest(path, number()), "per_zone": count, "gpus": gpus})
 
 
 def _link(path: str) -> str:
     from .operations import link
 
     return link(path)
-
-
-def _others(found: Project, cluster: Thing) -> int:
-    return sum(
-        int(one.extra["per_zone"]) * len(one.body["locations"]) for one in shown.pools_of(found, cluster.extra["path"])
-    )
 
 
 def _config(found: Project, cluster: Thing, given: Body, zones: list[str]) -> tuple[Body, dict[str, int]]:
@@ -200,19 +192,28 @@ def _placement(given: Body, config: Body, zones: list[str]) -> None:
         )  # assumed: the wording
 
 
+def _hosts(pool: Body, config: Body) -> int:
+    """Machines of a slice of several; 0 for any other pool."""
+    tpu, topology = catalogue.TPUS.get(config["machineType"]), (pool.get("placementPolicy") or {}).get("tpuTopology")
+    return math.prod(int(word) for word in topology.split("x")) // tpu.chips if tpu and topology in tpu.hosts else 0
+
+
 def _topology_count(given: Body, config: Body, count: int, scaling: Body) -> None:
     """A slice of several hosts is whole or not there."""
-    tpu, topology = catalogue.TPUS.get(config["machineType"]), (given.get("placementPolicy") or {}).get("tpuTopology")
-    if not tpu or topology not in tpu.hosts:
-        return
-    hosts = math.prod(int(word) for word in topology.split("x")) // tpu.chips
-    if count not in (0, hosts) or (count == 0 and not scaling.get("enabled")):
+    hosts = _hosts(given, config)
+    if hosts and (count not in (0, hosts) or (count == 0 and not scaling.get("enabled"))):
         # assumed: worded like the maximum
-        raise Refused(400, f"Initial node count {count} is not a valid size of TPU pod slice with topology {topology}")
-    if scaling.get("enabled") and int(scaling.get("maxNodeCount") or scaling.get("totalMaxNodeCount") or 0) != hosts:
-        # vllm-project/ci-infra PR 545, where only the maximum of a zone counts, and not totalMaxNodeCount
-        most = int(scaling.get("maxNodeCount") or scaling.get("totalMaxNodeCount") or 0)
-        raise Refused(400, f"Maximum node count {most} is not a valid size of TPU pod slice with topology {topology}")
+        text = f"Initial node count {count} is not a valid size of TPU pod slice with topology"
+        raise Refused(400, f"{text} {given['placementPolicy']['tpuTopology']}")
+    check_slice(given, config, scaling)
+
+
+def check_slice(pool: Body, config: Body, scaling: Body) -> None:
+    """Its maximum is that of a zone, which is nought where totalMaxNodeCount is used (vllm-project/ci-infra PR 545)."""
+    hosts, most = _hosts(pool, config), int(scaling.get("maxNodeCount") or 0)
+    if hosts and scaling.get("enabled") and most != hosts:
+        text = f"Maximum node count {most} is not a valid size of TPU pod slice with topology"
+        raise Refused(400, f"{text} {pool['placementPolicy']['tpuTopology']}")
 
 
 def check_autoscaling(given: Body) -> Body:

@@ -547,6 +547,10 @@ def test_a_number_of_nodes_ends_the_autoscaling_and_is_set() -> None:
         ({"max_pods_per_node": 32}, "maxPodsConstraint"),
         ({"node_count": 2}, "node_count and autoscaling would each change"),
         ({"autoscaling": {"enabled": True, "minNodeCount": 3, "maxNodeCount": 2}}, "minimum must not be over the maximum"),
+        (
+            {"config": with_config(machine_type="ct5lp-hightpu-4t"), "placement_policy": {"tpuTopology": "4x4"}},
+            "by the number of each zone, and autoscaling has .*. Use min_node_count: 0 and max_node_count: 4",
+        ),
         ({"version": "newest"}, "no version of GKE"),
         ({"config": with_config(taints=[{"key": "a", "value": v, "effect": "NO_EXECUTE"} for v in "bc"])}, "a:NO_EXECUTE more than once"),
     ],
@@ -554,6 +558,11 @@ def test_a_number_of_nodes_ends_the_autoscaling_and_is_set() -> None:
 def test_what_a_pool_cannot_be_is_refused_before_anything_is_sent(change: Body, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         pool_changed(**change)
+
+
+def test_totals_are_for_slices_of_one_machine() -> None:
+    single = {"config": with_config(machine_type="ct5lp-hightpu-8t"), "placement_policy": {"tpuTopology": "2x4"}}
+    assert steps(dataclasses.replace(POOL, **single).plan(None))
 
 
 def test_a_pool_without_a_number_of_nodes_is_not_made() -> None:
