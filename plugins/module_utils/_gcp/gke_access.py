@@ -18,7 +18,7 @@ from .gke import cidr_block
 
 # Ranges that nobody has on the internet; without a public address, GKE takes no others.
 _RESERVED = tuple(
-    ipaddress.ip_network(text)
+    ipaddress.IPv4Network(text)
     for text in (
         "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
         "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
@@ -52,8 +52,8 @@ def refuse_public_networks(label: str, asked: Body | None, live: Body | None) ->
     now, then = _of(live), _of(asked)
     if {**now, **then}.get("enablePublicEndpoint", True):
         return
-    networks = [*(one.get("authorizedNetworksConfig", {}).get("cidrBlocks") for one in (then, now))]
-    rows = next((rows for rows in networks if rows is not None), [])
+    both = [one.get("authorizedNetworksConfig", {}).get("cidrBlocks") for one in (then, now)]
+    rows: list[Body] = next((blocks for blocks in both if blocks is not None), [])
     public = [row["cidrBlock"] for row in rows if not _reserved(row["cidrBlock"])]
     if public:
         raise InvalidInput(

@@ -5,8 +5,8 @@
 
 Rules: one kind of change in a request (gcloud's `node-pools update` offers no two either; assumed: that the service refuses); labels and
 taints are replaced whole, of autoscaled pools too (cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools: since control
-planes of 1.23.4-gke.300; before, hashicorp/terraform-provider-google issue 13577); machine type, disk and image make new nodes; while a change runs the pool is RECONCILING (RUNNING_WITH_ERROR
-where it fails).
+planes of 1.23.4-gke.300; before, hashicorp/terraform-provider-google issue 13577); machine type, disk and image make new nodes; while a
+change runs the pool is RECONCILING (RUNNING_WITH_ERROR where it fails).
 """
 
 from __future__ import annotations
