@@ -170,10 +170,10 @@ options:
         description: Highest number of nodes in each zone.
         type: int
       total_min_node_count:
-        description: Lowest number of nodes in all zones together.
+        description: Lowest number of nodes in all zones together. Not for a TPU slice of several machines, which is whole or not there.
         type: int
       total_max_node_count:
-        description: Highest number of nodes in all zones together.
+        description: Highest number of nodes in all zones together. A TPU slice of several machines needs O(autoscaling.max_node_count).
         type: int
       location_policy:
         description: Zones that new nodes come to. V(BALANCED) spreads them, V(ANY) takes what is there.
@@ -193,6 +193,7 @@ options:
     description:
       - Lowest version of the nodes, at most that of the cluster. A later one is left alone, because Google upgrades as well.
       - A short one, such as V("1.35"), is the version of the cluster if that is one of those.
+      - Google takes nodes that are two minor versions older than the cluster, or one if it upgrades them itself, as in every release channel.
     type: str
   management:
     description: Tasks that Google does by itself.
