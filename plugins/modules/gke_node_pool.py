@@ -193,7 +193,7 @@ options:
     description:
       - Lowest version of the nodes, at most that of the cluster. A later one is left alone, because Google upgrades as well.
       - A short one, such as V("1.35"), is the version of the cluster if that is one of those.
-      - Google takes nodes that are two minor versions older than the cluster, or one if it upgrades them itself, as in every release channel.
+      - Google takes nodes two minor versions older than the cluster, or one where it upgrades them itself, as in every release channel.
     type: str
   management:
     description: Tasks that Google does by itself.
