@@ -64,7 +64,9 @@ options:
     description: Give nodes of new node pools no public address. They need Cloud NAT to reach the internet.
     type: bool
   private_endpoint:
-    description: Give the control plane no public address. It is then reached from its network only.
+    description:
+      - Give the control plane no public address. It is then reached from its network only, and from networks that are connected with it and
+        named in O(master_authorized_networks), which GKE wants to be ranges that nobody has on the internet.
     type: bool
   master_ipv4_cidr:
     description: Address range of the control plane, a V(/28) for a cluster with private nodes. Cannot be changed.

@@ -35,6 +35,10 @@ options:
   owner:
     description: Name of the owner whose mark is looked for. Without it any owner will do.
     type: str
+  leftovers:
+    description: Look also for what workloads of the cluster made in the project. The cluster need not exist any more.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -87,24 +91,34 @@ node_pools:
   returned: success
   type: list
   elements: dict
+leftovers:
+  description:
+    - Disks of claims and load balancers of Services that carry the label C(goog-k8s-cluster-name) of the cluster, by name and location.
+    - GKE tries to delete them with the cluster, and does not promise it.
+  returned: with O(leftovers=true)
+  type: dict
+  sample: {"disks": [{"name": "pvc-1f2e", "location": "us-central1-a"}], "load_balancers": []}
 """
 
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import info_main
 from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_info import read_cluster
+from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_info import read_cluster, read_leftovers
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "location": {"type": "str", "required": True},
     "owner": {"type": "str"},
+    "leftovers": {"type": "bool", "default": False},
 }
 
 
 def survey(api: Api, params: dict[str, t.Any]) -> dict[str, t.Any]:
     """The cluster that the options name."""
-    return read_cluster(api, params["project"], params["location"], params["name"], params["owner"])
+    where = params["project"], params["location"], params["name"]
+    found = read_cluster(api, *where, params["owner"])
+    return {**found, "leftovers": read_leftovers(api, *where)} if params["leftovers"] else found
 
 
 def main() -> None:

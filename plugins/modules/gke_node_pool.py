@@ -43,7 +43,9 @@ options:
         description: Type of the machines, such as V(e2-standard-4). A change gives the node pool new nodes.
         type: str
       disk_size_gb:
-        description: Size of the boot disks in GB. A change gives the node pool new nodes.
+        description:
+          - Size of the boot disks in GB, at least 12, from version 1.36.3-gke.1480000 at least 15.
+          - A change gives the node pool new nodes.
         type: int
       disk_type:
         description: Type of the boot disks, such as V(pd-balanced). A change gives the node pool new nodes.
@@ -168,10 +170,10 @@ options:
         description: Highest number of nodes in each zone.
         type: int
       total_min_node_count:
-        description: Lowest number of nodes in all zones together.
+        description: Lowest number of nodes in all zones together. Not for a TPU slice of several machines, which is whole or not there.
         type: int
       total_max_node_count:
-        description: Highest number of nodes in all zones together.
+        description: Highest number of nodes in all zones together. A TPU slice of several machines needs O(autoscaling.max_node_count).
         type: int
       location_policy:
         description: Zones that new nodes come to. V(BALANCED) spreads them, V(ANY) takes what is there.
@@ -191,6 +193,7 @@ options:
     description:
       - Lowest version of the nodes, at most that of the cluster. A later one is left alone, because Google upgrades as well.
       - A short one, such as V("1.35"), is the version of the cluster if that is one of those.
+      - Google takes nodes two minor versions older than the cluster, or one where it upgrades them itself, as in every release channel.
     type: str
   management:
     description: Tasks that Google does by itself.

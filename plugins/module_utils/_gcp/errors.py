@@ -43,12 +43,17 @@ _VAGUE = {"BAD_REQUEST", "BADREQUEST", "FORBIDDEN", "INVALID", "INTERNAL_ERROR",
 _PERMISSION = re.compile(r"(?<![\w@.-])[a-z][a-zA-Z]+\.[a-zA-Z]+\.[a-zA-Z]+(?![\w.])")
 # What Compute Engine says when a zone has no machine left; GKE passes the sentence on.
 _NO_MACHINES = re.compile(r"does not have enough resources available|ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT")
+# The same, when the range of a cluster's pods has no piece left for another node.
+_NO_ADDRESSES = re.compile(r"IP_SPACE_EXHAUSTED")
 _NO_QUOTA = re.compile(r"QUOTA_EXCEEDED|Quota '|[Ii]nsufficient (?:regional |project )?quota")
+# GKE says of a stale fingerprint only FAILED_PRECONDITION, which is what it says of much else.
+_STALE = re.compile(r"fingerprint mismatch")
 STOCKOUT = "STOCKOUT"
 DISABLED = "SERVICE_DISABLED"
 HINTS = {
     STOCKOUT: "Google has no such machine there now: try another zone, another type, spot or a reservation, or run again later",
     "QUOTA_EXCEEDED": "Ask for more quota (IAM & Admin, Quotas), or for fewer or smaller machines",
+    "IP_SPACE_EXHAUSTED": "The range of the pods is used up: make fewer nodes, or a node pool with a smaller max_pods_per_node",
     "SERVICE_CONFIG_NOT_FOUND_OR_PERMISSION_DENIED": "Check the spelling, such as container.googleapis.com",
     "UNAUTHENTICATED": "Renew the credentials and run again; finished steps are not repeated",
     "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": "Remove what uses it first",
@@ -122,8 +127,12 @@ def problem(error: t.Any) -> Problem:
     words += [str(error.get("status") or ""), *spoken]
     if _NO_MACHINES.search(message):
         words.insert(0, STOCKOUT)
+    elif _NO_ADDRESSES.search(message):
+        words.insert(0, "IP_SPACE_EXHAUSTED")
     elif _NO_QUOTA.search(message):
         words.insert(0, "QUOTA_EXCEEDED")
+    elif _STALE.search(message):
+        words.insert(0, "CONDITION_NOT_MET")
     codes = list(dict.fromkeys(word(one) for one in words if one))
     metadata: Body = next((one["metadata"] for one in infos if one.get("metadata")), {})
     return Problem(sorted(codes, key=lambda code: code in _VAGUE), without_secrets(message), metadata)

@@ -19,6 +19,7 @@ from .compare import MARK
 
 CLUSTERS = "projects.locations.clusters"
 _UNSTABLE = ("PROVISIONING", "RECONCILING", "STOPPING")
+_BEHIND = 2
 _VERSION = re.compile(r"1\.(\d+)(?:\.(\d+)(?:-gke\.(\d+))?)?")
 
 
@@ -67,6 +68,21 @@ def refuse_skipping(label: str, live: str, asked: str) -> None:
         raise InvalidInput(
             f"{label} runs {live}; GKE upgrades one minor version at a time, not to {asked} at once",
             hint=f"Set version to 1.{now + 1}, run, upgrade the node pools, and go on from there",
+        )
+
+
+def refuse_leaving_behind(label: str, pools: t.Iterable[Body], asked: str) -> None:
+    """GKE wants nodes at most two minor versions behind their control plane."""
+    late = sorted(
+        f"{pool['name']} ({pool['version']})"
+        for pool in pools
+        if pool.get("version") and version_key(asked)[1] - version_key(pool["version"])[1] > _BEHIND
+    )
+    if late:
+        raise InvalidInput(
+            f"{label} cannot be upgraded to {asked}: its nodes may be {_BEHIND} minor versions older, and node pools are older than that: "
+            f"{', '.join(late)}",
+            hint="Upgrade these node pools first",
         )
 
 

@@ -16,7 +16,18 @@ from .._cloud.plan import Body, Plan, State, without_none
 from .._core.errors import InvalidInput
 from .api import Api
 from .compare import MARK, labels_with, merged
-from .gke import CLUSTERS, cidr_block, gke_state, pool_owner, reached, refuse_skipping, version_key, why_so
+from .gke import (
+    CLUSTERS,
+    cidr_block,
+    gke_state,
+    pool_owner,
+    reached,
+    refuse_leaving_behind,
+    refuse_skipping,
+    version_key,
+    why_so,
+)
+from .gke_access import endpoints, merged_networks, refuse_public_networks
 from .plan import Step
 from .resource import Change, Rest
 
@@ -133,7 +144,7 @@ class GkeCluster(Rest):
             **self._networks(),
             "locations": self.node_locations,
             "releaseChannel": self.release_channel and {"channel": self.release_channel},
-            "controlPlaneEndpointsConfig": self._endpoints(),
+            "controlPlaneEndpointsConfig": endpoints(self.private_endpoint, self.master_authorized_networks),
             "workloadIdentityConfig": {"workloadPool": pool},
             "addonsConfig": _addons(self.addons) if self.addons is not None else None,
             "monitoringConfig": self._monitoring(),
@@ -163,23 +174,6 @@ class GkeCluster(Rest):
         """A name as the path of the resource; a path may be of another project (a shared VPC)."""
         return f"projects/{self.project}/{place}/{name}" if name and "/" not in name else name
 
-    def _endpoints(self) -> Body | None:
-        endpoints: Body = {}
-        if self.private_endpoint is not None:
-            endpoints["enablePublicEndpoint"] = not self.private_endpoint
-        if self.master_authorized_networks is not None:
-            blocks = [
-                without_none(
-                    {
-                        "cidrBlock": cidr_block("master_authorized_networks", row["cidr_block"]),
-                        "displayName": row.get("display_name"),
-                    }
-                )
-                for row in self.master_authorized_networks
-            ]
-            endpoints["authorizedNetworksConfig"] = {"enabled": True, "cidrBlocks": blocks}
-        return {"ipEndpointsConfig": endpoints} if endpoints else None
-
     def _monitoring(self) -> Body | None:
         found = dict(_components(self.monitoring_components) or {})
         if self.managed_prometheus is not None:
@@ -205,6 +199,8 @@ class GkeCluster(Rest):
             )
 
     def plan(self, live: Body | None) -> Plan:
+        asked = endpoints(self.private_endpoint, self.master_authorized_networks)
+        refuse_public_networks(self.label, asked, (live or {}).get("controlPlaneEndpointsConfig"))
         if live is None or live.get("status") == "STOPPING":
             made = super().plan(None)
             return dataclasses.replace(made, steps=(*made.steps, self._drop_first_pool()))
@@ -212,6 +208,7 @@ class GkeCluster(Rest):
             return self._again(live)
         if self.version and not reached(live["currentMasterVersion"], self.version):
             refuse_skipping(self.label, live["currentMasterVersion"], self.version)
+            refuse_leaving_behind(self.label, live.get("nodePools") or (), self.version)
         plan = super().plan(live)
         if not _first_pools(live):
             return plan
@@ -303,13 +300,7 @@ def _update(field: str, value: t.Any, live: Body) -> t.Any:
         return value["defaultEnablePrivateNodes"]
     if field in ("monitoringConfig", "loggingConfig"):
         return merged(live.get(field), value)
-    if field == "controlPlaneEndpointsConfig" and "authorizedNetworksConfig" in value["ipEndpointsConfig"]:
-        now = (live.get(field) or {}).get("ipEndpointsConfig", {}).get("authorizedNetworksConfig") or {}
-        asked = value["ipEndpointsConfig"]
-        return {
-            "ipEndpointsConfig": {**asked, "authorizedNetworksConfig": merged(now, asked["authorizedNetworksConfig"])}
-        }
-    return value
+    return merged_networks(live.get(field), value) if field == "controlPlaneEndpointsConfig" else value
 
 
 def _addons(addons: dict[str, bool]) -> Body:

@@ -2,12 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A GKE cluster with its node pools, as it is.
+"""A GKE cluster with its node pools, as it is, and what its workloads made in the project.
 
 Private to the collection.
 """
 
 from __future__ import annotations
+
+import typing as t
 
 from .._cloud.plan import Body
 from .api import Api
@@ -34,3 +36,36 @@ def read_cluster(api: Api, project: str, location: str, name: str, owner: str | 
         },
         "node_pools": [{**pool, "owner": pool_owner(pool)} for pool in pools],
     }
+
+
+def read_leftovers(api: Api, project: str, location: str, name: str) -> Body:
+    """Disks of claims and load balancers of Services, by the labels that GKE gives them. They may outlive the cluster."""
+    return {
+        key: [
+            {"name": row["name"], "location": _place(row)}
+            for row in _everywhere(api, project, kind, f'labels.{_CLUSTER}="{name}"')
+            if row["labels"].get(_LOCATION, location) == location
+        ]
+        for key, kind in (("disks", "disks"), ("load_balancers", "forwardingRules"))
+    }
+
+
+_CLUSTER, _LOCATION = "goog-k8s-cluster-name", "goog-k8s-cluster-location"
+
+
+def _everywhere(api: Api, project: str, kind: str, wanted: str) -> t.Iterator[Body]:
+    """Those of all regions and zones, page after page."""
+    params: dict[str, str] = {"filter": wanted}
+    while True:
+        page = (
+            api.read(f"{kind} of project {project}", "compute", f"projects/{project}/aggregated/{kind}", **params) or {}
+        )
+        for place in (page.get("items") or {}).values():
+            yield from place.get(kind) or ()
+        if not page.get("nextPageToken"):
+            return
+        params = {**params, "pageToken": page["nextPageToken"]}
+
+
+def _place(row: Body) -> str:
+    return str(row.get("zone") or row.get("region") or "global").rsplit("/", 1)[-1]

@@ -20,6 +20,7 @@ from .errors import STOCKOUT
 from .gke import CLUSTERS, gke_state, is_whole, reached, version_key, why_so
 from .plan import Step
 from .resource import Change, Rest
+from .tpu_slices import hosts_of
 
 POOLS = f"{CLUSTERS}.nodePools"
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
@@ -169,10 +170,22 @@ class GkeNodePool(Rest):
                     f"{self.label}: autoscaling has {least} {scaling.get(least)} and {most} {scaling.get(most)}",
                     hint="The minimum must not be over the maximum",
                 )
+        self._refuse_totals(scaling)
         keys = [(row["key"], row["effect"]) for row in (self.config or {}).get("taints") or ()]
         if twice := sorted({f"{key}:{effect}" for key, effect in keys if keys.count((key, effect)) > 1}):
             raise InvalidInput(
                 f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect"
+            )
+
+    def _refuse_totals(self, scaling: Body) -> None:
+        """GKE judges a slice of several machines by maxNodeCount, the number of a zone; the total is not looked at."""
+        topology, machine = (self.placement_policy or {}).get("tpuTopology"), (self.config or {}).get("machineType")
+        hosts = hosts_of(str(machine), str(topology))
+        totals = [key for key in ("totalMinNodeCount", "totalMaxNodeCount") if scaling.get(key) is not None]
+        if scaling.get("enabled") and totals and hosts > 1:
+            raise InvalidInput(
+                f"{self.label}: GKE judges a slice of TPUs by the number of each zone, and autoscaling has {' and '.join(totals)}",
+                hint=f"Use min_node_count: 0 and max_node_count: {hosts}",
             )
 
     def plan(self, live: Body | None) -> Plan:

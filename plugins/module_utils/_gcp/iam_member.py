@@ -35,7 +35,11 @@ TYPES = re.compile(
 REPOSITORY = re.compile(r"projects/[^/]+/locations/[^/]+/repositories/[^/]+")
 ACCOUNT_OF = re.compile(r"@([a-z0-9-]+)\.iam\.gserviceaccount\.com$")
 POOL = re.compile(r"(?i)identity ?pool")
-PUBLIC = "public access"
+# Conditions of a bucket that are not met, however often one asks.
+LASTING = {
+    "public access": "The bucket does not allow public access: name who may read it",
+    "uniform bucket-level access": "Turn on uniform bucket-level access of the bucket, or leave out condition",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,13 +212,12 @@ def _existing(wanted: IamMember, api: Api, *, check: bool) -> Body | None:
 
 
 def _stale(refused: Refused) -> bool:
-    """Whether the policy was changed since it was read. Another condition that is not met is that a bucket must not be public."""
-    return bool(refused.codes & STALE) and PUBLIC not in refused.said
+    """Whether the policy was changed since it was read."""
+    return bool(refused.codes & STALE) and not any(words in refused.said for words in LASTING)
 
 
 def _explained(refused: Refused) -> Refused:
     if POOL.search(refused.said):
         return refused.with_hint("The pool comes with the first cluster that has Workload Identity: create that first")
-    if PUBLIC in refused.said:
-        return refused.with_hint("The bucket does not allow public access: name who may read it")
-    return refused
+    hint = next((hint for words, hint in LASTING.items() if words in refused.said), "")
+    return refused.with_hint(hint) if hint else refused

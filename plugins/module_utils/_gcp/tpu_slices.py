@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 import typing as t
 
 from .._core.brief import plural
@@ -251,6 +252,12 @@ def _nearest(generation: Generation, chips: int) -> list[str]:
 
 def _chips(topology: str) -> int:
     return math.prod(int(side) for side in topology.split("x"))
+
+
+def hosts_of(machine_type: str, topology: str) -> int:
+    """Machines of a slice by the names of Google, whose machine types end in the number of their chips; 0 for what is no slice."""
+    chips, sides = re.search(r"-(\d+)t$", machine_type), re.fullmatch(r"\d+(x\d+){1,2}", topology)
+    return _chips(topology) // int(chips[1]) if chips and sides else 0
 
 
 def _shown(generation: Generation, examples: t.Sequence[str]) -> str:

@@ -59,6 +59,9 @@ def _check(body: Body) -> None:
             raise Refused(
                 400, f"Cleanup policy {name} needs an action, and either a condition or mostRecentVersions."
             )  # assumed: the wording
+        if rule.get("mostRecentVersions") and rule["action"] != "KEEP":
+            # CleanupPolicy.mostRecentVersions
+            raise Refused(400, f"Cleanup policy {name}: mostRecentVersions needs action KEEP.")  # assumed: the wording
         rule["id"] = name
     for key, value in (body.get("labels") or {}).items():
         if not re.fullmatch(r"[a-z][-_a-z0-9]{0,62}", key) or not re.fullmatch(r"[-_a-z0-9]{0,63}", str(value)):

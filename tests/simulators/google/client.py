@@ -111,9 +111,10 @@ class Simulator:
         """Services that an administrator enabled long ago."""
         self.ask("enable", list(services) or SERVICES)
 
-    def workload(self, cluster: str, location: str) -> None:
-        """What workloads of a cluster make in the project: a disk for a claim, and a load balancer with its firewall rule."""
-        self.ask("workload", {"cluster": cluster, "location": location})
+    def workload(self, cluster: str, location: str) -> list[str]:
+        """What workloads of a cluster make in the project: a disk for a claim, and a load balancer with its firewall rule. Their paths."""
+        made: list[str] = self.ask("workload", {"cluster": cluster, "location": location})
+        return made
 
     def writes(self) -> list[str]:
         """What changed something since :meth:`clear`, as the server saw it: "compute:networks.insert"."""

@@ -7,7 +7,8 @@ Rules, with what shows them:
 - a stale etag is refused with 409 ABORTED; without an etag the policy is overwritten blindly (Policy.etag in the discovery documents);
 - what a policy is read with is what it may be written with: a condition needs version 3 in both, and a reader that did not ask for version
   3 sees the binding without its condition, under a role with `_withcond_` in it (Policy.version;
-  cloud.google.com/iam/docs/troubleshooting-withcond);
+  cloud.google.com/iam/docs/troubleshooting-withcond); a policy with conditions is not written over by one of an older version, unless
+  without an etag (Policy.version, Policy.etag; message: hashicorp/vault-plugin-secrets-gcp issue 88);
 - a service account must exist, and a new one is not known everywhere for a while: "Service account ... does not exist."
   (GoogleCloudPlatform/generative-ai issue 944; hashicorp/terraform-provider-google issue 18024;
   cloud.google.com/iam/docs/access-change-propagation);
@@ -68,6 +69,11 @@ def write(asked: Asked, current: Body, new: Body, kind: str) -> Body:
     version = int(new.get("version") or 0)
     if version not in (0, 1, 3):
         raise Refused(400, f"Invalid policy version {version}: must be 0, 1, or 3.")  # assumed: the wording
+    if given and version < current.get("version", 1) == 3:
+        text = f"Specified policy version ({version}) cannot be less than the existing policy version (3)."
+        raise Refused(
+            400, f"{text} For more information, please refer to https://cloud.google.com/iam/docs/policies#versions"
+        )
     merged: dict[tuple[str, str], Body] = {}
     for binding in new.get("bindings") or []:
         condition = binding.get("condition")

@@ -443,6 +443,7 @@ def test_a_cluster_that_is_busy_is_waited_for(google: Simulator, run: Run, reade
     somebody = threading.Timer(0.5, lambda: [Reader(google).get(CLUSTER) for _look in range(5)])
     somebody.start()
     done = run("gke_node_pool", **management(config={"tags": ["c"]}, autoscaling=None, version=None))
+    somebody.join()  # or it would meet the faults of the next test
     assert not done.get("failed"), done["msg"]
     assert done["node_pool"]["config"]["tags"] == ["c"]
     assert not run("gke_cluster", **GROUND, labels={"team": "ml"}).get("failed")
@@ -662,6 +663,17 @@ def test_a_cluster_is_read(run: Run) -> None:
     assert run("gke_cluster_info", name=NAME, location=REGION, owner="other")["owned"] is False
     missing = run("gke_cluster_info", name="missing", location=REGION)
     assert (missing["exists"], missing["owned"], missing["endpoint"], missing["cluster"]) == (False, False, "", {})
+
+
+def test_what_its_workloads_made_is_found(google: Simulator, run: Run) -> None:
+    asked = {"name": NAME, "location": REGION, "leftovers": True}
+    assert run("gke_cluster_info", **asked)["leftovers"] == {"disks": [], "load_balancers": []}
+    disk, rule, *_rest = google.workload(NAME, REGION)
+    found = run("gke_cluster_info", **asked)["leftovers"]
+    assert found["disks"] == [{"name": disk.rsplit("/", 1)[-1], "location": ZONES[0]}]
+    assert found["load_balancers"] == [{"name": rule.rsplit("/", 1)[-1], "location": REGION}]
+    assert "leftovers" not in run("gke_cluster_info", name=NAME, location=REGION)
+    assert run("gke_cluster_info", **{**asked, "location": ZONES[0]})["leftovers"]["disks"] == []
 
 
 def test_a_cluster_is_deleted_and_stays_so(run: Run, changes: Run, reader: Reader) -> None:

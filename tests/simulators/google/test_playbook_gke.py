@@ -395,11 +395,14 @@ def test_runs_that_are_killed_or_fail_are_taken_up_with_what_was_kept(
 
 
 def test_teardown_with_data_leaves_nothing_of_ours(play: Play, google: Simulator, reader: Reader) -> None:
-    """A load balancer that a Service left keeps the network: the run says what is in the way, and goes on when it is gone."""
+    """A load balancer that a Service left keeps the network: the run says what is in the way, and goes on when it is gone. It names what
+    workloads left, with the disk of a claim that is in nobody's way."""
     google.workload("muster", REGION)
     done = play("gke_teardown", **DATA_TOO)
     assert recap(done)["failed"] == 1, failure(done)
     assert "k8s-fw-" in play.said()
+    assert "In the project are still disk pvc-" in play.said()
+    assert ", load balancer a" in play.said()
     rest = left({}, hold(google))
     for kind in ("forwardingRules", "targetPools", "firewalls", "disks"):
         for name in rest[kind]:

@@ -52,6 +52,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "private": (
         {"gke_cluster_master_authorized_networks": [{"cidr_block": "10.0.0.0/8"}]}, "no request from the internet comes from 10.0.0.0/8",
     ),
+    "closed": (
+        {
+            "gke_cluster_private_only": True,
+            "gke_cluster_master_authorized_networks": [{"cidr_block": "10.0.0.0/8"}, {"cidr_block": "8.0.0.0/8"}],
+        },
+        "nobody reaches the API server from 8.0.0.0/8, and GKE refuses such ranges",
+    ),
     "cidr": ({"gke_network_cidr": "10.40.0.0/20"}, "The smallest range that fits is a /16, such as 10.40.0.0/16."),
     "nodes": ({"muster_gke_nodes": 3}, "may have 4 nodes together, with those that upgrades add, and the network has addresses for 3"),
     "tainted": ({"gke_node_pools_pools": [TAINTED]}, "so that the pods of GKE itself, such as DNS, would have no node"),

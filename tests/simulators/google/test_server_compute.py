@@ -126,18 +126,83 @@ def test_ranges_fit(reader: Reader, ground: dict[str, str], body: dict[str, Any]
     assert (status, message in text) == (400, True), text
 
 
+def test_a_network_with_subnetworks_of_its_own_takes_others(reader: Reader) -> None:
+    network = f"{COMPUTE}/global/networks/auto"
+    reader.write("POST", f"{COMPUTE}/global/networks", {"name": "auto", "autoCreateSubnetworks": True})
+    more = {"name": "more", "network": f"projects/{PROJECT}/global/networks/auto", "ipCidrRange": "10.200.0.0/16"}
+    assert "cannot overlap with 10.128.0.0/9" in reader.refused("POST", SUBNETS, more)[2]
+    reader.write("POST", SUBNETS, {**more, "ipCidrRange": "10.120.0.0/16"})
+    assert "Cannot delete auto subnetwork" in reader.refused("DELETE", f"{SUBNETS}/auto")[2]
+    assert reader.write("DELETE", network)["error"]["errors"][0]["code"] == "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"
+    reader.write("DELETE", f"{SUBNETS}/more")
+    reader.write("DELETE", network)
+    assert reader.get(network) is None
+    assert reader.get(f"{SUBNETS}/auto") is None
+
+
+def nat(name: str, option: str = "LIST_OF_SUBNETWORKS", *ranges: str) -> dict[str, Any]:
+    row = {"name": f"projects/{PROJECT}/regions/us-central1/subnetworks/ground", "sourceIpRangesToNat": list(ranges)}
+    if "LIST_OF_SECONDARY_IP_RANGES" in ranges:
+        row["secondaryIpRangeNames"] = ["pods"]
+    listed = {"subnetworks": [row]} if ranges else {}
+    return {"name": name, "natIpAllocateOption": "AUTO_ONLY", "sourceSubnetworkIpRangesToNat": option, **listed}
+
+
+EVERY, PRIMARY, LISTED = "ALL_SUBNETWORKS_ALL_IP_RANGES", "ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES", "LIST_OF_SUBNETWORKS"
+PODS = nat("a", LISTED, "LIST_OF_SECONDARY_IP_RANGES")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        (PODS, nat("b", EVERY), f"a Nat with option {EVERY} exists"),
+        (PODS, nat("b", PRIMARY), ""),
+        (PODS, nat("b", LISTED, "PRIMARY_IP_RANGE"), ""),
+        (PODS, nat("b", LISTED, "ALL_IP_RANGES"), "already configured for Nat"),
+        (nat("a", PRIMARY), nat("b", LISTED, "PRIMARY_IP_RANGE"), "already configured for Nat"),
+    ],
+    ids=["every", "all primary", "primary", "whole subnetwork", "primary twice"],
+)
+def test_a_range_belongs_to_one_nat(
+    reader: Reader, ground: dict[str, str], one: dict[str, Any], other: dict[str, Any], message: str
+) -> None:
+    url = f"{COMPUTE}/regions/us-central1/routers"
+    router = {"name": "both", "network": NETWORK, "nats": [one, other]}
+    if message:
+        assert message in reader.refused("POST", url, router)[2]
+        return
+    reader.write("POST", url, router)
+    reader.write("DELETE", f"{url}/both")
+
+
 @pytest.mark.parametrize(
     "rule",
     [
         {}, {"allowed": [{"IPProtocol": "tcp"}], "denied": [{"IPProtocol": "all"}]}, {"allowed": [{"IPProtocol": "icmp", "ports": ["1"]}]},
         {"allowed": [{"IPProtocol": "tcp", "ports": ["9-1"]}]}, {"allowed": [{"IPProtocol": "tcp"}], "sourceRanges": ["10.0.0.1/8"]},
-        {"allowed": [{"IPProtocol": "tcp"}], "direction": "EGRESS", "sourceRanges": ["10.0.0.0/8"]},
     ],
-    ids=["nothing", "both", "ports of icmp", "ports reversed", "host part", "sources of egress"],
+    ids=["nothing", "both", "ports of icmp", "ports reversed", "host part"],
 )  # fmt: skip
 def test_firewall_rules_make_sense(reader: Reader, ground: dict[str, str], rule: dict[str, Any]) -> None:
     body = {"name": "odd", "network": NETWORK, **rule}
     assert reader.refused("POST", f"{COMPUTE}/global/firewalls", body)[:2] == (400, "invalid")
+
+
+def test_ranges_narrow_both_ends_and_tags_only_what_comes_in(reader: Reader, ground: dict[str, str]) -> None:
+    url, allowed = f"{COMPUTE}/global/firewalls", [{"IPProtocol": "tcp"}]
+    both = {
+        "network": NETWORK,
+        "allowed": allowed,
+        "sourceRanges": ["10.0.0.0/8"],
+        "destinationRanges": ["10.1.0.0/16"],
+    }
+    for direction in ("INGRESS", "EGRESS"):
+        reader.write("POST", url, {"name": direction.lower(), "direction": direction, **both})
+        found = reader.get(f"{url}/{direction.lower()}")
+        assert (found["sourceRanges"], found["destinationRanges"]) == (["10.0.0.0/8"], ["10.1.0.0/16"])
+        reader.write("DELETE", f"{url}/{direction.lower()}")
+    tagged = {"name": "tagged", "network": NETWORK, "allowed": allowed, "direction": "EGRESS", "sourceTags": ["a"]}
+    assert "Should not specify source tag" in reader.refused("POST", url, tagged)[2]
 
 
 def test_what_quotas_do_not_allow_ends_in_an_error(tmp_path: Path) -> None:

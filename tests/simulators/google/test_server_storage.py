@@ -115,6 +115,49 @@ def test_a_bucket_policy_with_a_stale_etag(google: Simulator) -> None:
         bucket.set_iam_policy(fresh)
 
 
+CONDITION = {"title": "t", "expression": "true"}
+
+
+def test_conditions_need_uniform_access_and_lifecycles_make_sense(google: Simulator) -> None:
+    session, url = clients.session(google), f"{STORAGE}/b/muster-rules"
+    clients.storage(google).create_bucket("muster-rules", location="us-central1")
+    policy = session.get(f"{url}/iam?optionsRequestedPolicyVersion=3").json()
+    row = {"role": "roles/storage.objectViewer", "members": ["user:a@example.com"], "condition": CONDITION}
+    wanted = {**policy, "version": 3, "bindings": [*policy["bindings"], row]}
+    answer = session.put(f"{url}/iam", json=wanted)
+    assert (answer.status_code, answer.json()["error"]["errors"][0]["reason"]) == (412, "conditionNotMet")
+    session.patch(url, json={"iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}}})
+    assert session.put(f"{url}/iam", json=wanted).ok
+    for storage_class, status in (("NEARLINE", 400), (None, 200)):
+        action = {"type": "Delete", **({"storageClass": storage_class} if storage_class else {})}
+        rule = {"action": action, "condition": {"age": 1}}
+        assert session.patch(url, json={"lifecycle": {"rule": [rule]}}).status_code == status
+
+
+def test_a_policy_with_conditions_is_not_written_over_by_an_older_version(google: Simulator) -> None:
+    projects = clients.discovered(google, "cloudresourcemanager", "v3").projects()
+    name, ask = f"projects/{PROJECT}", {"options": {"requestedPolicyVersion": 3}}
+    before = projects.getIamPolicy(resource=name, body=ask).execute()
+    row = {"role": "roles/viewer", "members": ["user:a@example.com"], "condition": CONDITION}
+    body = {"policy": {**before, "version": 3, "bindings": [*before["bindings"], row]}}
+    policy = projects.setIamPolicy(resource=name, body=body).execute()
+    plain = {"version": 1, "bindings": before["bindings"]}
+    with pytest.raises(HttpError) as caught:
+        projects.setIamPolicy(resource=name, body={"policy": {**plain, "etag": policy["etag"]}}).execute()
+    assert "version (1) cannot be less than the existing policy version (3)" in clients.told(caught.value)[2]
+    written = projects.setIamPolicy(resource=name, body={"policy": plain}).execute()
+    assert written["version"] == 1, "without an etag nobody asks for it"
+
+
+def test_only_what_is_kept_has_most_recent_versions(google: Simulator) -> None:
+    url = f"https://artifactregistry.googleapis.com/v1/projects/{PROJECT}/locations/us-central1/repositories"
+    for action, status in (("DELETE", 400), ("KEEP", 200)):
+        policy = {"action": action, "mostRecentVersions": {"keepCount": 3}}
+        body = {"format": "DOCKER", "cleanupPolicies": {"recent": policy}}
+        answer = clients.session(google).post(f"{url}?repositoryId=kept-{status}", json=body)
+        assert answer.status_code == status, answer.text
+
+
 def test_a_project_policy_with_a_stale_etag(google: Simulator) -> None:
     projects = clients.discovered(google, "cloudresourcemanager", "v3").projects()
     name = f"projects/{PROJECT}"

@@ -14,7 +14,7 @@ from typing import Any
 from ..api import Refused
 from ..discovery import Body
 
-TERM = re.compile(r"\(*\s*([\w.]+)\s*(=|!=|:|eq|ne)\s*(\"[^\"]*\"|'[^']*'|[^\s()]+)\s*\)*\s*(?:AND\s+)?")
+TERM = re.compile(r"\(*\s*([\w.-]+)\s*(=|!=|:|eq|ne)\s*(\"[^\"]*\"|'[^']*'|[^\s()]+)\s*\)*\s*(?:AND\s+)?")
 
 
 def chosen(rows: list[Body], text: str) -> list[Body]:

@@ -3,9 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Firewall rules. What is not said is open: without a source, 0.0.0.0/0 is one.
 
-Rules: either allowed or denied; a rule for what goes out has no sources and one for what comes in no destinations; tags and service
-accounts do not mix (descriptions of the fields in the discovery document); a patch replaces whole lists; network, direction and whether it
-allows or denies stay as they were made (cloud.google.com/firewall/docs/using-firewalls#updating_firewall_rules).
+Rules: either allowed or denied; a rule for what goes out has no tags and service accounts as sources, and tags and service accounts do not
+mix (descriptions of the fields in the discovery document); ranges of both sources and destinations may be in either
+(cloud.google.com/firewall/docs/firewalls, since 2023; GoogleCloudPlatform/magic-modules PR 7698, before it hashicorp/
+terraform-provider-google issue 9280); a patch replaces whole lists; network, direction and whether it allows or denies stay as they were
+made (cloud.google.com/firewall/docs/using-firewalls#updating_firewall_rules).
 """
 
 from __future__ import annotations
@@ -42,14 +44,9 @@ def _check(body: Body) -> None:
                 ipaddress.ip_network(one)
             except ValueError as error:
                 raise _invalid(f"{field}[{index}]", one, "Must be a valid IP address range in CIDR format.") from error
-    if body["direction"] == "EGRESS" and any(
-        body.get(name) for name in ("sourceRanges", "sourceTags", "sourceServiceAccounts")
-    ):
-        # mchmarny/grunner issue 6, Firewall.direction; assumed: ranges too, as they were once.
-        text = "Should not specify source tag or service account for egress direction."
-        raise Refused(400, text, reason="invalid")
-    if body["direction"] == "INGRESS" and body.get("destinationRanges") and not body.get("sourceRanges"):
-        raise _invalid("destinationRanges", "", "Sources must be given with destinations.")  # assumed: the wording
+    if body["direction"] == "EGRESS" and (body.get("sourceTags") or body.get("sourceServiceAccounts")):
+        text = "Should not specify source tag or service account for egress direction."  # mchmarny/grunner issue 6
+        raise Refused(400, text, reason="badRequest")
     tags = body.get("sourceTags") or body.get("targetTags")
     if tags and (body.get("sourceServiceAccounts") or body.get("targetServiceAccounts")):
         raise _invalid(

@@ -10,8 +10,6 @@ what is in use is told by the operation of the deletion.
 
 from __future__ import annotations
 
-import ipaddress
-
 from .. import catalogue, quotas
 from ..api import Asked, Refused, handles
 from ..discovery import Body
@@ -63,9 +61,9 @@ def _insert(asked: Asked) -> Body:
 
 def _subnets(found: Project, network: Thing) -> None:
     """One of a fixed range in every region (cloud.google.com/vpc/docs/subnets#ip-ranges)."""
-    from .subnetworks import describe
+    from .subnetworks import AUTO, describe
 
-    ranges = ipaddress.ip_network("10.128.0.0/9").subnets(new_prefix=20)
+    ranges = AUTO.subnets(new_prefix=20)
     for region, cidr in zip(catalogue.regions(), ranges, strict=False):
         body = describe(
             found, region, {"name": network.body["name"], "ipCidrRange": str(cidr), "network": network.body["selfLink"]}
@@ -111,8 +109,18 @@ def _switch(asked: Asked) -> Body:
 def _delete(asked: Asked) -> Body:
     thing, found = find(asked), project(str(asked.params["project"]))
     if thing.body.get("autoCreateSubnetworks"):
-        # Its own subnets go with it.
-        for path in [bare(url) for url in thing.body.get("subnetworks", [])]:
-            if not users(found, path):
-                found.shelf("subnetworks").pop(path, None)
+        # Its own subnets go with it, if it goes.
+        from .subnetworks import is_auto
+
+        shelf = found.shelf("subnetworks")
+        own = [
+            path
+            for path, one in shelf.items()
+            if one.body["network"] == thing.body["selfLink"] and is_auto(thing.body, one.body)
+        ]
+        if not any(users(found, path) for path in own) and not set(users(found, bare(thing.body["selfLink"]))) - set(
+            own
+        ):
+            for path in own:
+                del shelf[path]
     return remove(asked, thing, late_refusal=True)

@@ -11,7 +11,7 @@ Rules, with what shows them:
   (hashicorp/terraform-provider-google issue 5423, "Error waiting for Deleting Network: The network resource ... is already being used by
   ...");
 - a stale fingerprint is refused with 412 conditionNotMet, and one has to be given (the descriptions of the fields in the discovery
-  document).
+  document; message of that of labels: skypilot-org/skypilot issue 4571).
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Routers with Cloud NAT. A patch replaces the whole list of NATs; a router goes with the NATs in it.
 
-Rules: a NAT's addresses are either made by Google or named, and what is named has to be there and external; one that takes all subnetworks
-is the only one of its network and region (cloud.google.com/nat/docs/overview, and RouterNat in the discovery document); what it does not
-say is added.
+Rules: a NAT's addresses are either made by Google or named, and what is named has to be there and external; one that takes all ranges of
+all subnetworks is the only one of its network and region (RouterNat.sourceSubnetworkIpRangesToNat), and no range of a subnetwork belongs to
+two (GoogleCloudPlatform/cloud-foundation-fabric issue 2383); what it does not say is added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .resources import bare, change, find, insert, link, made, refer, remove
 NAT = {
     "enableEndpointIndependentMapping": False, "endpointTypes": ["ENDPOINT_TYPE_VM"], "type": "PUBLIC", "autoNetworkTier": "PREMIUM",
 }  # fmt: skip
-ALL = ("ALL_SUBNETWORKS_ALL_IP_RANGES", "ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES")
+EVERY, PRIMARY = ALL = ("ALL_SUBNETWORKS_ALL_IP_RANGES", "ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES")
 
 
 def _invalid(field: str, value: object, text: str) -> Refused:
@@ -83,11 +83,33 @@ def _alone(asked: Asked, body: Body) -> None:
         for nat in thing.body.get("nats", [])
     ]  # fmt: skip
     own = [(body["name"], nat) for nat in body.get("nats") or []]
-    wide = [row for row in [*rows, *own] if row[1].get("sourceSubnetworkIpRangesToNat") in ALL]
-    if own and wide and len(rows) + len(own) > 1:
-        option = wide[0][1]["sourceSubnetworkIpRangesToNat"]
-        text = f"Can not create new Nats since a Nat with option {option} exists."  # google/osv.dev PR 5629
-        raise _invalid("resource.nats[0].sourceSubnetworkIpRangesToNat", option, text)
+    options = [nat.get("sourceSubnetworkIpRangesToNat") for _router, nat in [*rows, *own]]
+    if own and EVERY in options and len(options) > 1:
+        text = f"Can not create new Nats since a Nat with option {EVERY} exists."  # google/osv.dev PR 5629
+        raise _invalid("resource.nats[0].sourceSubnetworkIpRangesToNat", EVERY, text)
+    taken = [_ranges(nat) for _router, nat in rows]
+    for index, (_router, nat) in enumerate(own):
+        mine = _ranges(nat)
+        if twice := sorted({two for one in mine for others in taken for two in others if _meet(one, two)}):
+            text = f"Can not specify {twice[0][1]} for the Subnetwork since it is already configured for Nat with the option {twice[0][1]}."
+            raise _invalid(f"resource.nats[{index}].subnetworks[0].sourceIpRangesToNat[0]", twice[0][1], text)
+        taken.append(mine)
+
+
+def _ranges(nat: Body) -> list[tuple[str, str]]:
+    """(subnetwork, which of its ranges) that a NAT takes; empty is each."""
+    if nat["sourceSubnetworkIpRangesToNat"] == PRIMARY:
+        return [("", "PRIMARY_IP_RANGE")]
+    found = []
+    for row in nat.get("subnetworks") or []:
+        for kind in row.get("sourceIpRangesToNat") or ["ALL_IP_RANGES"]:
+            names = row.get("secondaryIpRangeNames") or [] if kind == "LIST_OF_SECONDARY_IP_RANGES" else [kind]
+            found += [(str(row["name"]), "" if name == "ALL_IP_RANGES" else name) for name in names]
+    return found
+
+
+def _meet(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    return all(not mine or not theirs or mine == theirs for mine, theirs in zip(one, other, strict=True))
 
 
 @handles("compute.routers.insert")

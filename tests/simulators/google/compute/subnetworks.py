@@ -6,7 +6,8 @@
 Rules: a change needs the current fingerprint (Subnetwork.fingerprint); `privateIpGoogleAccess` is changed by a method of its own, a range
 can only grow, by another (their descriptions); a range that overlaps one of the network is refused (message:
 terraform-google-modules/terraform-google-network issue 20); secondary ranges that a cluster uses cannot be taken away; clusters and
-machines keep a subnetwork from being deleted.
+machines keep a subnetwork from being deleted. A network that makes its subnetworks itself takes more of them, outside of the range that it
+makes its own from (cloudfoundry/bosh-google-cpi-release issue 238); those that it made cannot be deleted (knative/test-infra issue 946).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..state import Project, Thing, long_id, now, project
 from .resources import bare, change, find, fingerprint, insert, link, made, ready, refer, remove, same
 
 STALE = "Invalid fingerprint."
+AUTO = ipaddress.IPv4Network("10.128.0.0/9")
 DEFAULTS = {
     "purpose": "PRIVATE", "stackType": "IPV4_ONLY", "privateIpGoogleAccess": False, "privateIpv6GoogleAccess": "DISABLE_GOOGLE_ACCESS",
     "allowSubnetCidrRoutesOverlap": False,
@@ -110,6 +112,19 @@ def _fit(found: Project, body: Body) -> None:
                 raise Refused(400, f"Invalid value for field '{field}': '{one}'. {text}", reason="invalid")
 
 
+def _extends(body: Body) -> None:
+    for field, one in ranges(body):
+        if one.overlaps(AUTO):
+            text = f"Extended subnetworks in auto subnet mode networks cannot overlap with {AUTO}."
+            raise Refused(400, f"Invalid value for field '{field}': '{one}'. {text}", reason="invalid")
+
+
+def is_auto(network: Body | None, body: Body) -> bool:
+    """Whether the network made it."""
+    own = bool(network and network.get("autoCreateSubnetworks"))
+    return own and ipaddress.IPv4Network(body["ipCidrRange"]).subnet_of(AUTO)
+
+
 def _logs(body: Body) -> None:
     given = body.get("logConfig")
     if given:
@@ -121,13 +136,11 @@ def _logs(body: Body) -> None:
 def _insert(asked: Asked) -> Body:
     found = project(str(asked.params["project"]))
     network = refer(asked, str(asked.body.get("network", "")), "networks", "resource.network")
-    if network.body.get("autoCreateSubnetworks"):
-        text = f"Invalid value for field 'resource.network': '{asked.body['network']}'. Cannot create a subnetwork in an auto subnet"
-        # Stricter than Google, which takes a range outside 10.128.0.0/9 (cloudfoundry/bosh-google-cpi-release issue 262).
-        raise Refused(400, f"{text} mode network.", reason="invalid")  # assumed: the wording
     body = made(asked, asked.body, DEFAULTS)
     body["network"] = network.body["selfLink"]
     body.pop("fingerprint", None)
+    if network.body.get("autoCreateSubnetworks"):
+        _extends(body)
     _fit(found, body)
     _logs(body)
     body["gatewayAddress"] = _gateway(body["ipCidrRange"])
@@ -207,6 +220,9 @@ def _expand(asked: Asked) -> Body:
 def _delete(asked: Asked) -> Body:
     thing, found = ready(find(asked)), project(str(asked.params["project"]))
     network = found.shelf("networks").get(bare(thing.body["network"]))
+    if network and is_auto(network.body, thing.body):
+        text = "Invalid resource usage: 'Cannot delete auto subnetwork from an auto subnet mode network.'."
+        raise Refused(400, text, reason="invalidResourceUsage")
 
     def finish() -> None:
         if network:

@@ -21,7 +21,7 @@ from ..discovery import Body
 from ..operations import Failed, look_at
 from ..state import SETTINGS, Project, Thing, digest, now, number, project
 from . import ground, nodes, pools, shown, versions
-from .doors import endpoint
+from .doors import check_authorized, endpoint
 from .operations import free, link, start
 
 NAME = re.compile(r"^[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?$")
@@ -81,6 +81,7 @@ def _create(asked: Asked) -> Body:
     path = f"projects/{found.id}/locations/{location}/clusters/{name}"
     if path in found.shelf("clusters"):
         raise Refused(409, f"Already exists: {link(path).removeprefix('https://container.googleapis.com/v1/')}.")
+    _telemetry(given)
     wanted = _pools(given)
     network, subnet = ground.network(found, given, location)
     body = _defaults(found, given, location, network, subnet)
@@ -104,7 +105,20 @@ def _create(asked: Asked) -> Body:
         conditions = [{"message": str(failed), "canonicalCode": "UNKNOWN"}]
         body.update(status="ERROR", statusMessage=str(failed), conditions=conditions)
 
-    return start(asked, "CREATE_CLUSTER", path, finish, fail)
+    from .nodepools import exhausted
+
+    failed = [exhausted(found, thing, pool, int(pool.extra["per_zone"])) for pool in made]
+    return start(asked, "CREATE_CLUSTER", path, finish, fail, next((one for one in failed if one), None))
+
+
+def _telemetry(given: Body) -> None:
+    """The older fields and the newer ones exclude each other (hashicorp/terraform-provider-google issue 10805)."""
+    if any(given.get(f"{one}Config") for one in TELEMETRY) and any(given.get(f"{one}Service") for one in TELEMETRY):
+        text = "Cannot specify logging_config or monitoring_config together with logging_service or monitoring_service."
+        raise Refused(400, text)
+
+
+TELEMETRY = ("logging", "monitoring")
 
 
 def _pools(given: Body) -> list[Body]:
@@ -234,8 +248,8 @@ def _network(found: Project, body: Body, given: Body, network: Thing, subnet: Th
     inside = str(ipaddress.ip_network(block)[2])
     public = not private.get("enablePrivateEndpoint") and ip.get("enablePublicEndpoint", True)
     authorized = ip.get("authorizedNetworksConfig") or given.get("masterAuthorizedNetworksConfig") or {}
-    check_authorized(authorized)
-    body["masterAuthorizedNetworksConfig"] = {"gcpPublicCidrsAccessEnabled": True, **authorized}
+    body["masterAuthorizedNetworksConfig"] = {"gcpPublicCidrsAccessEnabled": public, **authorized}
+    check_authorized(body["masterAuthorizedNetworksConfig"], public=public)
     ip |= {
         "enabled": ip.get("enabled", True), "enablePublicEndpoint": public, "privateEndpoint": inside,
         "publicEndpoint": f"203.0.113.{number() % 250 + 1}",
@@ -252,32 +266,6 @@ def _network(found: Project, body: Body, given: Body, network: Thing, subnet: Th
         "publicEndpoint": ip["publicEndpoint"],
     }  # fmt: skip
     body["endpoint"] = endpoint(body)
-
-
-MOST_NETWORKS = 50
-
-
-def check_authorized(config: Body) -> None:
-    """Networks in canonical form, each once, and none without `enabled`
-    (cloud.google.com/kubernetes-engine/docs/how-to/authorized-networks)."""
-    rows = [str(one.get("cidrBlock", "")) for one in config.get("cidrBlocks") or []]
-    if rows and not config.get("enabled"):
-        raise Refused(
-            400, "master_authorized_networks_config.cidr_blocks must be empty when it is not enabled."
-        )  # assumed: the wording
-    if len(rows) > MOST_NETWORKS:
-        raise Refused(
-            400, f"Master authorized networks must not have more than {MOST_NETWORKS} CIDR blocks."
-        )  # assumed: the wording
-    for row in rows:
-        try:
-            ipaddress.ip_network(row)
-        except ValueError as error:
-            raise Refused(
-                400, f'Invalid CIDR block "{row}" in master authorized networks: {error}.'
-            ) from error  # assumed: the wording
-    if len(rows) != len(set(rows)):
-        raise Refused(400, "Duplicate CIDR blocks in master authorized networks.")  # assumed: the wording
 
 
 @handles("container.projects.locations.clusters.delete")

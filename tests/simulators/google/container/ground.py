@@ -131,19 +131,12 @@ def _cidrs(body: Body) -> list[str]:
     return [body["ipCidrRange"], *(one["ipCidrRange"] for one in body.get("secondaryIpRanges", []))]
 
 
-def room(policy: Body, nodes: int, max_pods: int) -> None:
-    """Whether the pods' range has a piece for each node."""
+def room(policy: Body, nodes: int, max_pods: int) -> bool:
+    """Whether the pods' range has a piece for each node. Where it has not, the operation fails (nodepools.py)."""
     if policy.get("useRoutes"):
-        return
-    pods = ipaddress.ip_network(policy["clusterIpv4CidrBlock"])
-    most = 2 ** max(pod_bits(max_pods) - pods.prefixlen, 0) if pod_bits(max_pods) >= pods.prefixlen else 0
-    if nodes > most:
-        text = (
-            f"Insufficient IP space: the pod range {pods} has room for {most} nodes of {max_pods} pods (a /{pod_bits(max_pods)} each), and "
-            f"{nodes} are needed. Use a larger range or fewer pods per node."
-        )
-        # assumed; elsewhere the operation fails, with IP_SPACE_EXHAUSTED (hashicorp/terraform-cdk issue 1964)
-        raise Refused(400, text)
+        return True
+    pods, bits = ipaddress.ip_network(policy["clusterIpv4CidrBlock"]), pod_bits(max_pods)
+    return nodes <= (2 ** (bits - pods.prefixlen) if bits >= pods.prefixlen else 0)
 
 
 def control_plane(found: Project, cidr: str) -> None:

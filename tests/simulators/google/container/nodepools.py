@@ -5,18 +5,20 @@
 
 A zone that has no machines left is told by the operation, as a Status and after the pool appeared; the pool stays, in ERROR, with a
 condition GCE_STOCKOUT (StatusCondition in the discovery document; message: hashicorp/terraform-provider-google issue 6287 and PR 10121,
-"Google Compute Engine: Not all instances running in IGM"; that the pool stays: GoogleCloudPlatform/magic-modules PR 5225).
+"Google Compute Engine: Not all instances running in IGM"; that the pool stays: GoogleCloudPlatform/magic-modules PR 5225). The same if the
+range of the pods has no piece left for a node (hashicorp/terraform-cdk issue 1964; assumed: that no node of the request comes then).
 """
 
 from __future__ import annotations
 
 from ..api import Asked, Refused, handles
 from ..compute.instances import STOCK_OUT
+from ..compute.resources import bare
 from ..discovery import Body
 from ..journal import JOURNAL
 from ..operations import Failed, look_at
-from ..state import Project, Thing
-from . import clusters, nodes, pools, shown
+from ..state import Project, Thing, digest
+from . import clusters, ground, nodes, pools, shown
 from .operations import free, link, start
 
 RESOURCE_EXHAUSTED = 8
@@ -47,11 +49,25 @@ def _list(asked: Asked) -> Body:
 
 
 def stock_out(found: Project, pool: Thing) -> Failed:
-    zone = pool.body["locations"][0]
+    return _not_running(pool, "ZONE_RESOURCE_POOL_EXHAUSTED", STOCK_OUT.format(found.id, pool.body["locations"][0]))
+
+
+def exhausted(found: Project, cluster: Thing, pool: Thing, count: int) -> Failed | None:
+    """So many nodes of a pool in each zone, beside those that the cluster has, if its range has no pieces for them."""
+    rows = [one for one in shown.pools_of(found, cluster.extra["path"]) if one is not pool]
+    there = sum(int(one.extra["per_zone"]) * len(one.body["locations"]) for one in rows)
+    policy, pods = cluster.body["ipAllocationPolicy"], int(pool.body["maxPodsConstraint"]["maxPodsPerNode"])
+    if not count or ground.room(policy, there + count * len(pool.body["locations"]), pods):
+        return None
+    place = f"{bare(cluster.body['networkConfig']['subnetwork'])}-{policy['clusterSecondaryRangeName']}"
+    return _not_running(pool, "IP_SPACE_EXHAUSTED", f"IP space of '{place}-{digest(place)}' is exhausted.")
+
+
+def _not_running(pool: Thing, word: str, why: str) -> Failed:
     name, wanted = f"{nodes.base(pool)}-zone", max(int(pool.extra["per_zone"]), 1)
     text = (
         f"Google Compute Engine: Not all instances running in IGM after 35m7s. Expected {wanted}, running 0, transitioning {wanted}. "
-        f"Current errors: [ZONE_RESOURCE_POOL_EXHAUSTED]: Instance '{name}' creation failed: {STOCK_OUT.format(found.id, zone)}"
+        f"Current errors: [{word}]: Instance '{name}' creation failed: {why}"
     )
     return Failed(RESOURCE_EXHAUSTED, text)
 
@@ -79,12 +95,15 @@ def _create(asked: Asked) -> Body:
     def fail(failed: Failed) -> None:
         condition = {"message": str(failed), "canonicalCode": "UNKNOWN"}
         if failed.code == RESOURCE_EXHAUSTED:
-            condition |= {"code": "GCE_STOCKOUT", "canonicalCode": "RESOURCE_EXHAUSTED"}
+            condition["canonicalCode"] = "RESOURCE_EXHAUSTED"
+        if "ZONE_RESOURCE_POOL_EXHAUSTED" in str(failed):
+            condition["code"] = "GCE_STOCKOUT"
         thing.body |= {"status": "ERROR", "statusMessage": str(failed), "conditions": [condition]}
         thing.extra["per_zone"] = 0
         nodes.settle(found, cluster.body, thing)
 
-    failed = stock_out(found, thing) if JOURNAL.fault("stock_out", asked.id) else None
+    failed = exhausted(found, cluster, thing, int(thing.extra["per_zone"]))
+    failed = stock_out(found, thing) if JOURNAL.fault("stock_out", asked.id) else failed
     return start(asked, "CREATE_NODE_POOL", path, finish, fail, failed)
 
 

@@ -34,6 +34,7 @@ SCOPES = [
 ]
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
 TPU_TAINT = {"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"}
+LARGER_DISK = versions.key("1.36.3-gke.1480000")
 COMPACT = ("a2", "a3", "c2", "c2d", "c3", "c3d", "g2", "h3", "n2", "n2d")
 
 
@@ -50,7 +51,10 @@ def new(asked: Asked, found: Project, cluster: Thing, given: Body) -> Thing:
     zones = sorted(set(given.get("locations") or body["locations"]))
     for zone in zones:
         check_zone(zone, catalogue.region_of(body["location"]))
+    version = str(given.get("version") or "-")
+    version = body["currentMasterVersion"] if version == "-" else versions.chosen(version, "", "Node")
     config, gpus = _config(found, cluster, given.get("config") or {}, zones)
+    check_disk(config, version)
     _placement(given, config, zones)
     scaling = check_autoscaling(given.get("autoscaling") or {})
     _queued(given, config, scaling)
@@ -62,34 +66,25 @@ def new(asked: Asked, found: Project, cluster: Thing, given: Body) -> Thing:
     )
     if not 8 <= pods <= 256:
         raise Refused(400, "Max pods per node must be between 8 and 256.")  # assumed: the wording
-    version = str(given.get("version") or "-")
-    version = body["currentMasterVersion"] if version == "-" else versions.chosen(version, "", "Node")
-    versions.of_nodes(version, body["currentMasterVersion"])
+    kept = management(given.get("management") or {}, body)
+    versions.of_nodes(version, body["currentMasterVersion"], upgraded=kept["autoUpgrade"])
     run_as(asked, found, config)
     path = f"{cluster.extra['path']}/nodePools/{name}"
     pool: Body = {
         **{key: value for key, value in given.items() if value is not None}, "config": config, "locations": zones,
         "version": version, "status": "PROVISIONING",
-        "initialNodeCount": count, "autoscaling": scaling, "management": management(given.get("management") or {}, body),
+        "initialNodeCount": count, "autoscaling": scaling, "management": kept,
         "maxPodsConstraint": {"maxPodsPerNode": str(pods)}, "podIpv4CidrSize": ground.pod_bits(pods),
         "networkConfig": _network(given, body),
         "upgradeSettings": upgrade_settings(given.get("upgradeSettings") or {}), "selfLink": _link(path),
     }  # fmt: skip
-    thing = Thing(pool, extra={"path": path, "hash": digest(path, number()), "per_zone": count, "gpus": gpus})
-    ground.room(body["ipAllocationPolicy"], count * len(zones) + _others(found, cluster), pods)
-    return thing
+    return Thing(pool, extra={"path": path, "hash": digest(path, number()), "per_zone": count, "gpus": gpus})
 
 
 def _link(path: str) -> str:
     from .operations import link
 
     return link(path)
-
-
-def _others(found: Project, cluster: Thing) -> int:
-    return sum(
-        int(one.extra["per_zone"]) * len(one.body["locations"]) for one in shown.pools_of(found, cluster.extra["path"])
-    )
 
 
 def _config(found: Project, cluster: Thing, given: Body, zones: list[str]) -> tuple[Body, dict[str, int]]:
@@ -105,7 +100,6 @@ def _config(found: Project, cluster: Thing, given: Body, zones: list[str]) -> tu
     config |= {name: value for name, value in given.items() if value is not None}
     config["metadata"] = {"disable-legacy-endpoints": "true", **(given.get("metadata") or {})}
     config["imageType"] = check_image(config["imageType"])
-    check_disk(config)
     if config.get("spot") and config.get("preemptible"):
         raise Refused(400, "Spot and preemptible cannot both be set.")  # assumed: the wording
     mode = (config.get("workloadMetadataConfig") or {}).get("mode")
@@ -129,11 +123,13 @@ def check_image(image: str) -> str:
     return image.upper()
 
 
-def check_disk(config: Body) -> None:
+def check_disk(config: Body, version: str) -> None:
+    """NodeConfig.diskSizeGb says how large it has to be."""
     if config["diskType"] not in catalogue.DISK_TYPES:
         raise Refused(400, f'Disk type "{config["diskType"]}" is not supported.')  # assumed: the wording
-    if int(config["diskSizeGb"]) < 10:
-        raise Refused(400, "Disk size must be at least 10 GB.")  # assumed: the wording
+    least = 15 if versions.key(version) >= LARGER_DISK else 12
+    if int(config["diskSizeGb"]) < least:
+        raise Refused(400, f"Disk size must be at least {least} GB.")  # assumed: the wording
 
 
 def accelerators(config: Body, zones: list[str]) -> dict[str, int]:
@@ -196,19 +192,28 @@ def _placement(given: Body, config: Body, zones: list[str]) -> None:
         )  # assumed: the wording
 
 
+def _hosts(pool: Body, config: Body) -> int:
+    """Machines of a slice of several; 0 for any other pool."""
+    tpu, topology = catalogue.TPUS.get(config["machineType"]), (pool.get("placementPolicy") or {}).get("tpuTopology")
+    return math.prod(int(word) for word in topology.split("x")) // tpu.chips if tpu and topology in tpu.hosts else 0
+
+
 def _topology_count(given: Body, config: Body, count: int, scaling: Body) -> None:
     """A slice of several hosts is whole or not there."""
-    tpu, topology = catalogue.TPUS.get(config["machineType"]), (given.get("placementPolicy") or {}).get("tpuTopology")
-    if not tpu or topology not in tpu.hosts:
-        return
-    hosts = math.prod(int(word) for word in topology.split("x")) // tpu.chips
-    if count not in (0, hosts) or (count == 0 and not scaling.get("enabled")):
+    hosts = _hosts(given, config)
+    if hosts and (count not in (0, hosts) or (count == 0 and not scaling.get("enabled"))):
         # assumed: worded like the maximum
-        raise Refused(400, f"Initial node count {count} is not a valid size of TPU pod slice with topology {topology}")
-    if scaling.get("enabled") and int(scaling.get("maxNodeCount") or scaling.get("totalMaxNodeCount") or 0) != hosts:
-        # vllm-project/ci-infra PR 545, where only the maximum of a zone counts, and not totalMaxNodeCount
-        most = int(scaling.get("maxNodeCount") or scaling.get("totalMaxNodeCount") or 0)
-        raise Refused(400, f"Maximum node count {most} is not a valid size of TPU pod slice with topology {topology}")
+        text = f"Initial node count {count} is not a valid size of TPU pod slice with topology"
+        raise Refused(400, f"{text} {given['placementPolicy']['tpuTopology']}")
+    check_slice(given, config, scaling)
+
+
+def check_slice(pool: Body, config: Body, scaling: Body) -> None:
+    """Its maximum is that of a zone, which is nought where totalMaxNodeCount is used (vllm-project/ci-infra PR 545)."""
+    hosts, most = _hosts(pool, config), int(scaling.get("maxNodeCount") or 0)
+    if hosts and scaling.get("enabled") and most != hosts:
+        text = f"Maximum node count {most} is not a valid size of TPU pod slice with topology"
+        raise Refused(400, f"{text} {pool['placementPolicy']['tpuTopology']}")
 
 
 def check_autoscaling(given: Body) -> Body:

@@ -4,8 +4,9 @@
 """Changes of node pools. What is not in UpdateNodePoolRequest cannot be changed: service account, scopes, spot, placement.
 
 Rules: one kind of change in a request (gcloud's `node-pools update` offers no two either; assumed: that the service refuses); labels and
-taints are replaced whole; machine type, disk and image make new nodes; while a change runs the pool is RECONCILING (RUNNING_WITH_ERROR
-where it fails).
+taints are replaced whole, of autoscaled pools too (cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools: since control
+planes of 1.23.4-gke.300; before, hashicorp/terraform-provider-google issue 13577); machine type, disk and image make new nodes; while a
+change runs the pool is RECONCILING (RUNNING_WITH_ERROR where it fails).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..api import Asked, Refused, handles
 from ..discovery import Body
 from ..operations import Failed
 from ..state import Project, Thing
-from . import clusters, ground, nodepools, nodes, pools, shown, versions
+from . import clusters, nodepools, nodes, pools, shown, versions
 from .operations import free, start
 
 WHERE = ("name", "clusterId", "nodePoolId", "projectId", "zone", "etag")
@@ -27,9 +28,12 @@ MACHINE = {"machineType", "diskType", "diskSizeGb", "nodeVersion", "imageType"}
 
 
 def apply(
-    asked: Asked, found: Project, cluster: Thing, thing: Thing, kind: str, after: Body, then: Callable[[], None]
-) -> Body:
+    asked: Asked, found: Project, cluster: Thing, thing: Thing, kind: str, after: Body, then: Callable[[], None],
+    failed: Failed | None = None,
+) -> Body:  # fmt: skip
     """The change is seen when the operation is over."""
+    if "config" in after:
+        pools.check_disk(after["config"], after.get("version") or thing.body["version"])
     free(thing.extra["path"])
     before, thing.body["status"] = thing.body["status"], "RECONCILING"
 
@@ -40,7 +44,7 @@ def apply(
     def fail(failed: Failed) -> None:
         thing.body |= {"status": "RUNNING_WITH_ERROR", "statusMessage": str(failed)}
 
-    return start(asked, kind, thing.extra["path"], finish, fail)
+    return start(asked, kind, thing.extra["path"], finish, fail, failed)
 
 
 @handles("container.projects.locations.clusters.nodePools.update")
@@ -122,10 +126,10 @@ def _accelerators(_found: Project, _cluster: Thing, _thing: Thing, after: Body, 
     after["config"]["accelerators"] = value
 
 
-def _version(_found: Project, cluster: Thing, _thing: Thing, after: Body, value: object) -> None:
+def _version(_found: Project, cluster: Thing, thing: Thing, after: Body, value: object) -> None:
     master = cluster.body["currentMasterVersion"]
     version = master if value in ("", "-") else versions.chosen(str(value), "", "Node")
-    versions.of_nodes(version, master)
+    versions.of_nodes(version, master, upgraded=bool(thing.body["management"].get("autoUpgrade")))
     after["version"] = version
 
 
@@ -137,7 +141,6 @@ def _disk(name: str) -> Change:
     def change(_found: Project, _cluster: Thing, _thing: Thing, after: Body, value: object) -> None:
         config = after["config"]
         config[name] = int(str(value)) if name == "diskSizeGb" else value
-        pools.check_disk(config)
         config["bootDisk"] = {"diskType": config["diskType"], "sizeGb": str(config["diskSizeGb"])}
 
     return change
@@ -168,6 +171,7 @@ CHANGES: dict[str, Change] = {
 def _autoscaling(asked: Asked) -> Body:
     found, cluster, thing = nodepools.find(asked)
     after = pools.check_autoscaling(asked.body.get("autoscaling") or {})
+    pools.check_slice(thing.body, thing.body["config"], after)
     least, most = int(after.get("minNodeCount") or 0), int(after.get("maxNodeCount") or 0)
 
     def then() -> None:
@@ -186,6 +190,10 @@ def _management(asked: Asked) -> Body:
     if given is None:
         raise Refused(400, "Management must be specified.")  # assumed: the wording
     after = pools.management({"autoRepair": False, "autoUpgrade": False, **given}, cluster.body)
+    if after["autoUpgrade"] and not thing.body["management"].get("autoUpgrade"):
+        versions.of_nodes(
+            thing.body["version"], cluster.body["currentMasterVersion"], upgraded=True
+        )  # assumed: here, too
     return apply(asked, found, cluster, thing, "SET_NODE_POOL_MANAGEMENT", {"management": after}, lambda: None)
 
 
@@ -196,9 +204,6 @@ def _size(asked: Asked) -> Body:
     count = int(asked.body.get("nodeCount") or 0)
     more = (count - int(thing.extra["per_zone"])) * len(thing.body["locations"])
     if more > 0:
-        pods = int(thing.body["maxPodsConstraint"]["maxPodsPerNode"])
-        have = sum(nodes.size(found, one) for one in shown.pools_of(found, cluster.extra["path"]))
-        ground.room(cluster.body["ipAllocationPolicy"], have + more, pods)
         grown = Thing(thing.body, extra={**thing.extra, "per_zone": more // len(thing.body["locations"])})
         pools.afford(asked, found, [grown])
 
@@ -206,4 +211,5 @@ def _size(asked: Asked) -> Body:
         thing.extra["per_zone"] = count
         nodes.settle(found, cluster.body, thing)
 
-    return apply(asked, found, cluster, thing, "SET_NODE_POOL_SIZE", {}, then)
+    failed = nodepools.exhausted(found, cluster, thing, count) if more > 0 else None
+    return apply(asked, found, cluster, thing, "SET_NODE_POOL_SIZE", {}, then, failed)

@@ -5,7 +5,8 @@
 ones.
 
 Rules: labels need the fingerprint of those that are there (SetLabelsRequest.labelFingerprint; hashicorp/terraform-provider-google issue
-5608; message: crossplane-contrib/provider-gcp issue 477, where it comes with 400 and not, as here, with 412); a maintenance policy needs
+5608), and where it is another one, that is 400 and failedPrecondition (crossplane-contrib/provider-gcp issue 477,
+future-architect/gcp-instance-scheduler issue 50; in Compute Engine it is 412: compute/resources.py); a maintenance policy needs
 the resourceVersion that was read (MaintenancePolicy.resourceVersion); a window leaves at least 48 hours in 32 days, in pieces of 4 hours or
 more (cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions).
 """
@@ -34,7 +35,7 @@ def _labels(asked: Asked) -> Body:
             "Labels could not be set due to fingerprint mismatch; try again with the proper fingerprint: incorrect fingerprint supplied "
             f'was "{asked.body.get("labelFingerprint", "")}", the expected one is "{thing.body["labelFingerprint"]}".'
         )
-        raise Refused(412, text, code="FAILED_PRECONDITION", reason="conditionNotMet")
+        raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")
     wanted = dict(asked.body.get("resourceLabels") or {})
 
     def apply() -> None:

@@ -17,9 +17,9 @@ from typing import Any
 from .. import catalogue
 from ..api import Asked, Refused, handles
 from ..discovery import Body
-from ..operations import Failed, nothing
+from ..operations import Failed
 from ..state import Project, Thing
-from . import clusters, nodepools, nodes, pools, poolupdates, shown, versions
+from . import clusters, doors, nodepools, nodes, pools, poolupdates, shown, versions
 from .operations import free, start
 
 # Said beside a desired field, not instead of one.
@@ -101,15 +101,18 @@ def _replace_network(field: str) -> Change:
     return lambda _asked, _found, thing, value: lambda: thing.body["networkConfig"].update({field: value})
 
 
-def _master(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+def _master(_asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
     channel = thing.body["releaseChannel"].get("channel", "")
     wanted = versions.chosen(str(value), channel)
     versions.upgrade(thing.body["currentMasterVersion"], wanted)
+    rows = shown.pools_of(found, thing.extra["path"])
+    versions.leave_behind({pool.body["name"]: pool.body["version"] for pool in rows}, wanted)
     return lambda: thing.body.update(currentMasterVersion=wanted)
 
 
-def _channel(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
-    """Pools of a cluster in a channel have auto-upgrade; the channel has to have the cluster's minor version, or a newer one."""
+def _channel(_asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
+    """Pools of a cluster in a channel have auto-upgrade, and are not too old for it (rancher/gke-operator issue 492); the channel has to
+    have the cluster's minor version, or a newer one."""
     channel = value.get("channel", "UNSPECIFIED")
     current = thing.body["currentMasterVersion"]
     if channel in versions.CHANNELS and versions.minor(current) > versions.minor(versions.valid(channel)[0]):
@@ -118,49 +121,57 @@ def _channel(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
         )
         raise Refused(400, text, code="FAILED_PRECONDITION", reason="failedPrecondition")
     wanted = {} if channel == "UNSPECIFIED" else {"channel": channel}
+    rows = shown.pools_of(found, thing.extra["path"]) if wanted else []
+    for pool in rows:
+        versions.of_nodes(pool.body["version"], current, upgraded=True)
 
     def apply() -> None:
         thing.body["releaseChannel"] = wanted
+        for pool in rows:
+            pool.body["management"] = {**pool.body["management"], "autoUpgrade": True}
 
     return apply
 
 
 def _authorized(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
-    clusters.check_authorized(value)
-
-    def apply() -> None:
-        before = thing.body["masterAuthorizedNetworksConfig"]
-        after = {"gcpPublicCidrsAccessEnabled": before.get("gcpPublicCidrsAccessEnabled", True), **value}
-        thing.body["masterAuthorizedNetworksConfig"] = after
-        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"]["authorizedNetworksConfig"] = after
-
-    return apply
+    return _doors(thing, networks=value)
 
 
-def _endpoints(asked: Asked, found: Project, thing: Thing, value: Any) -> Apply:
+def _endpoints(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
     ip = value.get("ipEndpointsConfig") or {}
-    networks = (
-        _authorized(asked, found, thing, ip["authorizedNetworksConfig"])
-        if "authorizedNetworksConfig" in ip
-        else nothing
-    )
+    both = _doors(thing, ip.get("enablePublicEndpoint"), ip.get("authorizedNetworksConfig"))
 
     def apply() -> None:
         now = thing.body["controlPlaneEndpointsConfig"]
         now["dnsEndpointConfig"] = {**now["dnsEndpointConfig"], **(value.get("dnsEndpointConfig") or {})}
         now["ipEndpointsConfig"] |= {name: item for name, item in ip.items() if name != "authorizedNetworksConfig"}
-        thing.body["privateClusterConfig"]["enablePrivateEndpoint"] = not now["ipEndpointsConfig"][
-            "enablePublicEndpoint"
-        ]
-        networks()
+        both()
 
     return apply
 
 
 def _private_endpoint(_asked: Asked, _found: Project, thing: Thing, value: Any) -> Apply:
+    return _doors(thing, not value)
+
+
+def _doors(thing: Thing, public: bool | None = None, networks: Body | None = None) -> Apply:
+    """The public endpoint and the authorised networks; what is not given stays, and both have to fit."""
+    ip, before = (
+        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"],
+        thing.body["masterAuthorizedNetworksConfig"],
+    )
+    wanted = ip["enablePublicEndpoint"] if public is None else public
+    kept = {"gcpPublicCidrsAccessEnabled": before.get("gcpPublicCidrsAccessEnabled", True)}
+    after = before if networks is None else {**kept, **networks}
+    doors.check_authorized(after, public=wanted)
+
     def apply() -> None:
-        thing.body["privateClusterConfig"]["enablePrivateEndpoint"] = bool(value)
-        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"]["enablePublicEndpoint"] = not value
+        thing.body["masterAuthorizedNetworksConfig"] = after
+        thing.body["controlPlaneEndpointsConfig"]["ipEndpointsConfig"] |= {
+            "authorizedNetworksConfig": after,
+            "enablePublicEndpoint": wanted,
+        }
+        thing.body["privateClusterConfig"]["enablePrivateEndpoint"] = not wanted
 
     return apply
 

@@ -5,12 +5,11 @@
 
 As of 2026-11 (assumed: Kubernetes minors at their usual pace; cloud.google.com/kubernetes-engine/docs/release-schedule). Which patch
 versions there are makes no difference to the rules. Rules: cloud.google.com/kubernetes-engine/versioning: the control plane goes up one
-minor version at a time and never down a minor, nodes are not newer than it and at most two minors older. Messages:
+minor version at a time and never down a minor, nodes are not newer than it and at most two minors older; with auto-upgrade, which every
+channel brings, at most one (rancher/gke-operator issue 492, message included). Messages:
 hashicorp/terraform-provider-google issues 6405 ("must not have a greater minor version than master version"), 22167 ("No valid versions
 with the prefix"), 2149 ("Master version ... is unsupported") and 15084 ("Master version must be one of ... channel supported versions");
-kubeflow/code-intelligence issue 153 ("cannot upgrade the master more than a minor version at a time"). With auto-upgrade, which every
-channel brings, Google wants pools within one minor version of the control plane, and this does not
-(hashicorp/terraform-provider-google issue 21116).
+kubeflow/code-intelligence issue 153 ("cannot upgrade the master more than a minor version at a time").
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from ..discovery import Body
 
 # Channel: (the default one, all that are valid, newest first).
 CHANNELS = {
-    "RAPID": ("1.36.0-gke.2010000", ["1.36.1-gke.1023000", "1.36.0-gke.2010000", "1.35.4-gke.1088000", "1.34.7-gke.1122000"]),
+    "RAPID": ("1.36.0-gke.2010000", ["1.36.3-gke.1480000", "1.36.0-gke.2010000", "1.35.4-gke.1088000", "1.34.7-gke.1122000"]),
     "REGULAR": ("1.35.3-gke.1234000", ["1.35.3-gke.1234000", "1.35.1-gke.1001000", "1.34.6-gke.1154000", "1.33.9-gke.1200000"]),
     "STABLE": ("1.34.5-gke.1090000", ["1.35.1-gke.1001000", "1.34.5-gke.1090000", "1.33.8-gke.1112000"]),
     "EXTENDED": ("1.35.3-gke.1234000", ["1.35.3-gke.1234000", "1.34.6-gke.1154000", "1.33.9-gke.1200000", "1.32.13-gke.1067000"]),
 }  # fmt: skip
-NODES_BEHIND = 2
+NODES_BEHIND, NODES_BEHIND_UPGRADED = 2, 1
 IMAGE_TYPES = ["COS_CONTAINERD", "UBUNTU_CONTAINERD", "WINDOWS_LTSC_CONTAINERD"]
 
 
@@ -83,14 +82,32 @@ def upgrade(current: str, wanted: str) -> None:
         raise Refused(400, text)
 
 
-def of_nodes(wanted: str, master: str) -> None:
+def behind(nodes: str, master: str) -> int:
+    """By how many minor versions nodes are older."""
+    return minor(master)[1] - minor(nodes)[1]
+
+
+def leave_behind(pools: dict[str, str], wanted: str) -> None:
+    """An upgrade of a control plane, with the versions of its pools."""
+    late = sorted(name for name, version in pools.items() if behind(version, wanted) > NODES_BEHIND)
+    if late:
+        # The rule of cloud.google.com/kubernetes-engine/versioning; assumed: that an upgrade is refused for it, and how.
+        text = f'Master cannot be upgraded to "{wanted}": node pools {", ".join(late)} would be more than {NODES_BEHIND} minor versions'
+        raise Refused(400, f"{text} behind it.", code="FAILED_PRECONDITION", reason="failedPrecondition")
+
+
+def of_nodes(wanted: str, master: str, *, upgraded: bool) -> None:
+    """``upgraded``: Google does it by itself (management.autoUpgrade)."""
     if key(wanted) > key(master):
         more = "greater minor" if minor(wanted) > minor(master) else "newer"  # assumed: the second
         raise Refused(400, f'Node version "{wanted}" must not have a {more} version than master version "{master}".')
-    if minor(master)[1] - minor(wanted)[1] > NODES_BEHIND:
+    if upgraded and behind(wanted, master) > NODES_BEHIND_UPGRADED:
+        text = f'Auto-upgrade is enabled, node version "{wanted}" must be within one minor version of master version "{master}".'
+        raise Refused(400, text)
+    if behind(wanted, master) > NODES_BEHIND:
         raise Refused(
             400, f'Node version "{wanted}" must be within two minor versions of master version "{master}".'
-        )  # hashicorp/terraform-provider-google issue 21116 has it with "one"
+        )  # assumed: worded like that of auto-upgrade
 
 
 @handles("container.projects.locations.getServerConfig")

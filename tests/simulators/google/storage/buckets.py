@@ -97,8 +97,11 @@ def _checked(body: Body) -> None:
         kind = (rule.get("action") or {}).get("type")
         if kind not in ACTIONS:
             raise invalid(f"Invalid lifecycle action type: {kind}")  # assumed: the wording
-        if ACTIONS[kind] and (rule["action"].get("storageClass") not in CLASSES):
-            raise invalid("Invalid argument.")  # terraform-google-modules/terraform-google-cloud-storage issue 263
+        storage_class = rule["action"].get("storageClass")
+        if storage_class not in CLASSES if ACTIONS[kind] else storage_class:
+            raise invalid(
+                "Invalid argument."
+            )  # terraform-google-modules/terraform-google-cloud-storage issues 263 and 51
         if not rule.get("condition"):
             raise invalid("Invalid argument.")  # crossplane-contrib/provider-gcp issue 515
     seconds = int((body.get("softDeletePolicy") or {}).get("retentionDurationSeconds") or 0)

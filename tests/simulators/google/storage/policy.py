@@ -39,8 +39,8 @@ def _set(asked: Asked) -> Body:
     if not thing.body["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"] and any(
         "condition" in row for row in asked.body.get("bindings") or []
     ):
-        # assumed: the wording; googleapis/python-storage issue 52 has it as a failed precondition.
-        raise Refused(400, "Conditions need uniform bucket-level access.", reason="invalid")
+        # googleapis/python-storage issue 52, a PreconditionFailed; assumed: the wording
+        raise Refused(412, "Conditions need uniform bucket-level access.", reason="conditionNotMet")
     thing.extra["policy"] = policies.write(asked, current, asked.body, "bucket")
     return {
         "kind": "storage#policy",

@@ -9,7 +9,13 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import problem, refusal, without_secrets, word
+from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import (
+    HINTS,
+    problem,
+    refusal,
+    without_secrets,
+    word,
+)
 from ansible_collections.muster.ml.tests.unit.fakes.google import error
 
 INFO = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -78,6 +84,20 @@ def test_the_error_of_a_login_is_read_too() -> None:
 )  # fmt: skip
 def test_gke_tells_of_a_stock_out_in_a_sentence(message: str) -> None:
     assert problem({"code": 8, "message": message}).codes == ["STOCKOUT", "RESOURCE_EXHAUSTED"]
+
+
+def test_gke_tells_of_a_range_that_is_used_up_in_a_sentence() -> None:
+    message = "Not all instances running in IGM. Current errors: [IP_SPACE_EXHAUSTED]: IP space of 'x' is exhausted."
+    assert problem({"code": 8, "message": message}).codes == ["IP_SPACE_EXHAUSTED", "RESOURCE_EXHAUSTED"]
+    assert "smaller max_pods_per_node" in HINTS["IP_SPACE_EXHAUSTED"]
+
+
+def test_gke_tells_of_a_stale_fingerprint_in_a_sentence() -> None:
+    message = (
+        'Labels could not be set due to fingerprint mismatch; try again with the proper fingerprint: supplied was "1"'
+    )
+    refused = refusal("x", "container", *error(400, "failedPrecondition", message, status="FAILED_PRECONDITION"))
+    assert (refused.code, refused.hint) == ("CONDITION_NOT_MET", "Somebody else changed it at the same time: run again")
 
 
 def test_the_most_telling_word_comes_first() -> None:

@@ -206,6 +206,50 @@ def test_several_changes_go_one_after_another_the_mark_first_and_the_version_las
     assert all(step.wait == "stable" for step in desired.plan(live).steps)
 
 
+def test_a_private_control_plane_says_all_that_google_wants_said() -> None:
+    private = {"enablePublicEndpoint": False}
+    networks = {"enabled": True, "gcpPublicCidrsAccessEnabled": False}
+    new = dataclasses.replace(CLUSTER, private_endpoint=True).plan(None).steps[0].request["cluster"]
+    assert new["controlPlaneEndpointsConfig"] == {
+        "ipEndpointsConfig": {**private, "authorizedNetworksConfig": networks}
+    }
+    office = {"cidrBlocks": [{"cidrBlock": "203.0.113.0/24", "displayName": "office"}]}
+    assert changed(private_endpoint=True) == [
+        update(
+            desiredControlPlaneEndpointsConfig={
+                "ipEndpointsConfig": {**private, "authorizedNetworksConfig": {**networks, **office}}
+            }
+        )
+    ]
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_networks_that_are_there_are_judged_with_the_address(closed: bool) -> None:
+    """It is to lose its public address, with networks of the internet; or has none, and gets such networks."""
+    world = {"cidrBlocks": [{"cidrBlock": "8.8.8.0/24"}]}
+    ip = (
+        {"enablePublicEndpoint": False} if closed else {"enablePublicEndpoint": True, "authorizedNetworksConfig": world}
+    )
+    live = {**LIVE, "controlPlaneEndpointsConfig": {"ipEndpointsConfig": ip}}
+    asked = {"master_authorized_networks": [{"cidr_block": "8.8.8.0/24"}]} if closed else {"private_endpoint": True}
+    with pytest.raises(InvalidInput, match=r"nobody reaches it from 8\.8\.8\.0/24"):
+        dataclasses.replace(CLUSTER, **asked).plan(live)
+    dataclasses.replace(
+        CLUSTER, **asked, **({"private_endpoint": False} if closed else {"master_authorized_networks": []})
+    ).plan(live)
+
+
+def test_a_control_plane_does_not_leave_its_nodes_behind() -> None:
+    pools = [{"name": name, "version": f"{version}.9-gke.1"} for name, version in (("a", "1.32"), ("b", "1.33"))]
+    live = {**LIVE, "nodePools": pools}
+    words = r"cannot be upgraded to 1.35: .* older than that: a \(1.32.9-gke.1\). Upgrade these node pools first"
+    with pytest.raises(InvalidInput, match=words):
+        dataclasses.replace(CLUSTER, version="1.35").plan(live)
+    assert steps(dataclasses.replace(CLUSTER, version="1.35").plan({**live, "nodePools": pools[1:]})) == [
+        update(desiredMasterVersion="1.35")
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -215,6 +259,13 @@ def test_several_changes_go_one_after_another_the_mark_first_and_the_version_las
         ({"version": "1.36"}, "one minor version at a time, not to 1.36 at once. Set version to 1.35"),
         ({"version": "latest"}, "'latest' is no version of GKE"),
         ({"private_endpoint": True, "private_nodes": False}, "needs private nodes"),
+        (
+            {
+                "private_endpoint": True,
+                "master_authorized_networks": [{"cidr_block": f"{ip}/8"} for ip in ("10.0.0.0", "8.0.0.0")],
+            },
+            "no public address, and nobody reaches it from 8.0.0.0/8. Give master_authorized_networks ranges of networks",
+        ),
         (
             {"master_authorized_networks": [{"cidr_block": "office"}]},
             "master_authorized_networks: 'office' does not appear to be",
@@ -496,6 +547,10 @@ def test_a_number_of_nodes_ends_the_autoscaling_and_is_set() -> None:
         ({"max_pods_per_node": 32}, "maxPodsConstraint"),
         ({"node_count": 2}, "node_count and autoscaling would each change"),
         ({"autoscaling": {"enabled": True, "minNodeCount": 3, "maxNodeCount": 2}}, "minimum must not be over the maximum"),
+        (
+            {"config": with_config(machine_type="ct5lp-hightpu-4t"), "placement_policy": {"tpuTopology": "4x4"}},
+            "by the number of each zone, and autoscaling has .*. Use min_node_count: 0 and max_node_count: 4",
+        ),
         ({"version": "newest"}, "no version of GKE"),
         ({"config": with_config(taints=[{"key": "a", "value": v, "effect": "NO_EXECUTE"} for v in "bc"])}, "a:NO_EXECUTE more than once"),
     ],
@@ -503,6 +558,11 @@ def test_a_number_of_nodes_ends_the_autoscaling_and_is_set() -> None:
 def test_what_a_pool_cannot_be_is_refused_before_anything_is_sent(change: Body, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         pool_changed(**change)
+
+
+def test_totals_are_for_slices_of_one_machine() -> None:
+    single = {"config": with_config(machine_type="ct5lp-hightpu-8t"), "placement_policy": {"tpuTopology": "2x4"}}
+    assert steps(dataclasses.replace(POOL, **single).plan(None))
 
 
 def test_a_pool_without_a_number_of_nodes_is_not_made() -> None:

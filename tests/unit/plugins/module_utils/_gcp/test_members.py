@@ -117,10 +117,17 @@ def test_what_never_ends_is_told() -> None:
         run(google)
 
 
-def test_a_bucket_that_must_not_be_public_is_not_asked_again() -> None:
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ("not allowed since public access prevention is enforced.", "name who may read it"),
+        ("Conditions need uniform bucket-level access.", "Turn on uniform bucket-level access of the bucket"),
+    ],
+)
+def test_what_a_bucket_does_not_allow_is_not_asked_again(message: str, hint: str) -> None:
     google = Policies(ROWS)
-    google.refuse = [error(412, "conditionNotMet", "not allowed since public access prevention is enforced.")]
-    with pytest.raises(Refused, match="name who may read it"):
+    google.refuse = [error(412, "conditionNotMet", message)]
+    with pytest.raises(Refused, match=hint):
         run(google)
 
 

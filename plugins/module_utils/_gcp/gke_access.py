@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Access to the control plane of a GKE cluster: whether it has a public address, and which networks may reach it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from .._cloud.plan import Body, without_none
+from .._core.errors import InvalidInput
+from .gke import cidr_block
+
+# Ranges that nobody has on the internet; without a public address, GKE takes no others.
+_RESERVED = tuple(
+    ipaddress.IPv4Network(text)
+    for text in (
+        "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
+        "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+    )
+)  # fmt: skip
+_OPTION = "master_authorized_networks"
+
+
+def endpoints(private: bool | None, networks: list[Body] | None) -> Body | None:
+    """What is asked for of ControlPlaneEndpointsConfig. A control plane without a public address has authorised networks, even if none is
+    named, and machines of Google Cloud with public addresses do not reach it: GKE wants both said.
+    """
+    asked: Body = {} if private is None else {"enablePublicEndpoint": not private}
+    if private or networks is not None:
+        asked["authorizedNetworksConfig"] = without_none(
+            {
+                "enabled": True,
+                "gcpPublicCidrsAccessEnabled": False if private else None,
+                "cidrBlocks": None if networks is None else [_block(row) for row in networks],
+            }
+        )
+    return {"ipEndpointsConfig": asked} if asked else None
+
+
+def _block(row: Body) -> Body:
+    return without_none({"cidrBlock": cidr_block(_OPTION, row["cidr_block"]), "displayName": row.get("display_name")})
+
+
+def refuse_public_networks(label: str, asked: Body | None, live: Body | None) -> None:
+    """Of a control plane that has, or is to have, no public address: ranges that only the internet knows."""
+    now, then = _of(live), _of(asked)
+    if {**now, **then}.get("enablePublicEndpoint", True):
+        return
+    both = [one.get("authorizedNetworksConfig", {}).get("cidrBlocks") for one in (then, now)]
+    rows: list[Body] = next((blocks for blocks in both if blocks is not None), [])
+    public = [row["cidrBlock"] for row in rows if not _reserved(row["cidrBlock"])]
+    if public:
+        raise InvalidInput(
+            f"{label}: its control plane has no public address, and nobody reaches it from {', '.join(public)}",
+            hint=f"Give {_OPTION} ranges of networks that are connected with the cluster's, such as 10.0.0.0/8, or []; "
+            "private_endpoint: false opens it to the internet",
+        )
+
+
+def _of(config: Body | None) -> Body:
+    found: Body = (config or {}).get("ipEndpointsConfig") or {}
+    return found
+
+
+def _reserved(text: str) -> bool:
+    network = ipaddress.ip_network(text)
+    return any(isinstance(network, ipaddress.IPv4Network) and network.subnet_of(one) for one in _RESERVED)
+
+
+def merged_networks(live: Body | None, asked: Body) -> Body:
+    """The request, with what the live networks say that nobody spoke of: they are replaced as a whole."""
+    networks = asked["ipEndpointsConfig"].get("authorizedNetworksConfig")
+    if networks is None:
+        return asked
+    now: dict[str, t.Any] = _of(live).get("authorizedNetworksConfig") or {}
+    return {"ipEndpointsConfig": {**asked["ipEndpointsConfig"], "authorizedNetworksConfig": {**now, **networks}}}
