@@ -238,4 +238,5 @@ class Maker:
 
 
 def cases(seed: int, number: int) -> list[Case]:
-    return [Maker(f"gang-{at}", random.Random(f"{seed}/{at}")).case() for at in range(number)]
+    draws = (random.Random(f"{seed}/{at}") for at in range(number))  # noqa: S311  # no secret
+    return [Maker(f"gang-{at}", draw).case() for at, draw in enumerate(draws)]

@@ -20,7 +20,6 @@ from contextlib import contextmanager
 
 import pytest
 from faults.conftest import direct
-from scheduler.cases import CASE, Case, Manifest, cases, common, made
 from support.places import BUILD
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Rejected
@@ -29,6 +28,7 @@ from ansible_collections.muster.ml.plugins.module_utils._gang.preflight import g
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, labels_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.watching import Changes, watch_until
+from scheduler.cases import CASE, Case, Manifest, cases, common, made
 
 SEED, NUMBER, BATCH = 16, 112, 28
 HEARTBEAT_S = 10.0
@@ -101,7 +101,14 @@ class Stage:
 
     def until(self, kind: str, missing: Callable[[], str | None], goal: str) -> None:
         changes = Changes("v1", kind, longest=0.5)
-        watch_until(self.cluster, changes, lambda _cluster: (None, missing()), goal=goal, timeout=60, progress=print)
+        watch_until(
+            self.cluster,
+            changes,
+            lambda _cluster: (None, missing()),
+            goal=goal,
+            timeout=60,
+            progress=lambda _text: None,
+        )
 
     def _nodes_seen(self, nodes: list[Manifest]) -> Callable[[], str | None]:
         """Whether the taint that a new node has is gone from those that are ready."""
@@ -277,7 +284,6 @@ def told(outcomes: Iterable[Outcome]) -> str:
 
 def test_there_are_enough_of_both(outcomes: list[Outcome]) -> None:
     count = collections.Counter((one.said.fits, one.fits) for one in outcomes)
-    print(f"(said, true): {dict(count)}")
     assert count[True, True] >= 40, count
     assert count[False, False] >= 40, count
 

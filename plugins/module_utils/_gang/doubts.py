@@ -21,7 +21,7 @@ from .._kube.objects import Manifest, labels_of
 from .._kube.storage import class_of
 from .admission import settled
 from .groups import Group
-from .judge import Gang, Seen, leaves
+from .judge import Gang, Seen
 from .places import has_ended
 from .volumes import claim_names
 

@@ -40,8 +40,8 @@ def gang(
 ) -> Gang:
     """All pods that objects make, such as those of a training, and those of groups that somebody lists (ROWS).
 
-    LEAVING selects pods of the namespace that will have gone before, STAYING those that are of the gang already; TEMPLATES are nodes that
-    an autoscaler can add.
+    LEAVING selects pods of the namespace that will have gone before, STAYING those that are of its one group already; TEMPLATES are
+    nodes that an autoscaler can add.
     """
     groups, unknown = reading.read(objects, namespace)
     return Gang(
@@ -54,18 +54,21 @@ def gang(
     )
 
 
-def preflight(cluster: Cluster, asked: Gang) -> Verdict:
-    """Whether all pods of the gang fit at once on this cluster. That they do not is said only where nothing can change it by itself."""
+def preflight(cluster: Cluster, asked: Gang, *, refusing: bool = False) -> Verdict:
+    """Whether all pods of the gang fit at once on this cluster; REFUSING: only whether they do not.
+
+    That they do not is said only where nothing can change it by itself.
+    """
     seen = read(cluster, asked)
-    found = judge(asked, seen)
+    found = judge(asked, seen, refusing=refusing)
     if found.fits is not False:
         return found
     kept = dataclasses.replace(asked, groups=[_as_kept(cluster, group) for group in asked.groups])
-    found = judge(kept, seen)
+    found = judge(kept, seen, refusing=refusing)
     if found.fits is not False:
         return found
     why, hopeful, then = doubts.doubts(kept, seen, _more(cluster, kept, seen))
-    if not why or judge(hopeful, then).fits is False:
+    if not why or judge(hopeful, then, refusing=True).fits is False:
         return found
     return dataclasses.replace(found, fits=None, not_judged=list(dict.fromkeys([*found.not_judged, *why])))
 

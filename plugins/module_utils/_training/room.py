@@ -30,7 +30,7 @@ def require(request: Request, desired: Desired, before: Observed, *, again: bool
     grows = before.exists and not again
     if not request.preflight or (grows and (desired.size is None or desired.size <= size)):
         return
-    verdict = preflight(request.cluster, _pods(desired, before, desired.objects, again=again))
+    verdict = preflight(request.cluster, _pods(desired, before, desired.objects, again=again), refusing=True)
     if verdict.fits is not False:
         if verdict.reasons:
             request.progress(verdict.message)
@@ -54,7 +54,7 @@ def _begins_with_less(request: Request, desired: Desired, before: Observed, *, a
     if desired.least is None or desired.size is None or desired.least >= desired.size:
         return False
     objects = desired.backend.sized(desired.objects, desired.least)
-    return preflight(request.cluster, _pods(desired, before, objects, again=again)).fits is not False
+    return preflight(request.cluster, _pods(desired, before, objects, again=again), refusing=True).fits is not False
 
 
 def _pods(desired: Desired, before: Observed, objects: Sequence[Manifest], *, again: bool) -> Gang:
