@@ -19,15 +19,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from faults.conftest import direct
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from faults.conftest import direct, writes_since
 from support.places import BUILD
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Rejected
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, NoRoom, Rejected
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._gang.judge import Verdict
 from ansible_collections.muster.ml.plugins.module_utils._gang.preflight import gang, preflight
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, labels_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.watching import Changes, watch_until
+from ansible_collections.muster.ml.plugins.modules import elastic_job
 from scheduler.cases import CASE, Case, Manifest, cases, common, made
 
 SEED, NUMBER, BATCH = 16, 112, 28
@@ -303,3 +306,62 @@ def test_the_nearest_size_fits(outcomes: list[Outcome]) -> None:
     assert len(named) >= 10
     wrong = [one for one in named if not one.fits]
     assert not wrong, told(wrong)
+
+
+def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
+    """Module elastic_job on such nodes: one pod too many is refused without a write, one less is placed."""
+    name = "gang-job"
+    capacity = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    nodes = [
+        {
+            **made("v1", "Node", f"{name}-{at}"),
+            "spec": {},
+            "status": {"capacity": capacity, "allocatable": capacity, "ready": True},
+        }
+        for at in range(2)
+    ]
+    for node in nodes:
+        node["metadata"]["labels"] = {CASE: name, "kubernetes.io/hostname": node["metadata"]["name"]}
+    case = Case(name=name, nodes=nodes, pods=[], groups=[], others=[])
+    options = {
+        "name": "job",
+        "namespace": name,
+        "image": "registry.example.com/torch:1",
+        "script": "/train.py",
+        "wait": "none",
+        "min_replicas": 4,
+        "max_replicas": 9,
+        "node_selector": {CASE: name},
+        "resources": {"requests": {"cpu": "2"}},
+        "termination_grace_period_seconds": 0,
+    }
+
+    def run(**more: t.Any) -> dict[str, t.Any]:
+        checked = ArgumentSpecValidator(elastic_job.ARGUMENT_SPEC, **elastic_job.CONSTRAINTS).validate(
+            {**options, **more}
+        )
+        assert not checked.error_messages
+        return elastic_job.execute(Context(checked.validated_parameters, False, connect=lambda: stage.cluster))
+
+    try:
+        stage.build([case])
+        began = dt.datetime.now(dt.UTC)
+        with pytest.raises(NoRoom, match=r"4 of 5 pods of group job fit.*This fits: job with 4"):
+            run(replicas=5, min_replicas=5, wait="running")
+        assert writes_since(began, name) == []
+        assert run(replicas=4)["changed"]
+        placed = Changes.of_pods(name, "muster.ml/elastic-job=job")
+
+        def missing() -> str | None:
+            pods = stage.cluster.list("v1", "Pod", name, placed.selector)
+            there = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
+            return f"{there} of 4 are placed" if there < 4 else None
+
+        stage.until("Pod", missing, "Not all pods are placed")
+        with pytest.raises(NoRoom, match=r"stays at 4 pods\..* 0 of 1 more pod of group job fit"):
+            run(replicas=5, wait="running")
+    finally:
+        stage._delete([Ref("batch/v1", "Job", "job", name)])
+        left = stage.cluster.list("v1", "Pod", name)
+        stage._delete(map(ref_of, left))
+        stage.remove([case])

@@ -53,7 +53,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         return _leave(request, desired, before)
     if desired.precondition:
         desired.precondition(request.cluster)
-    room.require(request, desired, before, again=again)
+    if request.preflight:
+        room.require(request, desired, before, again=again)
     stopped = Report()
     if again:
         stopped = _stop(request, desired, before)

@@ -28,7 +28,7 @@ def require(request: Request, desired: Desired, before: Observed, *, again: bool
     """
     size = sum(group.desired for group in before.status.groups)
     grows = before.exists and not again
-    if not request.preflight or (grows and (desired.size is None or desired.size <= size)):
+    if grows and (desired.size is None or desired.size <= size):
         return
     verdict = preflight(request.cluster, _pods(desired, before, desired.objects, again=again), refusing=True)
     if verdict.fits is not False:
