@@ -14,6 +14,10 @@ description:
   - Counts what the scheduler counts. That is requests and LimitRange defaults, init containers and sidecars, pod overhead, extended
     resources, ephemeral storage, the number of pods of a node, ports of the node, taints, node selector and node affinity, affinity and
     anti-affinity to other pods, topology spread, where volumes can be reached, ResourceQuota and LimitRange.
+  - C(fits) is false only where nothing makes room by itself. It is null where the pods would fit with the room of pods that are being
+    deleted, or of lower priority than theirs (preemption), with nodes that are not ready, or with nodes that may be added. These show
+    by a pod of an autoscaler, its status, node pools of Karpenter, or nodes of other clouds than AWS, whose autoscalers are not seen from
+    inside. With O(node_templates), only those may be added.
   - C(fits) is true only where the pods fit whatever the scheduler prefers. It places one pod after the other and never moves one. Groups of
     different pods may so take each other's room although there is enough for all, which is not judged.
   - What may not be read, or is not understood, is not judged, and is listed in C(not_judged). It is never an error.
@@ -21,10 +25,11 @@ description:
     ReplicaSet, Deployment, StatefulSet, Job, JobSet and PyTorchJob, affinity to another group, anti-affinity among groups by other labels
     than the host name, more than one required topology spread, claims of mode ReadWriteOnce of several groups, and volumes that a
     StorageClass could make in a zone without room.
-  - Not counted are preemption (pods of lower priority count as if they stayed), how many volumes a node can attach, what admission plugins
-    and webhooks change besides the defaults of LimitRanges, and whether a cloud has the machines that an autoscaler asks for.
-  - An API server with the admission plugin C(ExtendedResourceToleration) adds tolerations that are not in the template. This is known for
-    nodes of GKE. Elsewhere pods without such a toleration are said not to fit.
+  - Not counted are how many volumes a node can attach, and whether a cloud has the machines that an autoscaler asks for.
+  - Of pods that do not fit, the API server is asked by a dry run what its admission plugins and webhooks make of them, such as the
+    tolerations of C(ExtendedResourceToleration). Without the right to create pods, they count as they are in the template.
+  - Pods that share a claim of mode ReadWriteOnce must fit on one node if the driver of the claim attaches its volumes. The scheduler does
+    not know that. It places such pods on several nodes, where they wait for ever.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth

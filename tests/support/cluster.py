@@ -299,6 +299,11 @@ def differential(shell: Shell) -> None:
     shell.run(BIN / "pytest", "tests/differential", "--durations=5", cwd=ROOT, env=environment(SHARED))
 
 
+def scheduler(shell: Shell) -> None:
+    """The gang preflight beside the real scheduler, on random clusters of simulated nodes."""
+    shell.run(BIN / "pytest", "tests/scheduler", "--durations=5", cwd=ROOT, env=environment(SHARED))
+
+
 def systems(shell: Shell) -> None:
     """A sample system, added to a copy of the collection: its plan, its run and its removal."""
     shell.run(BIN / "pytest", "tests/systems", "--durations=5", cwd=ROOT, env=environment(SHARED))
@@ -341,6 +346,7 @@ def checks() -> list[Check]:
         Check("registry", registry, needs=("cluster-up",)),
         Check("commands", commands, needs=("cluster-up",)),
         Check("differential", differential, needs=("cluster-up",)),
+        Check("scheduler", scheduler, needs=("cluster-up",)),
         Check("faults", faults, needs=("cluster-up",)),
         Check("systems", systems, needs=("cluster-up",)),
         Check("cluster-down", down, timeout_s=300, always=True),

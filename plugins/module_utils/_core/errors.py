@@ -27,6 +27,7 @@ __all__ = (
     "KeepsFailing",
     "MissingKind",
     "MusterError",
+    "NoRoom",
     "NotFound",
     "Rejected",
     "ServerError",
@@ -104,6 +105,13 @@ class Conflict(MusterError):
         super().__init__(message, hint, ref=ref, details=details)
         self.managers = list(managers)
         self.fields = list(fields)
+
+
+class NoRoom(MusterError):
+    """The cluster has no room for all pods that must run at once, so none was created.
+
+    Its message has the numbers and the nearest size that fits. The user makes room, asks for less, or has the pods wait for room.
+    """
 
 
 # Refusals of the other side

@@ -29,6 +29,7 @@ LIFE: Spec = {
     "restart": {"type": "bool", "default": False},
     "wait": {"type": "str", "choices": ["completed", "running", "none"], "default": "running"},
     "wait_timeout": {"type": "int", "default": 600},
+    "preflight": {"type": "bool", "default": Request.preflight},
     "delete_data": {"type": "bool", "default": False},
     "planned": {"type": "dict"},
     **STATE,

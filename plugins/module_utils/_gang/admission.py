@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .._kube.objects import Manifest
 from .amounts import (
+    CPU,
     Amounts,
     Spec,
     added,
@@ -71,7 +72,15 @@ def _filled(container: Spec, rows: Sequence[tuple[Manifest, Manifest]]) -> Spec:
 
 
 def refusals(group: Group, ranges: Iterable[Manifest]) -> Iterator[str]:
-    """Why the API server refuses the pods of a group, by each limit."""
+    """Why the API server refuses the pods of a group: their own limits, with the defaults of the namespace, and each LimitRange."""
+    for container in containers_of(group.spec):
+        limits = limits_of(container)
+        for resource, asked in requests_of(container).items():
+            if asked > limits.get(resource, asked):
+                yield (
+                    f"container {container['name']} of group {group.name} requests {shown(resource, asked)} of {resource}, more than its "
+                    f"limit of {shown(resource, limits[resource])}"
+                )
     for item in ranges:
         name = f"LimitRange {item['metadata']['name']}"
         for row in _items([item], "Container"):
@@ -160,6 +169,22 @@ def quotas(items: Iterable[Manifest], leaving: Sequence[Group] = ()) -> list[Quo
         left = {key: value + freed.get(key, 0) for key, value in quota.left.items()}
         found.append(dataclasses.replace(quota, left=left))
     return found
+
+
+def settled(item: Manifest, pods: Sequence[Group]) -> Manifest:
+    """A ResourceQuota as it will be when it has noticed which pods are there: what it says is used may be more for a while."""
+    (quota,) = quotas([item])
+    counted: Amounts = {}
+    for pod in pods:
+        if quota.covers(pod):
+            counted = added(counted, used_by(pod))
+    status = item.get("status") or {}
+    used = dict(status.get("used") or {})
+    for name in used:
+        of_pods = name == "pods" or name in _WHOLE or name.startswith(("requests.", "limits.", "hugepages-"))
+        if of_pods and name != "requests.storage" and counted.get(name, 0) < amount(name, used[name]):
+            used[name] = f"{counted.get(name, 0)}m" if name in CPU else str(counted.get(name, 0))
+    return {**item, "status": {**status, "used": used}}
 
 
 def used_by(group: Group) -> Amounts:

@@ -28,7 +28,7 @@ PODS = "pods"
 HOST_PORT = "host port "
 """A port of the node is taken by one pod, so it is counted like a device of which each node has one."""
 
-_CPU = ("cpu", "requests.cpu", "limits.cpu")
+CPU = ("cpu", "requests.cpu", "limits.cpu")
 _BYTES = ("memory", "storage")
 _UNITS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 _OF_A_POD = ("cpu", "memory", "hugepages-")
@@ -46,7 +46,7 @@ def _amount(resource: str, text: str) -> int:
         number = parse(text)
     except ValueError as error:
         raise InvalidInput(f"{resource}: {error}") from error
-    return math.ceil(number * 1000 if resource in _CPU else number)
+    return math.ceil(number * 1000 if resource in CPU else number)
 
 
 def amounts(quantities: Mapping[str, t.Any] | None) -> Amounts:
@@ -56,7 +56,7 @@ def amounts(quantities: Mapping[str, t.Any] | None) -> Amounts:
 
 def shown(resource: str, value: int) -> str:
     """An amount as people write it: 3.5 CPUs, 16Gi, 8."""
-    if resource in _CPU:
+    if resource in CPU:
         return f"{decimal.Decimal(value) / 1000:f}"
     if resource.endswith(_BYTES):
         for unit, size in _UNITS:

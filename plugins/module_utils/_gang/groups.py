@@ -39,6 +39,8 @@ class Group:
     owner: str = ""
     queue: str = ""
     """The queue of Kueue that decides when the pods may begin."""
+    there: int = 0
+    """Pods of the group that have a node already, beside REPLICAS others."""
 
     @functools.cached_property
     def takes(self) -> Amounts:

@@ -21,7 +21,7 @@ from .._kube.objects import Manifest, labels_of
 from . import bonds, fit, volumes, words
 from .admission import Quota, quotas, refusals, with_defaults
 from .groups import Group
-from .places import Place, Template, free_for, has_ended, is_running, live, possible, refusal
+from .places import Place, Template, free_for, has_ended, is_running, live, node_of, possible, refusal
 
 _OPERATORS = (None, "", "Equal", "Exists")
 _FEW_STEPS = 2_000
@@ -56,6 +56,8 @@ class Gang:
     """Objects of which nobody here knows what pods they make."""
     leaving: str = ""
     """Selector of the pods in the namespace that will have gone before."""
+    staying: str = ""
+    """Selector of the pods in the namespace that are of the gang's one group already. Those that have a node keep it."""
     templates: Sequence[Template] = ()
 
 
@@ -82,14 +84,14 @@ class Verdict:
 Counts = tuple[int, ...]
 
 
-def judge(gang: Gang, seen: Seen) -> Verdict:
-    """Whether the gang fits, why not, and the nearest size that does."""
+def judge(gang: Gang, seen: Seen, *, refusing: bool = False) -> Verdict:
+    """Whether the gang fits, why not, and the nearest size that does. REFUSING: only whether it does not, which takes less time."""
     if len({group.namespace for group in gang.groups}) > 1:
         raise InvalidInput(
             "The groups of a gang are in one namespace", hint="Ask for those of each namespace by themselves."
         )
-    pods = [pod for pod in seen.pods or () if not _leaves(pod, gang)]
-    groups = [_as_kept(group, seen) for group in gang.groups]
+    pods = [pod for pod in seen.pods or () if not leaves(pod, gang) and not _asked_anew(pod, gang)]
+    groups = [_as_kept(_with_those_there(group, pods, gang), seen) for group in gang.groups]
     notes = [*seen.unread, *(f"the pods of {name}" for name in gang.unknown)]
     for group in groups:
         notes += _features(group, seen)
@@ -102,10 +104,11 @@ def judge(gang: Gang, seen: Seen) -> Verdict:
         room = _Room(groups, gang, seen, pods)
         notes += room.bonds.notes
     billed = [group if _all_new(group, seen) else dataclasses.replace(group, claims=()) for group in groups]
-    fits, found, more = _answer(billed, budget, room, asked)
+    fits, found, more = _answer(billed, budget, room, asked, refusing=refusing)
     if fits and room and (rival := room.rival(pods)):
         more.append(rival)
     notes, reasons = list(dict.fromkeys([*notes, *more])), [*reasons, *found]
+    shrinks = len(reasons) == len(found) and (fits is False if refusing else not fits or bool(notes))
     verdict: bool | None = False if reasons or fits is False else None if notes or fits is None else True
     return Verdict(
         fits=verdict,
@@ -115,12 +118,12 @@ def judge(gang: Gang, seen: Seen) -> Verdict:
             {"name": group.name, "replicas": group.replicas, "fitting": room.alone(index) if room else None}
             for index, group in enumerate(groups)
         ],
-        nearest=[] if verdict or not room or len(reasons) > len(found) else _nearest(billed, budget, room, asked),
+        nearest=_nearest(billed, budget, room, asked) if room and shrinks else [],
     )
 
 
 def _answer(
-    groups: Sequence[Group], budget: Sequence[Quota], room: _Room | None, asked: Counts
+    groups: Sequence[Group], budget: Sequence[Quota], room: _Room | None, asked: Counts, *, refusing: bool
 ) -> tuple[bool | None, list[str], list[str]]:
     """Whether quotas and nodes hold so many, why not, and what is not judged of it."""
     reasons = [text for quota in budget for text in quota.problems(groups, asked)]
@@ -129,12 +132,14 @@ def _answer(
     reasons += [text for index in range(len(groups)) if (text := room.too_small(index))]
     if reasons:
         return False, reasons, []
-    sure = room.certain(asked)
+    sure = None if refusing else room.certain(asked)
     if sure:
         return True, [], []
     packs = room.packs(asked)
     if packs is False:
         return False, [words.not_together(groups, room.problem)], []
+    if refusing:
+        return None, [], []
     return None, [], [words.undecided(groups, room.problem, order=bool(packs) and sure is False)]
 
 
@@ -152,8 +157,8 @@ def _nearest(groups: Sequence[Group], budget: Sequence[Quota], room: _Room, aske
         while low < high:  # what is smaller than a size that fits does, too
             middle = (low + high + 1) // 2
             low, high = (middle, high) if fits((*asked[:index], middle, *asked[index + 1 :])) else (low, middle - 1)
-        if 0 < low < group.replicas:
-            found.append({"name": group.name, "replicas": low})
+        if low + group.there > 0 and low < group.replicas:
+            found.append({"name": group.name, "replicas": low + group.there})
     return found
 
 
@@ -229,18 +234,38 @@ def _waits(pod: Manifest) -> bool:
     return not gated and phase == "Pending" and not is_running(pod)
 
 
-def _leaves(pod: Manifest, gang: Gang) -> bool:
+def leaves(pod: Manifest, gang: Gang) -> bool:
+    """Whether a pod will have gone before."""
+    return _is_meant(pod, gang, gang.leaving)
+
+
+def _is_meant(pod: Manifest, gang: Gang, selector: str) -> bool:
     namespaces = {group.namespace for group in gang.groups}
-    return bool(gang.leaving) and (
-        pod["metadata"].get("namespace") in namespaces and selected(labels_of(pod), gang.leaving)
+    return bool(selector) and (pod["metadata"].get("namespace") in namespaces and selected(labels_of(pod), selector))
+
+
+def _asked_anew(pod: Manifest, gang: Gang) -> bool:
+    """Whether a pod of the gang is there and has no node yet, so that it is one of those that are asked for."""
+    return _is_meant(pod, gang, gang.staying) and not node_of(pod)
+
+
+def _with_those_there(group: Group, pods: Iterable[Manifest], gang: Gang) -> Group:
+    """The group with only as many pods as are missing."""
+    there = sum(
+        _is_meant(pod, gang, gang.staying)
+        and not pod["metadata"].get("deletionTimestamp")
+        and (pod.get("status") or {}).get("phase") != "Failed"
+        for pod in pods
     )
+    there = min(there, group.replicas)
+    return dataclasses.replace(group, replicas=group.replicas - there, there=there) if there else group
 
 
 def _leaving(gang: Gang, seen: Seen) -> list[Group]:
     return [
         Group(name=pod["metadata"]["name"], replicas=1, namespace=pod["metadata"]["namespace"], spec=pod["spec"])
         for pod in seen.pods or ()
-        if _leaves(pod, gang) and not has_ended(pod)
+        if (leaves(pod, gang) or _asked_anew(pod, gang)) and not has_ended(pod)
     ]
 
 

@@ -4,18 +4,21 @@
 
 """Read of the cluster what decides whether a gang fits, and judge it. Nothing is written.
 
-What may not be read is not judged, and is no error: a preflight is advice.
+What may not be read is not judged, and is no error: a preflight is advice. Of a cluster without room some more is read: the API server is
+asked for the pods as it would keep them (a dry run), and whether nodes may be added.
 
 Private to the collection.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
 
-from .._core.errors import Forbidden
+from .._core.errors import Forbidden, MusterError
 from .._kube.objects import Manifest, Ref
+from . import doubts
 from . import groups as reading
 from .groups import Group
 from .judge import Gang, Seen, Verdict, judge
@@ -32,11 +35,13 @@ def gang(
     *,
     rows: Iterable[Mapping[str, t.Any]] = (),
     leaving: str = "",
+    staying: str = "",
     templates: Sequence[Template] = (),
 ) -> Gang:
     """All pods that objects make, such as those of a training, and those of groups that somebody lists (ROWS).
 
-    LEAVING selects pods of the namespace that will have gone before; TEMPLATES are nodes that an autoscaler can add.
+    LEAVING selects pods of the namespace that will have gone before, STAYING those that are of its one group already; TEMPLATES are
+    nodes that an autoscaler can add.
     """
     groups, unknown = reading.read(objects, namespace)
     return Gang(
@@ -44,13 +49,28 @@ def gang(
         claims=reading.claims_among(objects),
         unknown=unknown,
         leaving=leaving,
+        staying=staying,
         templates=templates,
     )
 
 
-def preflight(cluster: Cluster, asked: Gang) -> Verdict:
-    """Whether all pods of the gang fit at once on this cluster."""
-    return judge(asked, read(cluster, asked))
+def preflight(cluster: Cluster, asked: Gang, *, refusing: bool = False) -> Verdict:
+    """Whether all pods of the gang fit at once on this cluster; REFUSING: only whether they do not.
+
+    That they do not is said only where nothing can change it by itself.
+    """
+    seen = read(cluster, asked)
+    found = judge(asked, seen, refusing=refusing)
+    if found.fits is not False:
+        return found
+    kept = dataclasses.replace(asked, groups=[_as_kept(cluster, group) for group in asked.groups])
+    found = judge(kept, seen, refusing=refusing)
+    if found.fits is not False:
+        return found
+    why, hopeful, then = doubts.doubts(kept, seen, _more(cluster, kept, seen))
+    if not why or judge(hopeful, then, refusing=True).fits is False:
+        return found
+    return dataclasses.replace(found, fits=None, not_judged=list(dict.fromkeys([*found.not_judged, *why])))
 
 
 def read(cluster: Cluster, asked: Gang) -> Seen:
@@ -59,12 +79,12 @@ def read(cluster: Cluster, asked: Gang) -> Seen:
         return Seen()
     asking = _Asking(cluster)
     namespace = asked.groups[0].namespace
-    nodes, pods = asking.listed("v1", "Node"), asking.listed("v1", "Pod")
+    nodes = asking.listed("v1", "Node")
     ranges, quotas = asking.listed("v1", "LimitRange", namespace), asking.listed("v1", "ResourceQuota", namespace)
     claims, volumes, classes = _storage(asking, asked.groups, namespace)
     return Seen(
         nodes=nodes,
-        pods=pods,
+        pods=_pods(asking, namespace, everywhere=nodes is not None),
         ranges=ranges,
         quotas=quotas,
         claims=claims,
@@ -74,6 +94,51 @@ def read(cluster: Cluster, asked: Gang) -> Seen:
         daemon_sets=asking.listed("apps/v1", "DaemonSet") if asked.templates else (),
         unread=asking.refused,
     )
+
+
+def _pods(asking: _Asking, namespace: str, *, everywhere: bool) -> Sequence[Manifest] | None:
+    """All pods; where there is no right to them, or nothing to count them against, those of the namespace, which are less."""
+    found = asking.listed("v1", "Pod") if everywhere else None
+    return asking.listed("v1", "Pod", namespace) if found is None else found
+
+
+def _as_kept(cluster: Cluster, group: Group) -> Group:
+    """The group with its pods as the API server would keep them, with what admission adds; as they are where it does not say so."""
+    metadata = {"name": "muster-preflight", "namespace": group.namespace, "labels": dict(group.labels)}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": dict(group.spec)}
+    try:
+        return dataclasses.replace(group, spec=cluster.apply(pod, dry_run=True)["spec"])
+    except MusterError:  # such as a quota that is used up, or a claim or account that the same run makes
+        return group
+
+
+def _more(cluster: Cluster, asked: Gang, seen: Seen) -> doubts.More:
+    """What is read only of a cluster without room."""
+    asking = _Asking(cluster)
+    drivers: Sequence[Manifest] | None = ()
+    if doubts.attached_claims(asked, seen):
+        drivers = asking.listed("storage.k8s.io/v1", "CSIDriver")
+    return doubts.More(
+        autoscaler=_autoscaler(asking, seen),
+        attaching=frozenset(
+            row["metadata"]["name"]
+            for row in drivers or ()
+            if (row.get("spec") or {}).get("attachRequired") is not False
+        ),
+    )
+
+
+def _autoscaler(asking: _Asking, seen: Seen) -> str:
+    if seen.nodes is None:
+        return ""
+    everywhere = not any("kind Pod" in text for text in seen.unread)
+    shown = doubts.autoscaler(seen.nodes, seen.pods if everywhere else None)
+    if shown:
+        return shown
+    if asking.cluster.resource("karpenter.sh/v1", "NodePool"):
+        return "this cluster has node pools of Karpenter"
+    status = Ref("v1", "ConfigMap", "cluster-autoscaler-status", "kube-system")
+    return f"there is {status}" if asking.got(status) else ""
 
 
 class _Asking:

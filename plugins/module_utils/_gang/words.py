@@ -27,10 +27,13 @@ def message(
     """The verdict in a few sentences."""
     if fits:
         return "All pods fit at once."
-    if fits is None:
+    told = " ".join(f"{reason}." for reason in reasons)
+    if fits is None and reasons:
+        parts = [f"Not all pods fit at once as the cluster is. {told} This is not judged: {'; '.join(not_judged)}."]
+    elif fits is None:
         parts = [f"Whether all pods fit at once is not judged: {'; '.join(not_judged) or 'nothing was read'}."]
     else:
-        parts = [f"Not all pods fit at once. {' '.join(f'{reason}.' for reason in reasons)}"]
+        parts = [f"Not all pods fit at once. {told}"]
     if nearest:
         parts.append(f"This fits: {', or '.join('{name} with {replicas}'.format(**row) for row in nearest)}.")
     return " ".join(parts)
@@ -47,7 +50,8 @@ def too_small(group: Group, index: int, problem: fit.Problem, refused: Sequence[
     named = [plural(number, "node") + f" {text}" for text, number in ranked[:_SHOWN]]
     if len(ranked) > _SHOWN:
         named.append(f"{plural(sum(number for _text, number in ranked[_SHOWN:]), 'more node')}")
-    told = f"{fitting} of {plural(group.replicas, 'pod')} of group {group.name} fit, each with {takes(shape.takes)}"
+    noun = "more pod" if group.there else "pod"
+    told = f"{fitting} of {plural(group.replicas, noun)} of group {group.name} fit, each with {takes(shape.takes)}"
     told += f": {', '.join(named) or 'there are no nodes'}"
     return told + "".join(f"; {text}" for text in _ties(shape, (index, index) in problem.apart))
 

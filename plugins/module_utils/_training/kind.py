@@ -42,6 +42,7 @@ class Request:
     adopt: bool = False
     force_conflicts: bool = False
     recreate: bool = False
+    preflight: bool = True
     delete_data: bool = False
     world_timeout: float = 0
     remove_finalizer: bool = False
@@ -92,6 +93,8 @@ class Desired:
     """Objects that other options would have created; they are deleted."""
     size: int | None = None
     """The number of pods, where that may change while the training runs."""
+    least: int | None = None
+    """The number of pods with which it begins, where that may be less."""
     keep_pods: bool = False
     """Whether to keep pods that an ended training does not need."""
     results_pattern: re.Pattern[str] | None = None

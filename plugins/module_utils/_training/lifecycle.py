@@ -21,6 +21,7 @@ from .._kube.objects import Manifest, Ref, annotations_of, ref_of
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
+from . import room
 from .continued import with_live_programs
 from .failing import RefusedImages, RepeatedFailures
 from .kind import Backend, Desired, Goal, Kind, Observed, Request
@@ -52,6 +53,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         return _leave(request, desired, before)
     if desired.precondition:
         desired.precondition(request.cluster)
+    if request.preflight:
+        room.require(request, desired, before, again=again)
     stopped = Report()
     if again:
         stopped = _stop(request, desired, before)

@@ -46,6 +46,7 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
         parts=job.parts,
         unwanted=() if job.network_policy else (policy,),
         size=job.replicas,
+        least=job.min_replicas,
     )
 
 

@@ -169,6 +169,8 @@ def test_the_verdict_is_what_every_run_of_the_scheduler_ends_with(
     nodes, pods = cluster
     found = judge(gang([], NAMESPACE, rows=groups), Seen(nodes=nodes, pods=pods))
     some, every = Scheduler(nodes, pods).outcomes(groups)
+    quick = judge(gang([], NAMESPACE, rows=groups), Seen(nodes=nodes, pods=pods), refusing=True)
+    assert (quick.fits is False) == (found.fits is False)
     if found.fits:
         assert every
     if found.fits is False:

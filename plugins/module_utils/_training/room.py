@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a training has room, before anything of it is created: all pods of a new one, the further ones of one that runs.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._core.brief import plural
+from .._core.errors import NoRoom
+from .._gang.judge import Gang, Verdict
+from .._gang.preflight import gang, preflight
+from .._kube.objects import Manifest
+from .kind import Desired, Observed, Request
+
+_HINT = "Make room, or ask for less. preflight: false creates its pods nevertheless, which then wait for room."
+
+
+def require(request: Request, desired: Desired, before: Observed, *, again: bool) -> None:
+    """Raise if the pods that this run would create do not fit; AGAIN: those of the live training go first.
+
+    A run that creates no pods asks nothing. A plan and a run that does not wait warn: room may come before the pods.
+    """
+    size = sum(group.desired for group in before.status.groups)
+    grows = before.exists and not again
+    if grows and (desired.size is None or desired.size <= size):
+        return
+    verdict = preflight(request.cluster, _pods(desired, before, desired.objects, again=again), refusing=True)
+    if verdict.fits is not False:
+        if verdict.reasons:
+            request.progress(verdict.message)
+        return
+    if not grows and _begins_with_less(request, desired, before, again=again):
+        request.warn(f"{desired} begins with less than {desired.size} pods. {verdict.message}")
+        return
+    what = (
+        f"{desired} stays at {plural(size, 'pod')}"
+        if grows
+        else f"{desired} is not {'restarted' if again else 'created'}"
+    )
+    if request.check or request.wait == "none":
+        request.warn(f"{desired}: {verdict.message}")
+        return
+    raise NoRoom(f"{what}. {verdict.message}", hint=_HINT, details={"preflight": _result(verdict)})
+
+
+def _begins_with_less(request: Request, desired: Desired, before: Observed, *, again: bool) -> bool:
+    """Whether the training begins with fewer pods, and those are not said not to fit."""
+    if desired.least is None or desired.size is None or desired.least >= desired.size:
+        return False
+    objects = desired.backend.sized(desired.objects, desired.least)
+    return preflight(request.cluster, _pods(desired, before, objects, again=again), refusing=True).fits is not False
+
+
+def _pods(desired: Desired, before: Observed, objects: Sequence[Manifest], *, again: bool) -> Gang:
+    """The pods of the training. What is not stopped for a restart keeps its pods."""
+    if not before.exists:
+        return gang(objects, desired.namespace)
+    selector = desired.kind.backend(before.status.backend).selector(desired.name)
+    if not again:
+        return gang(objects, desired.namespace, staying=selector)
+    kinds = {"PersistentVolumeClaim", *(workload.kind for workload in desired.backend.workloads)}
+    return gang([item for item in objects if item["kind"] in kinds], desired.namespace, leaving=selector)
+
+
+def _result(verdict: Verdict) -> dict[str, object]:
+    found = verdict.result()
+    return {name: found[name] for name in ("reasons", "not_judged", "groups", "nearest")}
