@@ -88,6 +88,7 @@ REMOVE_VOLUME = """\
 set -eu
 rm -rf "$VOL_DIR"
 """
+# It makes a volume's folder, so it must run: on no simulated node.
 HELPER_POD = """\
 apiVersion: v1
 kind: Pod
@@ -97,6 +98,12 @@ spec:
   priorityClassName: system-node-critical
   tolerations:
     - operator: Exists
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+          - matchExpressions:
+              - {{key: type, operator: NotIn, values: [kwok]}}
   containers:
     - name: helper-pod
       image: {image}
