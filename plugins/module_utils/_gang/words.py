@@ -61,7 +61,7 @@ def _ties(shape: fit.Shape, is_apart: bool) -> Iterable[str]:
         yield "each must be on a node of its own"
     if shape.together:
         yield "all must be on one node"
-    if shape.spread:
+    if shape.spread and shape.spread.domains:
         yield f"their numbers in {plural(len(shape.spread.domains), 'domain')} may differ by {shape.spread.skew} at most"
 
 

@@ -1031,6 +1031,12 @@ def test_quota_alone_shrinks_the_size() -> None:
     assert asked(case).nearest == [{"name": "worker", "replicas": 3}]
 
 
+def test_spread_is_no_reason_where_no_node_is_left_to_spread_over() -> None:
+    found = asked(Case("", [X.group(1, topologySpreadConstraints=[spread(1, HOST)])], X.nodes(2, cordoned=True)))
+    assert "2 nodes cordoned" in found.message
+    assert "may differ" not in found.message
+
+
 def test_a_long_list_of_nodes_is_cut() -> None:
     found = asked(
         Case(
