@@ -53,7 +53,9 @@ def too_small(group: Group, index: int, problem: fit.Problem, refused: Sequence[
     noun = "more pod" if group.there else "pod"
     told = f"{fitting} of {plural(group.replicas, noun)} of group {group.name} fit, each with {takes(shape.takes)}"
     told += f": {', '.join(named) or 'there are no nodes'}"
-    return told + "".join(f"; {text}" for text in _ties(shape, (index, index) in problem.apart))
+    # Where no node takes a single pod, how they may lie to each other is no reason.
+    ties = () if all(refused) else _ties(shape, (index, index) in problem.apart)
+    return told + "".join(f"; {text}" for text in ties)
 
 
 def _ties(shape: fit.Shape, is_apart: bool) -> Iterable[str]:
@@ -61,7 +63,7 @@ def _ties(shape: fit.Shape, is_apart: bool) -> Iterable[str]:
         yield "each must be on a node of its own"
     if shape.together:
         yield "all must be on one node"
-    if shape.spread and shape.spread.domains:
+    if shape.spread:
         yield f"their numbers in {plural(len(shape.spread.domains), 'domain')} may differ by {shape.spread.skew} at most"
 
 
