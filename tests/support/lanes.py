@@ -130,16 +130,21 @@ def last_line(log: Path) -> str:
 
 def last_error(log: Path) -> str:
     """The newest line that says what is wrong: a log can end with pages about something else."""
+    lines, found = _with_errors(log)
+    return lines[found[-1]].strip()[:300] if found else ""
+
+
+def _with_errors(log: Path) -> tuple[list[str], list[int]]:
+    """The lines, and the numbers of those that say what is wrong."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((line.strip()[:300] for line in reversed(lines) if ERROR.match(line)), "")
+    return lines, [number for number, line in enumerate(lines) if ERROR.match(line)]
 
 
 def errors(log: Path, at_most: int = 3) -> list[str]:
     """The newest lines that say what is wrong, with those around them: a molecule scenario ends with pages of its cleanup."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines, found = _with_errors(log)
     before, after = ERROR_LINES
-    found = [number for number, line in enumerate(lines) if ERROR.match(line)][-at_most:]
-    shown = sorted({n for at in found for n in range(max(0, at - before), min(len(lines), at + after))})
+    shown = sorted({n for at in found[-at_most:] for n in range(max(0, at - before), min(len(lines), at + after))})
     return [lines[n][:2000] for n in shown]
 
 

@@ -20,8 +20,8 @@ from .._core.conditions import is_true
 from .._kube.objects import Manifest, labels_of
 from .._kube.storage import class_of
 from .admission import settled
-from .groups import Group
-from .judge import Gang, Seen
+from .groups import Group, of_pod
+from .judge import OPERATORS, Gang, Seen
 from .places import has_ended
 from .volumes import claim_names
 
@@ -32,7 +32,6 @@ _FAKE = "vcluster.loft.sh/fake-node"
 _OWN_AUTOSCALERS = ("cluster-autoscaler", "karpenter")
 _SHOWN = ("aws", "kind", "k3s")
 """Providers of machines whose autoscalers run in the cluster. Those of others are not seen from inside."""
-_KNOWN_OPERATORS = (None, "", "Equal", "Exists")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -120,7 +119,7 @@ def _others(group: Group) -> list[str]:
         found.append(f"what scheduler {spec['schedulerName']} does")
     if spec.get("nodeName"):
         found.append(f"node {spec['nodeName']}, which the pods name")
-    if any(row.get("operator") not in _KNOWN_OPERATORS for row in spec.get("tolerations") or ()):
+    if any(row.get("operator") not in OPERATORS for row in spec.get("tolerations") or ()):
         found.append("an operator of a toleration")
     return found
 
@@ -156,13 +155,17 @@ def _ready(nodes: Sequence[Manifest] | None, found: list[str]) -> list[Manifest]
     """The nodes as if all of them were ready."""
     if nodes is None:
         return None
-    waiting = [node for node in nodes if not is_true(node, "Ready") or _passing(node)]
+    waiting = [node for node in nodes if _may_become_ready(node)]
     if waiting:
         names = ", ".join(node["metadata"]["name"] for node in waiting[:3])
         found.append(
             f"{plural(len(waiting), 'node')} that may become ready ({names}{', ...' if len(waiting) > 3 else ''})"
         )
-    return [_as_ready(node) if node in waiting else node for node in nodes]
+    return [_as_ready(node) if _may_become_ready(node) else node for node in nodes]
+
+
+def _may_become_ready(node: Manifest) -> bool:
+    return not is_true(node, "Ready") or bool(_passing(node))
 
 
 def _passing(node: Manifest) -> list[Mapping[str, t.Any]]:
@@ -180,7 +183,7 @@ def _as_ready(node: Manifest) -> Manifest:
 def _counted(gang: Gang, pods: Iterable[Manifest] | None) -> list[Group]:
     """The pods that quotas count, each as a group; those that will have gone are counted by who subtracts them."""
     return [
-        Group(name=pod["metadata"]["name"], replicas=1, namespace=pod["metadata"]["namespace"], spec=pod["spec"])
+        of_pod(pod)
         for pod in pods or ()
         if pod["metadata"].get("namespace") in {group.namespace for group in gang.groups} and not has_ended(pod)
     ]

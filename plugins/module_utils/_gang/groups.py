@@ -52,6 +52,11 @@ class Group:
         return [f"{template['metadata']['name']}-{self.owner}-{number}" for number in range(self.replicas)]
 
 
+def of_pod(pod: Manifest) -> Group:
+    """A pod that is there, as a group of its own."""
+    return Group(name=pod["metadata"]["name"], replicas=1, namespace=pod["metadata"]["namespace"], spec=pod["spec"])
+
+
 def given(rows: Iterable[Mapping[str, t.Any]], namespace: str) -> list[Group]:
     """The groups that somebody lists, each with name, replicas and template."""
     return [

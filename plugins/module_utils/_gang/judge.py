@@ -20,10 +20,10 @@ from .._kube.nodes import matches as selected
 from .._kube.objects import Manifest, labels_of
 from . import bonds, fit, volumes, words
 from .admission import Quota, quotas, refusals, with_defaults
-from .groups import Group
+from .groups import Group, of_pod
 from .places import Place, Template, free_for, has_ended, is_running, live, node_of, possible, refusal
 
-_OPERATORS = (None, "", "Equal", "Exists")
+OPERATORS = (None, "", "Equal", "Exists")
 _FEW_STEPS = 2_000
 """Of one of the many searches for the nearest size."""
 _NEW_CLAIMS = ("persistentvolumeclaims", "count/persistentvolumeclaims", "requests.storage")
@@ -263,9 +263,7 @@ def _with_those_there(group: Group, pods: Iterable[Manifest], gang: Gang) -> Gro
 
 def _leaving(gang: Gang, seen: Seen) -> list[Group]:
     return [
-        Group(name=pod["metadata"]["name"], replicas=1, namespace=pod["metadata"]["namespace"], spec=pod["spec"])
-        for pod in seen.pods or ()
-        if (leaves(pod, gang) or _asked_anew(pod, gang)) and not has_ended(pod)
+        of_pod(pod) for pod in seen.pods or () if (leaves(pod, gang) or _asked_anew(pod, gang)) and not has_ended(pod)
     ]
 
 
@@ -292,7 +290,7 @@ def _features(group: Group, seen: Seen) -> list[str]:
         found.append("scheduling gates")
     if spec.get("resourceClaims"):
         found.append("resource claims (dynamic resource allocation)")
-    if any(row.get("operator") not in _OPERATORS for row in spec.get("tolerations") or ()):
+    if any(row.get("operator") not in OPERATORS for row in spec.get("tolerations") or ()):
         found.append("an operator of a toleration")
     if spec.get("runtimeClassName") and spec["runtimeClassName"] not in seen.runtimes:
         found.append(f"RuntimeClass {spec['runtimeClassName']}, which was not found")

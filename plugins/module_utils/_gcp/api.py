@@ -87,12 +87,15 @@ class Api:
 
     def pages(self, label: str, service: str, path: str, key: str, **params: t.Any) -> list[t.Any]:
         """All items of a listing, page after page; none if what should have them does not exist."""
-        rows: list[t.Any] = []
+        return [row for page in self.each_page(label, service, path, **params) for row in page.get(key) or []]
+
+    def each_page(self, label: str, service: str, path: str, **params: t.Any) -> t.Iterator[Body]:
+        """The answers of a listing, page after page."""
         while True:
             page = self.read(label, service, path, **params) or {}
-            rows += page.get(key) or []
+            yield page
             if not page.get("nextPageToken"):
-                return rows
+                return
             params = {**params, "pageToken": page["nextPageToken"]}
 
     def ask(self, label: str, service: str, path: str, body: Body, **params: t.Any) -> Body | None:

@@ -16,6 +16,8 @@ from .api import Api
 from .compare import MARK
 from .gke import pool_owner
 
+_CLUSTER, _LOCATION = "goog-k8s-cluster-name", "goog-k8s-cluster-location"
+
 
 def read_cluster(api: Api, project: str, location: str, name: str, owner: str | None) -> Body:
     """Everything known about a cluster; it need not exist. ``owned``: it has the mark of the owner, or any if none is named."""
@@ -50,21 +52,12 @@ def read_leftovers(api: Api, project: str, location: str, name: str) -> Body:
     }
 
 
-_CLUSTER, _LOCATION = "goog-k8s-cluster-name", "goog-k8s-cluster-location"
-
-
 def _everywhere(api: Api, project: str, kind: str, wanted: str) -> t.Iterator[Body]:
-    """Those of all regions and zones, page after page."""
-    params: dict[str, str] = {"filter": wanted}
-    while True:
-        page = (
-            api.read(f"{kind} of project {project}", "compute", f"projects/{project}/aggregated/{kind}", **params) or {}
-        )
+    """Those of all regions and zones."""
+    path = f"projects/{project}/aggregated/{kind}"
+    for page in api.each_page(f"{kind} of project {project}", "compute", path, filter=wanted):
         for place in (page.get("items") or {}).values():
             yield from place.get(kind) or ()
-        if not page.get("nextPageToken"):
-            return
-        params = {**params, "pageToken": page["nextPageToken"]}
 
 
 def _place(row: Body) -> str:

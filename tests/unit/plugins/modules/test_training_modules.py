@@ -39,21 +39,9 @@ from ansible_collections.muster.ml.plugins.modules import (
 )
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, labels, pod
+from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
 
-JOB: dict[str, t.Any] = {
-    "name": "adult",
-    "namespace": "default",
-    "image": "example/persia:1",
-    "global_config": {},
-    "embedding_config": {"slots_config": {"age": {"dim": 8}}},
-    "files": {"train.py": "", "data_loader.py": ""},
-    "metrics": {"enabled": False},
-    "nn_worker": {"replicas": 1, "entry": "train.py"},
-    "dataloader": {"replicas": 1, "entry": "data_loader.py"},
-    "embedding_worker": {"replicas": 1},
-    "embedding_parameter_server": {"replicas": 1},
-    "wait": "none",
-}
+JOB: dict[str, t.Any] = {**SMALL, "metrics": {"enabled": False}, "wait": "none"}
 NATS: dict[str, t.Any] = {"name": "n", "namespace": "default", "size": 2, "max_payload": 1000}
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",

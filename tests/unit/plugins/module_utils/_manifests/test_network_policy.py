@@ -20,22 +20,12 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.elastic import 
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import manifests as etcd
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import manifests as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia import native, operator, spec
+from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
 
 STRANGER = {"app": "curious"}
 MONITORING = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
 POD = PodSettings(image="example/x:1")
-PERSIA: dict[str, t.Any] = {
-    "name": "adult",
-    "namespace": "ml",
-    "image": "example/persia:1",
-    "global_config": {},
-    "embedding_config": {"slots_config": {"age": {"dim": 8}}},
-    "files": {"train.py": "", "data_loader.py": ""},
-    "nn_worker": {"replicas": 1, "entry": "train.py"},
-    "dataloader": {"replicas": 1, "entry": "data_loader.py"},
-    "embedding_worker": {"replicas": 1},
-    "embedding_parameter_server": {"replicas": 1},
-}
+PERSIA: dict[str, t.Any] = {**SMALL, "namespace": "ml"}
 ELASTIC: dict[str, t.Any] = {
     "name": "digits", "namespace": "ml", "image": "example/torch:1", "replicas": 2, "script": "/train.py",
 }  # fmt: skip

@@ -20,6 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.modules import elastic_job, persia_job
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.gang import GPU, Things
+from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
 
 Manifest = dict[str, t.Any]
 X = Things()
@@ -34,18 +35,7 @@ ELASTIC: Manifest = {
     "resources": {"limits": {GPU: 1}},
     "wait": "running",
 }
-PERSIA: Manifest = {
-    "name": "adult",
-    "namespace": "default",
-    "image": "example/persia:1",
-    "global_config": {},
-    "embedding_config": {"slots_config": {"age": {"dim": 8}}},
-    "files": {"train.py": "", "data_loader.py": ""},
-    "nn_worker": {"replicas": 3, "entry": "train.py", "resources": {"limits": {GPU: 1}}},
-    "dataloader": {"replicas": 1, "entry": "data_loader.py"},
-    "embedding_worker": {"replicas": 1},
-    "embedding_parameter_server": {"replicas": 1},
-}
+PERSIA: Manifest = {**SMALL, "nn_worker": {"replicas": 3, "entry": "train.py", "resources": {"limits": {GPU: 1}}}}
 
 
 class Said(t.NamedTuple):
