@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from ansible_collections.muster.ml.plugins.modules import object_store
-from ansible_collections.muster.ml.plugins.plugin_utils import _with_boto3
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
+from ansible_collections.muster.ml.plugins.plugin_utils._early import BOTO3, import_early
 
-_with_boto3.import_boto3()
+import_early(BOTO3)
 
 
 class ActionModule(MusterAction):

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_vhost
+from ansible_collections.muster.ml.plugins.plugin_utils._early import KUBERNETES, import_early
 from ansible_collections.muster.ml.plugins.plugin_utils._host_action import HostAction
+
+import_early(KUBERNETES)
 
 
 class ActionModule(HostAction):

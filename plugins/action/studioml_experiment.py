@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
-from ansible_collections.muster.ml.plugins.plugin_utils import _with_boto3
+from ansible_collections.muster.ml.plugins.plugin_utils._early import BOTO3, ENCRYPTION, KUBERNETES, import_early
 from ansible_collections.muster.ml.plugins.plugin_utils._host_action import HostAction
 
-_with_boto3.import_boto3()
+import_early(BOTO3, ENCRYPTION, KUBERNETES)
 
 
 class ActionModule(HostAction):

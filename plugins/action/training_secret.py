@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from ansible_collections.muster.ml.plugins.modules import training_secret
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
+from ansible_collections.muster.ml.plugins.plugin_utils._early import ENCRYPTION, import_early
+
+import_early(ENCRYPTION)
 
 
 class ActionModule(MusterAction):

@@ -9,6 +9,9 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.modules import training_secret_info
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
+from ansible_collections.muster.ml.plugins.plugin_utils._early import ENCRYPTION, import_early
+
+import_early(ENCRYPTION)
 
 
 class ActionModule(MusterAction):

@@ -17,6 +17,9 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import ful
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
+from ansible_collections.muster.ml.plugins.plugin_utils._early import KUBERNETES, import_early
+
+import_early(KUBERNETES)
 
 display = Display()
 

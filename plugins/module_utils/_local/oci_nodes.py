@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import tarfile
@@ -115,13 +116,25 @@ class Node:
         ]
 
     def digests(self) -> dict[str, str]:
-        return parse_digests(run([*self._argv, "list"], timeout=30))
+        """Name -> digest. Listed once for all images of a task's loop, until one of them is imported or removed."""
+        return _listed(*self._argv)
 
     def import_archive(self, archive: Path) -> None:
-        run([*self._argv, "import", str(archive)], timeout=600)
+        self._change("import", str(archive), timeout=600)
 
     def remove(self, names: t.Sequence[str]) -> None:
-        run([*self._argv, "remove", "--sync", *names], timeout=120)
+        self._change("remove", "--sync", *names, timeout=120)
+
+    def _change(self, *words: str, timeout: float) -> None:
+        try:
+            run([*self._argv, *words], timeout=timeout)
+        finally:
+            _listed.cache_clear()
+
+
+@functools.cache
+def _listed(*ctr: str) -> dict[str, str]:
+    return parse_digests(run([*ctr, "list"], timeout=30))
 
 
 def parse_digests(table: str) -> dict[str, str]:
