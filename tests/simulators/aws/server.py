@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The server: moto's, behind a gate that notes every request, lets faults happen and answers for EKS itself.
 
-    python -m simulators.aws.server --port 4566 [--cluster-endpoint https://... --cluster-ca FILE]
+    python -m simulators.aws.server --port 4566 [--cluster-endpoint https://... --cluster-ca FILE [--cluster-credential FILE --gpus N]]
 
 Clients need `AWS_ENDPOINT_URL=http://127.0.0.1:4566` and any credentials. `/_simulator/...` is the tests' side door.
 """
@@ -18,7 +18,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -30,8 +30,9 @@ os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
+from ..cluster import ApiClient
 from ..processes import end_with
-from . import efs, eks, permissions, repairs, tagging
+from . import efs, eks, permissions, pods, repairs, tagging
 from .api import SIGNED_AS, Asked, Refused, check, description, understand
 from .eks import images
 from .journal import CUT, JOURNAL, Fault
@@ -41,6 +42,9 @@ from .wire import from_form
 Start = Callable[[str, list[tuple[str, str]]], Any]
 Environ = dict[str, Any]
 SIDE_DOOR = "/_simulator/"
+# The agent of Pod Identity, which on AWS each node has at an address of its own (EKS user guide, "How EKS Pod Identity works").
+AGENT = "/v1/credentials"
+WEB_IDENTITY = "AssumeRoleWithWebIdentity"
 # How each protocol of AWS says "not so fast"; clients retry on exactly these codes (botocore/data/_retry.json).
 THROTTLED = {
     "rest-json": ("ThrottlingException", 429),
@@ -74,6 +78,13 @@ def read_body(environ: Environ) -> bytes:
 def headers_of(environ: Environ) -> dict[str, str]:
     """Names of headers in small letters."""
     return {name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name.startswith("HTTP_")}
+
+
+def address(environ: Environ) -> str:
+    """The address that a request was signed for."""
+    query = environ["QUERY_STRING"]
+    path = environ.get("RAW_URI", environ["PATH_INFO"]).split("?", 1)[0]
+    return f"http://{environ.get('HTTP_HOST', '')}{path}" + (f"?{query}" if query else "")
 
 
 def recognise(environ: Environ) -> Asked | None:
@@ -113,15 +124,24 @@ class Gate:
     def __call__(self, environ: Environ, start: Start) -> Iterable[bytes]:
         if environ["PATH_INFO"].startswith(SIDE_DOOR):
             return self.side_door(environ, start)
+        if environ["PATH_INFO"] == AGENT:
+            return self.hand_out(Asked("eks-auth", "AssumeRoleForPodIdentity", "", {}), environ, start)
         asked = recognise(environ)
+        if asked is None and f"Action={WEB_IDENTITY}" in read_body(environ).decode(errors="replace"):
+            return self.hand_out(Asked("sts", WEB_IDENTITY, "", {}), environ, start)
         if asked is None:
             return self.moto(environ, start)
         try:
+            session = pods.session_of(environ["REQUEST_METHOD"], address(environ), headers_of(environ), read_body(environ))
+            if session:
+                asked = replace(asked, role=session.role)
             called = permissions.CALLER_KEY in environ.get("HTTP_AUTHORIZATION", "")
             if called or not CUT.holds:
                 CUT.meet(asked)
             self.faults(asked)
             check(asked)
+            if session:
+                pods.judge(asked, session)
             if called:
                 JOURNAL.need(SETTINGS.phase, permissions.judge(asked))
             if asked.service == "eks":
@@ -136,15 +156,34 @@ class Gate:
             if asked.operation in repairs.IAM_OPERATIONS:
                 return self.answer_xml(asked, repairs.IAM_OPERATIONS[asked.operation], start)
         except Exception as error:  # noqa: BLE001  # a mistake of ours must not look like a busy service, which is asked again
-            refused = error if isinstance(error, Refused) else Refused("SimulatorBroken", traceback.format_exc(), 418)
-            content_type, body = error_body(asked, refused)
-            if environ["REQUEST_METHOD"] == "HEAD":
-                body = b""
-            JOURNAL.note(asked, refused.status)
-            headers = [("Content-Type", content_type), ("x-amzn-ErrorType", refused.code)]
-            start(f"{refused.status} Refused", [*headers, ("Content-Length", str(len(body)))])
-            return [body]
+            return self.refuse(asked, error, start, silent=environ["REQUEST_METHOD"] == "HEAD")
         return self.moto(environ, noting(asked, start))
+
+    @staticmethod
+    def refuse(asked: Asked, error: Exception, start: Start, *, silent: bool = False) -> Iterable[bytes]:
+        refused = error if isinstance(error, Refused) else Refused("SimulatorBroken", traceback.format_exc(), 418)
+        content_type, body = error_body(asked, refused)
+        if silent:
+            body = b""
+        JOURNAL.note(asked, refused.status)
+        headers = [("Content-Type", content_type), ("x-amzn-ErrorType", refused.code)]
+        start(f"{refused.status} Refused", [*headers, ("Content-Length", str(len(body)))])
+        return [body]
+
+    def hand_out(self, asked: Asked, environ: Environ, start: Start) -> Iterable[bytes]:
+        """Keys of a role, to a pod that shows the token of its service account."""
+        try:
+            if asked.operation == WEB_IDENTITY:
+                form = {name: values[0] for name, values in parse_qs(read_body(environ).decode()).items()}
+                kind, body = "text/xml", pods.xml_of(pods.of_web_identity(form))
+            else:
+                found = pods.of_agent(environ.get("HTTP_AUTHORIZATION", ""))
+                kind, body = "application/json", json.dumps(found).encode()
+        except Exception as error:  # noqa: BLE001  # as above
+            return self.refuse(asked, error, start)
+        JOURNAL.note(asked, 200)
+        start("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body)))])
+        return [body]
 
     @staticmethod
     def faults(asked: Asked) -> None:
@@ -200,6 +239,7 @@ class Gate:
             JOURNAL.clear()
             eks.reset()
             efs.reset()
+            pods.SESSIONS.clear()
             SETTINGS.service_roles.clear()
         text = json.dumps(reply).encode()
         start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
@@ -216,9 +256,12 @@ def noting(asked: Asked, start: Start) -> Start:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="An AWS account on this machine.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at; pods need one that they can reach")
     parser.add_argument("--port", type=int, default=4566, help="0 takes a free one; it is printed")
     parser.add_argument("--cluster-endpoint", default="https://127.0.0.1:6443", help="API server of every EKS cluster")
     parser.add_argument("--cluster-ca", type=Path, help="its certificate authority (PEM)")
+    parser.add_argument("--cluster-credential", type=Path, help="an ExecCredential for it; pods then may have roles")
+    parser.add_argument("--gpus", type=int, default=0, help="GPUs of each simulated node on which the device plugin runs")
     parser.add_argument("--polls", type=int, default=2, help="how often a state is read before it moves on")
     parser.add_argument("--while", type=int, dest="during", metavar="PID", help="end with this process")
     options = parser.parse_args(argv)
@@ -228,9 +271,13 @@ def main(argv: list[str] | None = None) -> int:
     SETTINGS.endpoint = options.cluster_endpoint
     SETTINGS.certificate_authority = base64.b64encode(ca).decode()
     SETTINGS.polls = options.polls
+    if options.cluster_credential:
+        SETTINGS.api_client = ApiClient(options.cluster_endpoint, options.cluster_ca, options.cluster_credential)
+        if options.gpus:
+            SETTINGS.api_client.report_gpus_for_ever(options.gpus)
     repairs.apply()
-    server = make_server("127.0.0.1", options.port, Gate(), threaded=True, request_handler=MotoRequestHandler)
-    print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
+    server = make_server(options.host, options.port, Gate(), threaded=True, request_handler=MotoRequestHandler)
+    print(f"listening on http://{options.host}:{server.server_port}", flush=True)
     server.serve_forever()
     return 0
 
