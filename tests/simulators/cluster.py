@@ -59,7 +59,7 @@ class ApiClient:
         return namespace, name
 
     def report_gpus(self, count: int) -> list[str]:
-        """What kubelet does for a device plugin: each simulated node where the plugin's pod runs has so many GPUs. The nodes that had none."""
+        """What kubelet does for a device plugin: a simulated node where the plugin's pod runs has so many GPUs. Those that had none."""
         pods = self.ask("GET", f"/api/v1/namespaces/kube-system/pods?labelSelector={PLUGIN}")["items"]
         running = {pod["spec"].get("nodeName") for pod in pods if pod.get("status", {}).get("phase") == "Running"}
         nodes = self.ask("GET", "/api/v1/nodes?labelSelector=type%3Dkwok")["items"]

@@ -404,6 +404,15 @@ def test_pods_read_the_encrypted_script_by_their_new_way_only(play: Play) -> Non
         assert ("credentials of the ServiceAccount: the server answers 40" in log, content) == (True, "")
 
 
+def test_both_service_accounts_of_the_driver_become_its_role(play: Play, aws: Simulator) -> None:
+    sts, role = aws.client("sts"), "arn:aws:iam::123456789012:role/muster-efs-csi"
+    for account in ("kube-system:efs-csi-controller-sa", "kube-system:efs-csi-node-sa"):
+        pod_environment(aws, play.api_server, play.folder, "irsa", account, role)
+        token = (play.folder / "pod-token").read_text(encoding="utf-8")
+        keys = sts.assume_role_with_web_identity(RoleArn=role, RoleSessionName="driver", WebIdentityToken=token)
+        assert keys["Credentials"]["AccessKeyId"]
+
+
 def test_after_the_changes_nothing_is_changed(play: Play, aws: Simulator) -> None:
     aws.clear()
     again = play("eks")

@@ -39,7 +39,9 @@ class Ground:
     folder: Path
     role: str
 
-    def read(self, how: str, account: str = "ml:elastic", url: str = URL, **environment: str) -> subprocess.CompletedProcess[str]:
+    def read(
+        self, how: str, account: str = "ml:elastic", url: str = URL, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         given = pod_environment(self.aws, self.api, self.folder, how, account, self.role)
         done, to = fetch(url, self.folder, {**bare_environment(), **given, **environment})
         assert to.exists() is (done.returncode == 0)
@@ -170,7 +172,11 @@ def test_a_simulated_node_has_gpus_once_the_device_plugin_runs_on_it(ground: Gro
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "plugin", "namespace": "kube-system", "labels": {"app.kubernetes.io/name": "nvidia-device-plugin"}},
+        "metadata": {
+            "name": "plugin",
+            "namespace": "kube-system",
+            "labels": {"app.kubernetes.io/name": "nvidia-device-plugin"},
+        },
         "spec": {"nodeName": "gpu-0"},
         "status": {"phase": "Pending"},
     }
@@ -180,6 +186,12 @@ def test_a_simulated_node_has_gpus_once_the_device_plugin_runs_on_it(ground: Gro
     ground.api.cluster.add(pod | {"status": {"phase": "Running"}})
     assert client.report_gpus(1) == ["gpu-0"]
     assert client.report_gpus(1) == []
-    nodes = {one["metadata"]["name"]: one["status"]["allocatable"] for one in client.ask("GET", "/api/v1/nodes")["items"]}
-    assert {name: one.get("nvidia.com/gpu") for name, one in nodes.items()} == {"gpu-0": "1", "gpu-1": None, "real": None}
+    nodes = {
+        one["metadata"]["name"]: one["status"]["allocatable"] for one in client.ask("GET", "/api/v1/nodes")["items"]
+    }
+    assert {name: one.get("nvidia.com/gpu") for name, one in nodes.items()} == {
+        "gpu-0": "1",
+        "gpu-1": None,
+        "real": None,
+    }
     assert nodes["gpu-0"]["cpu"] == "4"
