@@ -109,6 +109,10 @@ options:
   device_plugin_node_selector:
     description: Labels of the nodes that the device plugin runs on. Defaults to all nodes.
     type: dict
+  device_plugin_tolerations:
+    description: Tolerations of the device plugin, as in Kubernetes, besides that for the taint C(nvidia.com/gpu).
+    type: list
+    elements: dict
   name:
     description: Name of the local cluster or of the namespace. Required for local_cluster and namespace.
     type: str

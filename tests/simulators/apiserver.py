@@ -85,13 +85,15 @@ class ApiServer:
         self.cluster = FakeCluster()
         self.cluster.add(*nodes)
         api, first = self, [0.0]
+        self.pods: dict[str, tuple[str, str]] = {}
+        """Tokens of pods: (service account as namespace:name, audience)."""
 
         class Server(ThreadingHTTPServer):
             def verify_request(self, request: object, client_address: object) -> bool:
                 first[0] = first[0] or time.monotonic()
                 return time.monotonic() - first[0] >= api.warm_up
 
-        self._server = Server(("127.0.0.1", 0), _handler(self.cluster, token))
+        self._server = Server(("127.0.0.1", 0), _handler(self.cluster, token, self.pods))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.ca, key)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
@@ -115,7 +117,7 @@ class ApiServer:
         self._server.server_close()
 
 
-def _handler(cluster: FakeCluster, token: str) -> type[BaseHTTPRequestHandler]:
+def _handler(cluster: FakeCluster, token: str, pods: dict[str, tuple[str, str]]) -> type[BaseHTTPRequestHandler]:
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -128,10 +130,17 @@ def _handler(cluster: FakeCluster, token: str) -> type[BaseHTTPRequestHandler]:
                 return
             path, _mark, query = self.path.partition("?")
             asked, body, accept = dict(parse_qsl(query)), json.loads(raw) if raw else {}, self.headers.get("Accept", "")
+            if self.command == "POST":
+                self.reply(200, _reviewed(pods, body["spec"]))
+                return
             with lock:
                 self.reply(*_served(cluster, self.command, path, asked, body, accept))
 
         def do_GET(self) -> None:
+            self.answer()
+
+        def do_POST(self) -> None:
+            """Reviews of tokens only; objects are applied."""
             self.answer()
 
         def do_PATCH(self) -> None:
@@ -152,6 +161,14 @@ def _handler(cluster: FakeCluster, token: str) -> type[BaseHTTPRequestHandler]:
             """Nobody reads it."""
 
     return Handler
+
+
+def _reviewed(pods: dict[str, tuple[str, str]], spec: Body) -> Body:
+    account, audience = pods.get(spec["token"], ("", ""))
+    if audience not in spec["audiences"]:
+        return {"status": {"authenticated": False, "error": "invalid bearer token"}}
+    user = {"username": f"system:serviceaccount:{account}"}
+    return {"status": {"authenticated": True, "user": user, "audiences": [audience]}}
 
 
 def _served(

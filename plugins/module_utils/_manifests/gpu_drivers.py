@@ -38,6 +38,8 @@ GKE_NODES: Manifest = {
     }
 }
 
+GPU_TAINT: Manifest = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GpuDrivers:
@@ -51,6 +53,7 @@ class GpuDrivers:
     device_plugin_image: str = ""
     device_plugin_env: Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     device_plugin_node_selector: Mapping[str, str] | None = None
+    device_plugin_tolerations: Sequence[Mapping[str, t.Any]] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +165,7 @@ def _plugin_pod(drivers: GpuDrivers) -> Manifest:
     return compact(
         {
             "nodeSelector": drivers.device_plugin_node_selector,
-            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "tolerations": [GPU_TAINT, *(dict(one) for one in drivers.device_plugin_tolerations)],
             "volumes": [{"name": "device-plugins", "hostPath": {"path": PLUGINS, "type": "Directory"}}],
             "containers": [plugin],
         }

@@ -43,6 +43,8 @@ class Asked:
     operation: str
     region: str
     params: dict[str, Any]
+    role: str = ""
+    """ARN of the role with which a pod asks."""
 
     @property
     def writes(self) -> bool:

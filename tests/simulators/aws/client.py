@@ -84,6 +84,14 @@ class Simulator(Account):
         connection.close()
         return reply
 
+    def keys_of_pod(self, token: str) -> dict[str, str]:
+        """Those that the agent of Pod Identity hands out."""
+        connection = HTTPConnection(self.url.removeprefix("http://"), timeout=60)
+        connection.request("GET", "/v1/credentials", headers={"Authorization": token})
+        reply: dict[str, str] = json.loads(connection.getresponse().read())
+        connection.close()
+        return reply
+
     def caller(self, address: str = "203.0.113.7", private_address: str = "") -> None:
         """From where the tests reach the internet, and the VPCs."""
         self.ask("caller", [address, private_address])

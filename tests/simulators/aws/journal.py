@@ -46,6 +46,7 @@ class Journal:
                     "region": asked.region,
                     "writes": asked.writes,
                     "status": status,
+                    "role": asked.role,
                 }
             )
             for fault in self.faults:

@@ -192,10 +192,18 @@ def _ec2(action: str) -> Callable[[Asked], list[Need]]:
 
 
 def _encrypted(asked: Asked) -> list[Need]:
-    """An upload to a bucket with a key of KMS (S3 user guide, "Using server-side encryption with AWS KMS keys")."""
-    bucket: Any = get_backend("s3")[ACCOUNT]["aws"].buckets.get(asked.params["Bucket"])
+    """An upload to a bucket with a key of KMS (S3 user guide, "Using server-side encryption with AWS KMS keys"), or a read of it.
+
+    With a bucket key the encryption context is the bucket (S3 user guide, "Reducing the cost of SSE-KMS with Amazon S3 Bucket Keys").
+    """
+    name = asked.params["Bucket"]
+    bucket: Any = get_backend("s3")[ACCOUNT]["aws"].buckets.get(name)
     rule = ((bucket.encryption if bucket else None) or {}).get("Rule", {}).get("ApplyServerSideEncryptionByDefault", {})
-    return [Need("kms:GenerateDataKey", rule["KMSMasterKeyID"])] if "KMSMasterKeyID" in rule else []
+    if "KMSMasterKeyID" not in rule:
+        return []
+    context = (("kms:EncryptionContext:aws:s3:arn", f"arn:aws:s3:::{name}"),)
+    action = "kms:GenerateDataKey" if asked.writes else "kms:Decrypt"
+    return [Need(action, rule["KMSMasterKeyID"], () if asked.writes else context)]
 
 
 MORE: dict[tuple[str, str], Callable[[Asked], list[Need]]] = {
@@ -208,6 +216,7 @@ MORE: dict[tuple[str, str], Callable[[Asked], list[Need]]] = {
     ("eks", "CreatePodIdentityAssociation"): lambda asked: _passed(asked.params["roleArn"]),
     ("eks", "UpdatePodIdentityAssociation"): lambda asked: _passed(asked.params.get("roleArn")),
     ("efs", "CreateMountTarget"): _mount_target,
+    ("s3", "GetObject"): _encrypted,
     ("s3", "PutObject"): _encrypted,
     # The same operations in botocore.
     ("efs", "DeleteMountTarget"): _ec2("DeleteNetworkInterface"),
@@ -259,14 +268,14 @@ def judge(asked: Asked) -> list[Body]:
     return [asdict(need) for need in needed]
 
 
-def denied(asked: Asked, need: Need) -> Refused:
+def denied(asked: Asked, need: Need, who: str = CALLER) -> Refused:
     """In the words of each service (IAM user guide, "Troubleshoot access denied error messages").
 
     The launch of an instance is refused by EKS without the name of the action (scylladb/scylla-cluster-tests#12172), and a HEAD request
     without any words (S3 API, HeadBucket).
     """
     why = f"because no identity-based policy allows the {need.action} action"
-    said = f"User: {CALLER} is not authorized to perform: {need.action} on resource: {need.resource} {why}"
+    said = f"User: {who} is not authorized to perform: {need.action} on resource: {need.resource} {why}"
     if asked.service == "eks" and need.action in ("ec2:RunInstances", "ec2:CreateTags"):
         text = "You are not authorized to launch instances with this launch template. Encoded authorization failure message: 0"
         return Refused("InvalidRequestException", text)

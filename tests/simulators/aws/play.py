@@ -21,7 +21,7 @@ from simulators.apiserver import ApiServer, node
 from simulators.processes import kill_all
 
 from . import shapes
-from .client import Simulator
+from .client import REGION, Simulator
 from .permissions import CALLER_KEY
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -114,6 +114,29 @@ class Play:
         return " ".join(self.outputs[-1].split())
 
 
+def pod_environment(
+    aws: Simulator, api_server: ApiServer, folder: Path, how: str, account: str, role: str
+) -> dict[str, str]:
+    """What EKS's webhook gives the pods of a service account (namespace:name), so that they can become its role: pod_identity or irsa."""
+    name, audience, more = {
+        "pod_identity": (
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+            "pods.eks.amazonaws.com",
+            {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{aws.url}/v1/credentials"},
+        ),
+        "irsa": (
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "sts.amazonaws.com",
+            {"AWS_ENDPOINT_URL_STS": aws.url, "AWS_ROLE_ARN": role},
+        ),
+    }[how]
+    token = f"token-of-{account}"
+    api_server.pods[token] = (account, audience)
+    path = folder / "pod-token"
+    path.write_text(token, encoding="utf-8")
+    return {name: str(path), **more, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": aws.url}
+
+
 @contextmanager
 def playground(folder: Path, settings: dict[str, Any]) -> Iterator[Play]:
     """An empty account, and an `aws` on the path that hands out the token which the API server knows: only AWS itself could make one."""
@@ -132,9 +155,12 @@ def playground(folder: Path, settings: dict[str, Any]) -> Iterator[Play]:
     command.chmod(0o755)
     nodes = [node(f"ip-10-40-0-{n}", **{"eks.amazonaws.com/nodegroup": "system"}) for n in range(2)]
     api_server = ApiServer(folder, TOKEN, *nodes)
+    of_caller = folder / "credential.json"
+    of_caller.write_text(json.dumps(credential), encoding="utf-8")
     simulator = Simulator(
-        folder / "server.log", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca), "--polls", "1"
-    )
+        folder / "server.log", "--cluster-endpoint", api_server.url, "--cluster-ca", str(api_server.ca),
+        "--cluster-credential", str(of_caller), "--gpus", "1", "--polls", "1",
+    )  # fmt: skip
     try:
         yield Play(simulator, api_server, folder, {"muster_kubeconfig": str(folder / "kubeconfig"), **settings})
     finally:

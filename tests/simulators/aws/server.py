@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The server: moto's, behind a gate that notes every request, lets faults happen and answers for EKS itself.
 
-    python -m simulators.aws.server --port 4566 [--cluster-endpoint https://... --cluster-ca FILE]
+    python -m simulators.aws.server --port 4566 [--cluster-endpoint https://... --cluster-ca FILE [--cluster-credential FILE --gpus N]]
 
 Clients need `AWS_ENDPOINT_URL=http://127.0.0.1:4566` and any credentials. `/_simulator/...` is the tests' side door.
 """
@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import argparse
 import base64
-import io
 import json
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
-from xml.sax.saxutils import escape
 
 # Without AWS's managed policies no role of EKS can be made. moto reads this when it is imported.
 os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
@@ -30,17 +28,20 @@ os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
+from ..cluster import ApiClient
 from ..processes import end_with
-from . import efs, eks, permissions, repairs, tagging
-from .api import SIGNED_AS, Asked, Refused, check, description, understand
+from . import efs, eks, permissions, pods, repairs, tagging
+from .api import Asked, Refused, check, description
 from .eks import images
+from .environ import Environ, address, error_body, headers_of, read_body, recognise
 from .journal import CUT, JOURNAL, Fault
 from .state import SETTINGS
-from .wire import from_form
 
 Start = Callable[[str, list[tuple[str, str]]], Any]
-Environ = dict[str, Any]
 SIDE_DOOR = "/_simulator/"
+# The agent of Pod Identity, which on AWS each node has at an address of its own (EKS user guide, "How EKS Pod Identity works").
+AGENT = "/v1/credentials"
+WEB_IDENTITY = "AssumeRoleWithWebIdentity"
 # How each protocol of AWS says "not so fast"; clients retry on exactly these codes (botocore/data/_retry.json).
 THROTTLED = {
     "rest-json": ("ThrottlingException", 429),
@@ -56,54 +57,6 @@ NOT_SEEN = {
 }
 
 
-def scope(environ: Environ) -> tuple[str, str]:
-    """(service, region) that a request was signed for."""
-    signature = environ.get("HTTP_AUTHORIZATION", "")
-    parts = signature.split(",")[0].split()[-1].split("/") if "Credential=" in signature else []
-    return (SIGNED_AS.get(parts[3], parts[3]), parts[2]) if len(parts) == 5 else ("", "")
-
-
-def read_body(environ: Environ) -> bytes:
-    """The body, put back for whoever reads it next."""
-    length = int(environ.get("CONTENT_LENGTH") or 0)
-    body = environ["wsgi.input"].read(length) if length else b""
-    environ["wsgi.input"] = io.BytesIO(body)
-    return body
-
-
-def headers_of(environ: Environ) -> dict[str, str]:
-    """Names of headers in small letters."""
-    return {name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name.startswith("HTTP_")}
-
-
-def recognise(environ: Environ) -> Asked | None:
-    service, region = scope(environ)
-    if not service:
-        return None
-    query, body = environ["QUERY_STRING"], read_body(environ)
-    path = environ.get("RAW_URI", environ["PATH_INFO"]).split("?", 1)[0]
-    if target := environ.get("HTTP_X_AMZ_TARGET"):
-        return Asked(service, target.rsplit(".", 1)[-1], region, json.loads(body or b"{}"))
-    text = body.decode(errors="replace")
-    if "x-www-form-urlencoded" in environ.get("CONTENT_TYPE", "") and (action := parse_qs(text).get("Action")):
-        return Asked(service, action[0], region, from_form(description(service).operation_model(action[0]), text))
-    return understand(service, region, environ["REQUEST_METHOD"], path, query, headers_of(environ), body)
-
-
-def error_body(asked: Asked, refused: Refused) -> tuple[str, bytes]:
-    """(content type, body) of an error in the protocol of its service."""
-    protocol = description(asked.service).protocol
-    if "json" in protocol:
-        text = json.dumps({"__type": refused.code, "message": refused.message})
-        return "application/json", text.encode()
-    inner = f"<Error><Code>{refused.code}</Code><Message>{escape(refused.message)}</Message></Error>"
-    wrapped = {
-        "ec2": f"<Response><Errors>{inner}</Errors><RequestID>0</RequestID></Response>",
-        "query": f"<ErrorResponse>{inner}<RequestId>0</RequestId></ErrorResponse>",
-    }.get(protocol, inner)
-    return "text/xml", wrapped.encode()
-
-
 class Gate:
     """What stands before moto."""
 
@@ -113,15 +66,26 @@ class Gate:
     def __call__(self, environ: Environ, start: Start) -> Iterable[bytes]:
         if environ["PATH_INFO"].startswith(SIDE_DOOR):
             return self.side_door(environ, start)
+        if environ["PATH_INFO"] == AGENT:
+            return self.hand_out(Asked("eks-auth", "AssumeRoleForPodIdentity", "", {}), environ, start)
         asked = recognise(environ)
+        if asked is None and f"Action={WEB_IDENTITY}" in read_body(environ).decode(errors="replace"):
+            return self.hand_out(Asked("sts", WEB_IDENTITY, "", {}), environ, start)
         if asked is None:
             return self.moto(environ, start)
         try:
+            session = pods.session_of(
+                environ["REQUEST_METHOD"], address(environ), headers_of(environ), read_body(environ)
+            )
+            if session:
+                asked = replace(asked, role=session.role)
             called = permissions.CALLER_KEY in environ.get("HTTP_AUTHORIZATION", "")
             if called or not CUT.holds:
                 CUT.meet(asked)
             self.faults(asked)
             check(asked)
+            if session:
+                pods.judge(asked, session)
             if called:
                 JOURNAL.need(SETTINGS.phase, permissions.judge(asked))
             if asked.service == "eks":
@@ -136,15 +100,34 @@ class Gate:
             if asked.operation in repairs.IAM_OPERATIONS:
                 return self.answer_xml(asked, repairs.IAM_OPERATIONS[asked.operation], start)
         except Exception as error:  # noqa: BLE001  # a mistake of ours must not look like a busy service, which is asked again
-            refused = error if isinstance(error, Refused) else Refused("SimulatorBroken", traceback.format_exc(), 418)
-            content_type, body = error_body(asked, refused)
-            if environ["REQUEST_METHOD"] == "HEAD":
-                body = b""
-            JOURNAL.note(asked, refused.status)
-            headers = [("Content-Type", content_type), ("x-amzn-ErrorType", refused.code)]
-            start(f"{refused.status} Refused", [*headers, ("Content-Length", str(len(body)))])
-            return [body]
+            return self.refuse(asked, error, start, silent=environ["REQUEST_METHOD"] == "HEAD")
         return self.moto(environ, noting(asked, start))
+
+    @staticmethod
+    def refuse(asked: Asked, error: Exception, start: Start, *, silent: bool = False) -> Iterable[bytes]:
+        refused = error if isinstance(error, Refused) else Refused("SimulatorBroken", traceback.format_exc(), 418)
+        content_type, body = error_body(asked, refused)
+        if silent:
+            body = b""
+        JOURNAL.note(asked, refused.status)
+        headers = [("Content-Type", content_type), ("x-amzn-ErrorType", refused.code)]
+        start(f"{refused.status} Refused", [*headers, ("Content-Length", str(len(body)))])
+        return [body]
+
+    def hand_out(self, asked: Asked, environ: Environ, start: Start) -> Iterable[bytes]:
+        """Keys of a role, to a pod that shows the token of its service account."""
+        try:
+            if asked.operation == WEB_IDENTITY:
+                form = {name: values[0] for name, values in parse_qs(read_body(environ).decode()).items()}
+                kind, body = "text/xml", pods.xml_of(pods.of_web_identity(form))
+            else:
+                found = pods.of_agent(environ.get("HTTP_AUTHORIZATION", ""))
+                kind, body = "application/json", json.dumps(found).encode()
+        except Exception as error:  # noqa: BLE001  # as above
+            return self.refuse(asked, error, start)
+        JOURNAL.note(asked, 200)
+        start("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body)))])
+        return [body]
 
     @staticmethod
     def faults(asked: Asked) -> None:
@@ -200,6 +183,7 @@ class Gate:
             JOURNAL.clear()
             eks.reset()
             efs.reset()
+            pods.SESSIONS.clear()
             SETTINGS.service_roles.clear()
         text = json.dumps(reply).encode()
         start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
@@ -216,9 +200,14 @@ def noting(asked: Asked, start: Start) -> Start:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="An AWS account on this machine.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at; pods need one that they can reach")
     parser.add_argument("--port", type=int, default=4566, help="0 takes a free one; it is printed")
     parser.add_argument("--cluster-endpoint", default="https://127.0.0.1:6443", help="API server of every EKS cluster")
     parser.add_argument("--cluster-ca", type=Path, help="its certificate authority (PEM)")
+    parser.add_argument("--cluster-credential", type=Path, help="an ExecCredential for it; pods then may have roles")
+    parser.add_argument(
+        "--gpus", type=int, default=0, help="GPUs of each simulated node on which the device plugin runs"
+    )
     parser.add_argument("--polls", type=int, default=2, help="how often a state is read before it moves on")
     parser.add_argument("--while", type=int, dest="during", metavar="PID", help="end with this process")
     options = parser.parse_args(argv)
@@ -228,9 +217,13 @@ def main(argv: list[str] | None = None) -> int:
     SETTINGS.endpoint = options.cluster_endpoint
     SETTINGS.certificate_authority = base64.b64encode(ca).decode()
     SETTINGS.polls = options.polls
+    if options.cluster_credential:
+        SETTINGS.api_client = ApiClient(options.cluster_endpoint, options.cluster_ca, options.cluster_credential)
+        if options.gpus:
+            SETTINGS.api_client.report_gpus_for_ever(options.gpus)
     repairs.apply()
-    server = make_server("127.0.0.1", options.port, Gate(), threaded=True, request_handler=MotoRequestHandler)
-    print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
+    server = make_server(options.host, options.port, Gate(), threaded=True, request_handler=MotoRequestHandler)
+    print(f"listening on http://{options.host}:{server.server_port}", flush=True)
     server.serve_forever()
     return 0
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from moto.backends import get_backend
 
+from ..cluster import ApiClient
 from .api import Refused
 from .journal import JOURNAL
 
@@ -27,6 +28,8 @@ class Settings:
     polls: int = 2
     endpoint: str = ""
     certificate_authority: str = ""
+    # By which the tokens of pods are judged; without it no pod has a role.
+    api_client: ApiClient | None = None
     # The address from which the tests reach the internet, and the one by which machines in a VPC know them; none where no way leads in.
     caller_address: str = "203.0.113.7"
     caller_private_address: str = ""

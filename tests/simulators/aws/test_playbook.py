@@ -24,12 +24,13 @@ import yaml
 from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
 from simulators.aws.api import Asked
 from simulators.aws.cli import Cli
-from simulators.aws.client import REGION, SECRET, Simulator
+from simulators.aws.client import REGION, SECRET, Simulator, bare_environment
 from simulators.aws.holdings import holdings
 from simulators.aws.permissions import Need, allows, denied
-from simulators.aws.play import NAMES, POLICIES, TOKEN, Play, named, playground, without
+from simulators.aws.play import NAMES, POLICIES, TOKEN, Play, named, playground, pod_environment, without
 from simulators.aws.shapes import NAMES as SHAPES
 from simulators.aws.shapes import make_all
+from simulators.fetch import fetch
 from simulators.processes import recap
 
 VIEWER = {
@@ -222,6 +223,27 @@ def test_again_nothing_is_changed(play: Play, aws: Simulator) -> None:
     assert (done.returncode, recap(done)["changed"], aws.attempts()) == (0, 0, []), done.stdout[-3000:]
 
 
+def read_in_a_pod(play: Play, how: str, account: str = "ml:elastic", bucket: str = "") -> tuple[str, str]:
+    """(log, content) of the program that fetches the script in the pods of a service account, with what EKS gives them."""
+    aws = play.aws
+    ours = next(row["Name"] for row in aws.client("s3").list_buckets()["Buckets"] if row["Name"].startswith("muster-"))
+    role = "arn:aws:iam::123456789012:role/muster-artifacts-read"
+    environment = pod_environment(aws, play.api_server, play.folder, how, account, role)
+    key = "train.py" if bucket else "elastic/train.py"
+    done, to = fetch(f"s3://{bucket or ours}/{key}", play.folder / "bin", {**bare_environment(), **environment})
+    content = to.read_text(encoding="utf-8") if to.exists() else ""
+    to.unlink(missing_ok=True)
+    return done.stdout, content
+
+
+def test_pods_of_the_service_account_read_the_bucket_and_no_others(play: Play) -> None:
+    assert read_in_a_pod(play, "pod_identity")[1] == "print('epoch 0')\n"
+    log, content = read_in_a_pod(play, "pod_identity", "ml:default")
+    assert ("credentials of the ServiceAccount: the server answers 404" in log, content) == (True, "")
+    log, content = read_in_a_pod(play, "pod_identity", bucket="theirs")
+    assert ("403" in log, "AccessDenied" in log, content) == (True, True, "")
+
+
 def test_the_aws_cli_sees_what_boto3_sees(aws: Simulator, aws_cli: Cli) -> None:
     assert aws_cli("eks", "list-clusters")["clusters"] == aws.client("eks").list_clusters()["clusters"]
     assert aws_cli("eks", "describe-cluster", "--name", "muster")["cluster"]["status"] == "ACTIVE"
@@ -373,6 +395,22 @@ def test_the_aws_cli_sees_the_changes(aws_cli: Cli) -> None:
     assert group["tags"]["team"] == "ml"
     system = aws_cli("efs", "describe-file-systems", "--creation-token", "muster")["FileSystems"][0]
     assert (system["ThroughputMode"], system["NumberOfMountTargets"]) == ("bursting", 1)
+
+
+def test_pods_read_the_encrypted_script_by_their_new_way_only(play: Play) -> None:
+    assert read_in_a_pod(play, "irsa")[1] == "print('epoch 1')\n"
+    for how, account in (("irsa", "ml:default"), ("pod_identity", "ml:elastic")):
+        log, content = read_in_a_pod(play, how, account)
+        assert ("credentials of the ServiceAccount: the server answers 40" in log, content) == (True, "")
+
+
+def test_both_service_accounts_of_the_driver_become_its_role(play: Play, aws: Simulator) -> None:
+    sts, role = aws.client("sts"), "arn:aws:iam::123456789012:role/muster-efs-csi"
+    for account in ("kube-system:efs-csi-controller-sa", "kube-system:efs-csi-node-sa"):
+        pod_environment(aws, play.api_server, play.folder, "irsa", account, role)
+        token = (play.folder / "pod-token").read_text(encoding="utf-8")
+        keys = sts.assume_role_with_web_identity(RoleArn=role, RoleSessionName="driver", WebIdentityToken=token)
+        assert keys["Credentials"]["AccessKeyId"]
 
 
 def test_after_the_changes_nothing_is_changed(play: Play, aws: Simulator) -> None:

@@ -29,7 +29,11 @@ IMAGES = {
         ("gke_ubuntu", {}),
         (
             "nvidia_device_plugin",
-            {"device_plugin_env": {"MIG_STRATEGY": "single"}, "device_plugin_node_selector": {"gpu": "true"}},
+            {
+                "device_plugin_env": {"MIG_STRATEGY": "single"},
+                "device_plugin_node_selector": {"gpu": "true"},
+                "device_plugin_tolerations": [{"key": "team", "operator": "Exists"}],
+            },
         ),
     ],
 )
