@@ -66,7 +66,7 @@ options:
     type: dict
   model_control_mode:
     description:
-      - V(none) loads every model at the start. V(poll) also looks for changes of the repository.
+      - V(none) loads every model at the start. V(poll) also reads the repository again and again, and follows its changes.
       - V(explicit) loads those of O(load_models), and others when a client asks for them.
     type: str
     choices: [none, poll, explicit]
@@ -77,7 +77,7 @@ options:
     elements: str
     default: []
   repository_poll_interval:
-    description: Seconds between two looks at the repository, with O(model_control_mode=poll).
+    description: Seconds between two reads of the repository, with O(model_control_mode=poll).
     type: int
     default: 15
   strict_readiness:
@@ -129,7 +129,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Serve the models of a bucket on GPUs, as a service account of Google Cloud
+- name: Run Triton on GPUs with the models of a bucket, as a service account of Google Cloud
   muster.ml.triton_server:
     namespace: ml
     replicas: 2
@@ -141,7 +141,7 @@ EXAMPLES = r"""
     wait: true
     wait_timeout: 1800
 
-- name: Serve the models of a volume on CPUs
+- name: Run Triton on CPUs with the models of a volume
   muster.ml.triton_server:
     namespace: ml
     model_repository: /workspace/shared/models

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import time
 import typing as t
 from urllib.parse import urlsplit
 
+from ..._core.clock import SYSTEM_CLOCK
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from .inference import Inference
 
@@ -68,9 +68,9 @@ class Client:
 
     def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, and the seconds that it took."""
-        began = time.perf_counter()
+        began = SYSTEM_CLOCK.monotonic()
         answer = self.ask("POST", f"{inference.path}/infer", inference.body)
-        return self._needed(answer, f"infer with model {inference.model}"), time.perf_counter() - began
+        return self._needed(answer, f"infer with model {inference.model}"), SYSTEM_CLOCK.monotonic() - began
 
     def _needed(self, answer: Answer, doing: str) -> dict[str, t.Any]:
         status, found = answer

@@ -7,5 +7,5 @@ from __future__ import annotations
 
 
 class TritonPythonModel:
-    def initialize(self, args):
+    def initialize(self, args):  # noqa: ARG002
         raise RuntimeError("these weights are of another model")
