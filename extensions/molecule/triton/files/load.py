@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks Triton without a pause, and prints what came of it: many short requests, and some that take seconds.
+"""Asks Triton without a pause until there is a file, and prints what came of it: many short requests, and some that take seconds.
 
 Each request has a connection of its own, as the requests of many clients have.
 """
@@ -12,11 +12,13 @@ import collections
 import http.client
 import json
 import os
+import pathlib
 import sys
 import threading
 import time
 
-HOST, SECONDS = sys.argv[1], float(sys.argv[2])
+HOST, STOP = sys.argv[1], pathlib.Path(sys.argv[2])
+LONGEST_S = 900
 SHORT = {
     "inputs": [
         {"name": "A", "datatype": "FP32", "shape": [1, 2], "data": [1.5, 2.0]},
@@ -45,14 +47,14 @@ def ask(model: str, body: dict, expected: list[float]) -> str:
 
 
 def work(model: str, body: dict, expected: list[float], end: float) -> None:
-    while time.monotonic() < end:
+    while time.monotonic() < end and not STOP.exists():
         wrong = ask(model, body, expected)
         with guard:
             found[wrong or f"good {model}"] += 1
         time.sleep(0.005)
 
 
-threads = [threading.Thread(target=work, args=(*row, time.monotonic() + SECONDS)) for row in WORK]
+threads = [threading.Thread(target=work, args=(*row, time.monotonic() + LONGEST_S)) for row in WORK]
 for thread in threads:
     thread.start()
 for thread in threads:
