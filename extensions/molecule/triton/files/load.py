@@ -51,7 +51,7 @@ def work(model: str, body: dict, expected: list[float], end: float) -> None:
         wrong = ask(model, body, expected)
         with guard:
             found[wrong or f"good {model}"] += 1
-        time.sleep(0.005)
+        time.sleep(0.02)
 
 
 threads = [threading.Thread(target=work, args=(*row, time.monotonic() + LONGEST_S)) for row in WORK]
