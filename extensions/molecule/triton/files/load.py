@@ -11,7 +11,6 @@ from __future__ import annotations
 import collections
 import http.client
 import json
-import os
 import pathlib
 import sys
 import threading
@@ -61,4 +60,3 @@ for thread in threads:
     thread.join()
 good = sum(number for what, number in found.items() if what.startswith("good"))
 print(json.dumps({"good": good, "failed": sum(found.values()) - good, "seen": found}))  # noqa: T201
-os._exit(0)
