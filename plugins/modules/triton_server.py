@@ -188,6 +188,7 @@ endpoints:
 
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
@@ -196,6 +197,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.removal import del
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import failing
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import MODES, Repository
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import TritonServer, manifests
 
@@ -265,7 +267,12 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     manifests(desired(params, params["namespace"] or "default"))
     wanted = desired(params, groups.namespace_of(ctx))
     owner = owner_of("triton_server", wanted.namespace, wanted.name)
-    report = groups.apply_group(ctx, manifests(wanted), owner, wait=params["wait"])
+    try:
+        report = groups.apply_group(ctx, manifests(wanted), owner, wait=params["wait"])
+    except WaitTimeout as exc:
+        said = failing.why_not_started(ctx.cluster, wanted.name, wanted.namespace)
+        exc.message += f" The server says: {said}" if said else ""
+        raise
     report.merge(groups.delete_unwanted_policy(ctx, wanted.name, wanted.namespace, owner))
     # After the pods that still ran as the account of before have gone, if that was waited for.
     account = [Ref("v1", "ServiceAccount", wanted.name, wanted.namespace)] if wanted.pod.service_account_name else []

@@ -15,6 +15,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.modules import triton_server
+from ansible_collections.muster.ml.tests.unit.fakes import pods
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 BUCKET = {"model_repository": "gs://example-models/live"}
@@ -101,6 +102,27 @@ def test_a_claim_stays_and_goes_by_its_own_word_later() -> None:
     assert actions(run(cluster, state="absent", delete_data=True))["PersistentVolumeClaim/models"] == "deleted"
 
 
-def test_a_server_that_does_not_get_ready_is_told() -> None:
-    with pytest.raises(WaitTimeout, match="Deployment default/triton"):
-        run(FakeCluster(), **BUCKET, wait=True, wait_timeout=1)
+LOG = """\
+E1125 03:11:03.559508 1 server.cc:241] "CudaDriverHelper has not been initialized."
+error: creating server: Invalid argument - load failed for model 'broken': RuntimeError: these weights are of another model
+
+At:
+  /models/broken/1/model.py(11): initialize
+"""
+
+
+def test_a_server_that_does_not_get_ready_is_told_in_its_own_words() -> None:
+    cluster = FakeCluster()
+    with pytest.raises(WaitTimeout, match="Deployment default/triton") as caught:
+        run(cluster, **BUCKET, wait=True, wait_timeout=1)
+    assert "The server says" not in caught.value.message
+    labels = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": "triton"}
+    cluster.add(pods.pod("triton-a", labels=labels, conditions=[{"type": "Ready", "status": "True"}]))
+    cluster.add(pods.pod("triton-b", labels=labels))
+    cluster.log_lines["default", "triton-a"] = "error: of a pod that is ready"
+    with pytest.raises(WaitTimeout) as caught:
+        run(cluster, **BUCKET, wait=True, wait_timeout=1)
+    assert "The server says" not in caught.value.message
+    cluster.log_lines["default", "triton-b"] = LOG
+    with pytest.raises(WaitTimeout, match="of another model$"):
+        run(cluster, **BUCKET, wait=True, wait_timeout=1)
