@@ -124,5 +124,5 @@ def test_a_server_that_does_not_get_ready_is_told_in_its_own_words() -> None:
         run(cluster, **BUCKET, wait=True, wait_timeout=1)
     assert "The server says" not in caught.value.message
     cluster.log_lines["default", "triton-b"] = LOG
-    with pytest.raises(WaitTimeout, match="of another model$"):
+    with pytest.raises(WaitTimeout, match=r"of another model$"):
         run(cluster, **BUCKET, wait=True, wait_timeout=1)
