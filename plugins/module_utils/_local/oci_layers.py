@@ -30,6 +30,8 @@ APT_FILES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.sources", "/etc
 # Nothing in a container reads these files, and they are a third of all.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
 PLATFORMS = {"amd64": "x86_64", "arm64": "aarch64"}
+# A pinned hash names one wheel, so that these are wide does not choose another one. An image's glibc has to be as new as its wheels want.
+WHEELS = ("manylinux2014", "manylinux_2_28", "manylinux_2_35")
 
 Progress = t.Callable[[str], None]
 
@@ -121,8 +123,8 @@ def python_with_pip() -> str:
 
 def pip_argv(row: t.Mapping[str, t.Any], architecture: str, command: list[str]) -> list[str]:
     """The command: only wheels, only with pinned hashes, for the image's Python and not for this one."""
-    platform = f"manylinux2014_{PLATFORMS.get(architecture, architecture)}"
-    target = ["--python-version", row["python_version"], "--implementation", "cp", "--platform", platform]
+    platforms = [f"--platform={wheel}_{PLATFORMS.get(architecture, architecture)}" for wheel in WHEELS]
+    target = ["--python-version", row["python_version"], "--implementation", "cp", *platforms]
     pinned = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", row["requirements"]]
     return [python_with_pip(), "-m", "pip", "--quiet", "--no-input", *command, *target, *pinned]
 

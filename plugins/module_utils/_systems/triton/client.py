@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A client of Triton's HTTP API, which keeps its connection: what is measured is the server, not the opening of connections."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import typing as t
+from urllib.parse import urlsplit
+
+from ..._core.clock import SYSTEM_CLOCK
+from ..._core.errors import Failed, InvalidInput, Unreachable
+from .inference import Inference
+
+Answer = tuple[int, dict[str, t.Any]]
+_OK = 200
+
+
+class Client:
+    """Asks the server at URL. WHO names it in messages."""
+
+    def __init__(self, url: str, who: str, *, timeout: float) -> None:
+        self.who = who
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise InvalidInput(f"url: '{url}' is not the address of a server.", "Write it as http://HOST:PORT.")
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._prefix = parts.path.rstrip("/")
+        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def ask(self, method: str, path: str, body: t.Any = None) -> Answer:
+        """The status and the answer; what is not JSON is empty."""
+        sent = None if body is None else json.dumps(body)
+        headers = {"Content-Type": "application/json"} if sent else {}
+        try:
+            self._connection.request(method, f"{self._prefix}{path}", sent, headers)
+            answer = self._connection.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as exc:
+            self.close()
+            raise Unreachable(f"{self.who} gives no answer: {exc or type(exc).__name__}.") from exc
+        found: t.Any = {}
+        with contextlib.suppress(ValueError):
+            found = json.loads(text)
+        return answer.status, found if isinstance(found, dict) else {}
+
+    def is_ready(self, path: str = "/v2/health") -> bool:
+        """Whether the server, or the model at PATH, reports that it is ready."""
+        return self.ask("GET", f"{path}/ready")[0] == _OK
+
+    def read(self, path: str) -> dict[str, t.Any]:
+        """The metadata at PATH."""
+        return self._needed(self.ask("GET", path), f"tell about {path}")
+
+    def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
+        """The answer of the model, and the seconds that it took."""
+        began = SYSTEM_CLOCK.monotonic()
+        answer = self.ask("POST", f"{inference.path}/infer", inference.body)
+        return self._needed(answer, f"infer with model {inference.model}"), SYSTEM_CLOCK.monotonic() - began
+
+    def _needed(self, answer: Answer, doing: str) -> dict[str, t.Any]:
+        status, found = answer
+        if status != _OK:
+            raise Failed(f"{self.who} refuses to {doing}: {found.get('error') or 'no reason given'} (status {status}).")
+        return found

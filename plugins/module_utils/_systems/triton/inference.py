@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One inference as a value: what is sent, what is expected, and how an answer differs from that."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from ..._core.errors import InvalidInput
+
+DATATYPES = (
+    "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP32", "FP64", "BYTES",
+)  # fmt: skip
+"""Those that the HTTP API takes as JSON. FP16 and BF16 it takes as bytes only."""
+_PERCENTILES = (50, 90, 99)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Inference:
+    """A request to one model, and the outputs that are expected."""
+
+    model: str
+    model_version: str | None = None
+    inputs: Sequence[Mapping[str, t.Any]] = ()
+    expected: Sequence[Mapping[str, t.Any]] = ()
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not self.model or "/" in self.model:
+            raise InvalidInput(f"model: '{self.model}' is not a name of a model.")
+        if not self.inputs and self.expected:
+            raise InvalidInput("expected: no inference is made without inputs.", "Give the inputs of the model.")
+        if self.tolerance < 0:
+            raise InvalidInput(f"tolerance: {self.tolerance} is less than 0.")
+        for row in self.inputs:
+            wants, has = math.prod(row["shape"]), len(flat(row["data"]))
+            if wants != has:
+                raise InvalidInput(f"inputs: {row['name']} has {has} values, but its shape {row['shape']} has {wants}.")
+        for what, rows in (("inputs", self.inputs), ("expected", self.expected)):
+            names = [row["name"] for row in rows]
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                raise InvalidInput(f"{what}: {twice[0]} is there twice.")
+
+    @property
+    def path(self) -> str:
+        """The path of the model, or of one of its versions."""
+        return f"/v2/models/{self.model}" + (f"/versions/{self.model_version}" if self.model_version else "")
+
+    @property
+    def body(self) -> dict[str, t.Any]:
+        """The request. Without expected outputs all are asked for."""
+        inputs = [
+            {"name": row["name"], "datatype": row["datatype"], "shape": row["shape"], "data": flat(row["data"])}
+            for row in self.inputs
+        ]
+        outputs = [{"name": row["name"]} for row in self.expected]
+        return {"inputs": inputs, **({"outputs": outputs} if outputs else {})}
+
+
+def flat(data: t.Any) -> list[t.Any]:
+    """The values of nested lists, in their order."""
+    return [value for item in data for value in flat(item)] if isinstance(data, list) else [data]
+
+
+def differences(inference: Inference, answer: Mapping[str, t.Any]) -> list[str]:
+    """What is wrong with the outputs of an answer, a sentence for each output."""
+    given = {row["name"]: flat(row.get("data") or []) for row in answer.get("outputs") or []}
+    found = []
+    for row in inference.expected:
+        name, want = row["name"], flat(row["data"])
+        have = given.get(name)
+        if have is None:
+            found.append(f"Output {name} is missing.")
+        elif len(have) != len(want):
+            found.append(f"Output {name} has {len(have)} values instead of {len(want)}.")
+        else:
+            wrong = [i for i, pair in enumerate(zip(have, want, strict=True)) if not _equal(*pair, inference.tolerance)]
+            if wrong:
+                first = wrong[0]
+                found.append(
+                    f"Output {name} differs in {len(wrong)} of {len(want)} values: "
+                    f"value {first} is {have[first]!r} instead of {want[first]!r}."
+                )
+    return found
+
+
+def _equal(have: t.Any, want: t.Any, tolerance: float) -> bool:
+    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (have, want)):
+        return math.isclose(have, want, rel_tol=tolerance, abs_tol=tolerance)
+    return bool(have == want)
+
+
+def latencies(seconds: Sequence[float]) -> dict[str, float]:
+    """Percentiles (the smallest time that so many of the requests did not exceed), mean and maximum in milliseconds."""
+    if not seconds:
+        return {}
+    ordered = [round(value * 1000, 2) for value in sorted(seconds)]
+    found = {f"p{share}": ordered[math.ceil(len(ordered) * share / 100) - 1] for share in _PERCENTILES}
+    return {**found, "mean": round(sum(ordered) / len(ordered), 2), "max": ordered[-1]}

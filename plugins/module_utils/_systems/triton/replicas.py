@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The replicas of a Triton server in a cluster, each reached by a forwarded port: a Service would answer with any one of them.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import typing as t
+from collections.abc import Iterator
+
+from ..._core.conditions import is_true
+from ..._core.errors import NotFound, Unreachable
+from ..._kube import forward
+from ..._kube.objects import Ref, selector_of
+from .client import Client
+from .server import DEPLOYMENT, PORTS, labels_of
+
+if t.TYPE_CHECKING:
+    from ..._kube.cluster import Cluster
+
+_TELLS_WHY = "Module triton_server with wait: true says why."
+
+
+def ready_pods(cluster: Cluster, name: str, namespace: str) -> list[Ref]:
+    """The pods that the Service leads to; Unreachable if there is none."""
+    found = cluster.list("v1", "Pod", namespace, selector_of(labels_of(name)))
+    staying = [one for one in found if not one["metadata"].get("deletionTimestamp")]
+    ready = sorted(one["metadata"]["name"] for one in staying if is_true(one, "Ready"))
+    if ready:
+        return [Ref("v1", "Pod", pod, namespace) for pod in ready]
+    deployment = Ref(*DEPLOYMENT, name, namespace)
+    if cluster.get(deployment) is None:
+        raise NotFound(f"{deployment} does not exist.", "Module triton_server makes it.", ref=deployment)
+    raise Unreachable(f"No pod of {deployment} is ready.", _TELLS_WHY, ref=deployment)
+
+
+@contextlib.contextmanager
+def reached(cluster: Cluster, pod: Ref, *, timeout: float) -> Iterator[Client]:
+    """A client of one replica, for the time of the with block."""
+    way = forward.forwarded(cluster, pod, PORTS["http"], _TELLS_WHY)
+    with way as open_way, Client(f"http://{open_way.address}", f"Triton in {pod}", timeout=timeout) as client:
+        try:
+            yield client
+        except Unreachable as exc:
+            raise open_way.trouble or exc from exc

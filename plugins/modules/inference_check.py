@@ -1,0 +1,310 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: inference_check
+short_description: Report what a model of a Triton server answers, and how fast
+version_added: 0.2.0
+description:
+  - Queries a model for its readiness and metadata, sends it inputs, compares the outputs with those that are expected, and measures the
+    time of the requests.
+  - Every replica that is ready is checked, each by a forwarded port, with the rights of the kubeconfig. With O(url) whatever answers there
+    is checked instead, such as a gateway.
+  - The HTTP API is used, one request after the other over one connection. Proxies of the environment are not used.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.attributes
+  - muster.ml.attributes.kube_info
+options:
+  name:
+    description: Name of the server, as in M(muster.ml.triton_server).
+    type: str
+    default: triton
+  namespace:
+    description: Namespace of the server. Defaults to the namespace of the kubeconfig's context.
+    type: str
+  url:
+    description: Address of a server, such as V(http://inference.example.com), instead of O(name) and O(namespace).
+    type: str
+  model:
+    description: Name of the model.
+    type: str
+    required: true
+  model_version:
+    description: Version of the model. By default the server chooses.
+    type: str
+  inputs:
+    description: Input tensors. Without them only readiness and metadata are checked.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the input.
+        type: str
+        required: true
+      datatype:
+        description: Type of its values. FP16 and BF16 are missing, because the HTTP API has no JSON for them.
+        type: str
+        required: true
+        choices: [BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FP32, FP64, BYTES]
+      shape:
+        description: Size of each dimension, the one of the batch first if the model has one.
+        type: list
+        elements: int
+        required: true
+      data:
+        description: Values, in one list or in nested ones.
+        type: list
+        elements: raw
+        required: true
+  expected:
+    description: Outputs that are expected. Without them any answer will do.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the output.
+        type: str
+        required: true
+      data:
+        description: Values, in one list or in nested ones.
+        type: list
+        elements: raw
+        required: true
+  tolerance:
+    description: Difference that numbers may have, absolute, or relative to the larger one.
+    type: float
+    default: 1.0e-06
+  requests:
+    description: Number of requests to each replica, whose outputs are all compared.
+    type: int
+    default: 1
+  request_timeout:
+    description: Seconds for each answer.
+    type: int
+    default: 30
+  wait:
+    description: Wait until a replica is ready, and the model in each that is.
+    type: bool
+    default: false
+  wait_timeout:
+    description: Seconds after which waiting fails.
+    type: int
+    default: 120
+seealso:
+  - module: muster.ml.triton_server
+"""
+
+EXAMPLES = r"""
+- name: Check that each replica adds, and in less than 50 ms for 99 of 100 requests
+  muster.ml.inference_check:
+    namespace: ml
+    model: add
+    inputs:
+      - {name: A, datatype: FP32, shape: [1, 2], data: [1.5, 2]}
+      - {name: B, datatype: FP32, shape: [1, 2], data: [1, 1]}
+    expected:
+      - {name: SUM, data: [2.5, 3]}
+    requests: 100
+  register: checked
+  failed_when: checked is failed or checked.latency_ms.p99 > 50
+
+- name: Wait for a model behind a gateway
+  muster.ml.inference_check:
+    url: https://inference.example.com
+    model: add
+    wait: true
+"""
+
+RETURN = r"""
+replicas:
+  description: Replicas that were checked. With O(url) that address.
+  returned: success
+  type: list
+  elements: str
+  sample: [triton-6b7c8d9e0f-x2v9k]
+server:
+  description: Metadata of the server, as the first replica reports them.
+  returned: success
+  type: dict
+  sample: {name: triton, version: 2.51.0}
+model:
+  description: Metadata of the model, as the first replica reports them, such as its C(versions), C(platform), C(inputs) and C(outputs).
+  returned: success
+  type: dict
+outputs:
+  description: Outputs of the last request to the first replica. Empty without O(inputs).
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - {name: SUM, datatype: FP32, shape: [1, 2], data: [2.5, 3]}
+model_version:
+  description: Version of the model that made these outputs. Empty without O(inputs).
+  returned: success
+  type: str
+  sample: "1"
+requests:
+  description: Number of requests to all replicas together.
+  returned: success
+  type: int
+latency_ms:
+  description: Milliseconds of the requests to all replicas together, with the way there. Empty without O(inputs).
+  returned: success
+  type: dict
+  sample: {p50: 2.1, p90: 2.9, p99: 6.4, mean: 2.3, max: 6.9}
+"""
+
+import contextlib
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress
+from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, wait_for
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import replicas
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import (
+    DATATYPES,
+    Inference,
+    differences,
+    latencies,
+)
+
+NAME: dict[str, t.Any] = {"type": "str", "required": True}
+DATA: dict[str, t.Any] = {"type": "list", "elements": "raw", "required": True}
+INPUT = {
+    "name": NAME,
+    "datatype": {**NAME, "choices": list(DATATYPES)},
+    "shape": {"type": "list", "elements": "int", "required": True},
+    "data": DATA,
+}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "default": "triton"},
+    "namespace": {"type": "str"},
+    "url": {"type": "str"},
+    "model": NAME,
+    "model_version": {"type": "str"},
+    "inputs": {"type": "list", "elements": "dict", "default": [], "options": INPUT},
+    "expected": {"type": "list", "elements": "dict", "default": [], "options": {"name": NAME, "data": DATA}},
+    **with_defaults(Inference, tolerance="float"),
+    "requests": {"type": "int", "default": 1},
+    "request_timeout": {"type": "int", "default": 30},
+    **WAIT,
+}
+
+CONSTRAINTS: dict[str, t.Any] = {}
+
+Opened = t.Callable[[], contextlib.AbstractContextManager[Client]]
+_PAUSE = 1.0
+
+
+def desired(params: dict[str, t.Any]) -> Inference:
+    """The inference that the options describe."""
+    for name in ("requests", "request_timeout"):
+        check_count(params[name], name, minimum=1)
+    return Inference(**{key: params[key] for key in ("model", "model_version", "inputs", "expected", "tolerance")})
+
+
+def places(ctx: Context) -> dict[str, Opened]:
+    """Name of a replica -> how it is reached."""
+    params = ctx.params
+    timeout = params["request_timeout"]
+    if params["url"]:
+        url = params["url"]
+        return {url: lambda: Client(url, f"Triton at {url}", timeout=timeout)}
+    pods = replicas.ready_pods(ctx.cluster, params["name"], groups.namespace_of(ctx))
+    return {pod.name: lambda pod=pod: replicas.reached(ctx.cluster, pod, timeout=timeout) for pod in pods}
+
+
+def unready(found: dict[str, Opened], inference: Inference) -> str | None:
+    """Where the model is not ready, in words; None if it is everywhere."""
+    missing = []
+    for name, opened in found.items():
+        with opened() as client:
+            if not client.is_ready(inference.path):
+                missing.append(f"{name}: the model is not ready")
+    return "; ".join(missing) or None
+
+
+def wait_until_ready(ctx: Context, inference: Inference) -> dict[str, Opened]:
+    """The replicas, once the model is ready in each."""
+
+    def observe() -> tuple[dict[str, Opened], str | None]:
+        found = places(ctx)
+        return found, unready(found, inference)
+
+    deadline = Deadline(ctx.params["wait_timeout"], SYSTEM_CLOCK)
+    return wait_for(
+        observe,
+        goal=f"Model {inference.model} is not ready",
+        deadline=deadline,
+        pause=fixed_interval(_PAUSE, SYSTEM_CLOCK),
+        progress=Progress(ctx.progress, SYSTEM_CLOCK),
+    )
+
+
+def check_replica(
+    client: Client, inference: Inference, requests: int
+) -> tuple[dict[str, t.Any], dict[str, t.Any], list[float]]:
+    """The model's metadata, the last answer, and the seconds of each request."""
+    if not client.is_ready(inference.path):
+        raise NotFound(
+            f"{client.who}: model {inference.model} is not ready, or there is none.",
+            "Its log says why. wait: true waits for it.",
+        )
+    model, answer, seconds = client.read(inference.path), {}, []
+    for number in range(1, requests + 1) if inference.inputs else ():
+        answer, took = client.infer(inference)
+        seconds.append(took)
+        wrong = differences(inference, answer)
+        if wrong:
+            raise Failed(
+                f"{client.who}, model {inference.model}, request {number}: {' '.join(wrong)}",
+                details={"outputs": answer.get("outputs") or []},
+            )
+    return model, answer, seconds
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Check every replica."""
+    inference = desired(ctx.params)
+    found = wait_until_ready(ctx, inference) if ctx.params["wait"] else places(ctx)
+    server: dict[str, t.Any] = {}
+    results = []
+    for opened in found.values():
+        with opened() as client:
+            server = server or client.read("/v2")
+            results.append(check_replica(client, inference, ctx.params["requests"]))
+    model, answer, _seconds = results[0]
+    seconds = [one for _model, _answer, took in results for one in took]
+    return {
+        "changed": False,
+        "replicas": list(found),
+        "server": server,
+        "model": model,
+        "outputs": answer.get("outputs") or [],
+        "model_version": str(answer.get("model_version") or ""),
+        "requests": len(seconds),
+        "latency_ms": latencies(seconds),
+    }
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

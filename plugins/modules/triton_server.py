@@ -1,0 +1,289 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: triton_server
+short_description: Run Triton Inference Server on Kubernetes
+version_added: 0.2.0
+description:
+  - Creates, updates and deletes replicas of Triton Inference Server, as a Deployment with a Service, a PodDisruptionBudget, a
+    ServiceAccount without a token, and a NetworkPolicy. Clients reach it at C(<name>:8000) (HTTP), C(<name>:8001) (gRPC) and
+    C(<name>:8002) (metrics).
+  - An update replaces one pod after the other. A pod ends only after another one got ready, leaves the Service first
+    (O(drain_timeout)), and then finishes its requests (O(exit_timeout)).
+  - A pod gets ready when it has loaded the models of its start. If one of them cannot be loaded, it does not get ready, and the pods of
+    before go on serving.
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.apply
+  - muster.ml.wait
+  - muster.ml.attributes
+  - muster.ml.attributes.kube
+  - muster.ml.pod
+  - muster.ml.storage
+  - muster.ml.network_policy
+options:
+  name:
+    description: Name of the Deployment and of its Service.
+    type: str
+    default: triton
+  namespace:
+    description: Namespace, which must exist. Defaults to the namespace of the kubeconfig's context.
+    type: str
+  image:
+    description:
+      - Image of the server, with a version or digest.
+      - Its entrypoint is called with C(tritonserver) and its arguments.
+    type: str
+    default: nvcr.io/nvidia/tritonserver:26.07-py3
+  replicas:
+    description: Number of pods.
+    type: int
+    default: 1
+  model_repository:
+    description:
+      - Folder of the models, as V(s3://BUCKET/FOLDER), V(s3://http://HOST:PORT/BUCKET/FOLDER), V(gs://BUCKET/FOLDER), or the path of a
+        folder of O(storage). Required with O(state=present).
+    type: str
+  storage:
+    description:
+      - Volume with the models, which the server mounts read-only. The claim is kept with O(state=absent) unless O(delete_data=true).
+  credentials_secret:
+    description:
+      - Secret of the namespace with the keys C(AWS_ACCESS_KEY_ID) and C(AWS_SECRET_ACCESS_KEY) for an C(s3://) repository, such as
+        that of M(muster.ml.object_store).
+      - Pods read it when they start.
+    type: str
+  service_account_annotations:
+    description:
+      - Annotations of the ServiceAccount, by which a cloud knows the pods, such as C(iam.gke.io/gcp-service-account) of Workload Identity
+        or C(eks.amazonaws.com/role-arn) of IRSA.
+    type: dict
+  model_control_mode:
+    description:
+      - V(none) loads every model at the start. V(poll) also reads the repository again and again, and follows its changes.
+      - V(explicit) loads those of O(load_models), and others when a client asks for them.
+    type: str
+    choices: [none, poll, explicit]
+    default: none
+  load_models:
+    description: Models to load at the start with O(model_control_mode=explicit). V(*) means all.
+    type: list
+    elements: str
+    default: []
+  repository_poll_interval:
+    description: Seconds between two reads of the repository, with O(model_control_mode=poll).
+    type: int
+    default: 15
+  strict_readiness:
+    description:
+      - Take a pod out of the Service while one version of one of its models has failed or is being unloaded, although it serves the others.
+      - With V(false) a pod stays in the Service once its models were loaded.
+    type: bool
+    default: false
+  args:
+    description: More flags of C(tritonserver), each as V(--NAME=VALUE). Those that the module sets itself are refused.
+    type: list
+    elements: str
+    default: []
+  shm_size:
+    description:
+      - Size of C(/dev/shm), through which the Python backend hands over tensors. It counts against the container's memory.
+    type: str
+    default: 1Gi
+  startup_timeout:
+    description: Seconds for loading the models of the start. After that the pod is started again.
+    type: int
+    default: 600
+  drain_timeout:
+    description: Seconds that a pod still accepts requests after it was taken out of the Service, because clients learn of it late.
+    type: int
+    default: 10
+  exit_timeout:
+    description: Seconds for the requests that are in flight after that.
+    type: int
+    default: 30
+  resources:
+    description:
+      - C(requests) and C(limits) of a pod, as in the Kubernetes API. With C(nvidia.com/gpu) it runs on GPUs and reports their metrics.
+  topology_spread_constraints:
+    description: Topology spread constraints, as in the Kubernetes API. By default pods spread over zones and nodes as far as possible.
+  service_account_name:
+    description: ServiceAccount of the pods, instead of one that the module creates. They get no token either way.
+  termination_grace_period_seconds:
+    description: Seconds for a pod to end. Defaults to 10 more than O(drain_timeout) and O(exit_timeout) together.
+  overrides:
+    description: Fields to merge into the Deployment last, by the strategic merge rules of Kubernetes.
+    type: dict
+  delete_data:
+    description: Delete the claim of O(storage) that the module created, too, with O(state=absent).
+    type: bool
+    default: false
+seealso:
+  - module: muster.ml.inference_check
+"""
+
+EXAMPLES = r"""
+- name: Run Triton on GPUs with the models of a bucket, as a service account of Google Cloud
+  muster.ml.triton_server:
+    namespace: ml
+    replicas: 2
+    model_repository: gs://example-models/production
+    service_account_annotations:
+      iam.gke.io/gcp-service-account: triton@example-project.iam.gserviceaccount.com
+    resources:
+      limits: {nvidia.com/gpu: 1, memory: 16Gi}
+    wait: true
+    wait_timeout: 1800
+
+- name: Run Triton on CPUs with the models of a volume
+  muster.ml.triton_server:
+    namespace: ml
+    model_repository: /workspace/shared/models
+    storage: {claim_name: training}
+    wait: true
+
+- name: Remove the server
+  muster.ml.triton_server:
+    namespace: ml
+    state: absent
+    wait: true
+"""
+
+RETURN = r"""
+objects:
+  description: Objects, each with what was done to it.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - kind: Deployment
+      name: triton
+      namespace: ml
+      action: created
+endpoints:
+  description: Addresses for clients in the cluster.
+  returned: when O(state=present)
+  type: dict
+  contains:
+    http:
+      description: Address of the HTTP API.
+      type: str
+      returned: always
+    grpc:
+      description: Address of the gRPC API.
+      type: str
+      returned: always
+    metrics:
+      description: Address of the metrics, which are at C(/metrics).
+      type: str
+      returned: always
+  sample: {http: "triton.ml.svc:8000", grpc: "triton.ml.svc:8001", metrics: "triton.ml.svc:8002"}
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import WaitTimeout
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
+from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import failing
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import MODES, Repository
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import TritonServer, manifests
+
+WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "default": "triton"},
+    "namespace": {"type": "str"},
+    "model_repository": {"type": "str"},
+    **groups.STORAGE,
+    "credentials_secret": {"type": "str", "no_log": False},  # its name
+    "service_account_annotations": {"type": "dict"},
+    "model_control_mode": {"type": "str", "choices": list(MODES), "default": "none"},
+    "load_models": WORDS,
+    **with_defaults(Repository, repository_poll_interval="int"),
+    **with_defaults(TritonServer, replicas="int", strict_readiness="bool", shm_size="str"),
+    **with_defaults(TritonServer, startup_timeout="int", drain_timeout="int", exit_timeout="int"),
+    "args": WORDS,
+    **groups.POD,
+    "image": {"type": "str", "default": "nvcr.io/nvidia/tritonserver:26.07-py3"},
+    "overrides": {"type": "dict"},
+    **groups.NETWORK,
+    "delete_data": {"type": "bool", "default": False},
+    **STATE,
+    **APPLY,
+    **WAIT,
+}
+
+CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_repository",))]}
+
+_PLAIN = (
+    "name",
+    "replicas",
+    "args",
+    "shm_size",
+    "strict_readiness",
+    "startup_timeout",
+    "drain_timeout",
+    "exit_timeout",
+)
+_REPOSITORY = (
+    "model_repository",
+    "credentials_secret",
+    "model_control_mode",
+    "load_models",
+    "repository_poll_interval",
+)
+
+
+def desired(params: dict[str, t.Any], namespace: str) -> TritonServer:
+    """The server that the options describe."""
+    plain = (*_PLAIN, "service_account_annotations", "overrides", *groups.NETWORK)
+    # The flags are the server's own, beside those that the module gives it.
+    pod = PodSettings.from_params({key: value for key, value in params.items() if key not in ("args", "shm_size")})
+    storage = Storage.from_params(params["storage"])
+    repository = Repository(storage=storage, **{key: params[key] for key in _REPOSITORY})
+    return TritonServer(namespace=namespace, pod=pod, repository=repository, **{key: params[key] for key in plain})
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Create, update or delete the server."""
+    params = ctx.params
+    if params["state"] == "absent":
+        namespace = groups.namespace_of(ctx)
+        owner = owner_of("triton_server", namespace, params["name"])
+        return ctx.result(groups.delete_group(ctx, namespace, owner))
+    # Invalid input fails before any request to the cluster.
+    manifests(desired(params, params["namespace"] or "default"))
+    wanted = desired(params, groups.namespace_of(ctx))
+    owner = owner_of("triton_server", wanted.namespace, wanted.name)
+    try:
+        report = groups.apply_group(ctx, manifests(wanted), owner, wait=params["wait"])
+    except WaitTimeout as exc:
+        said = failing.why_not_started(ctx.cluster, wanted.name, wanted.namespace)
+        exc.message += f" The server says: {said}" if said else ""
+        raise
+    report.merge(groups.delete_unwanted_policy(ctx, wanted.name, wanted.namespace, owner))
+    # After the pods that still ran as the account of before have gone, if that was waited for.
+    account = [Ref("v1", "ServiceAccount", wanted.name, wanted.namespace)] if wanted.pod.service_account_name else []
+    report.merge(delete_unwanted(ctx.cluster, account, owner, check=ctx.check))
+    return ctx.result(report, endpoints=wanted.endpoints)
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A Triton server with one model, ``add``, as 2.51.0 answers over HTTP."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+import typing as t
+
+METADATA: dict[str, t.Any] = {"name": "add", "versions": ["1"], "platform": "python", "inputs": [], "outputs": []}
+
+
+class FakeTriton:
+    """Listens at ``port`` until it is stopped."""
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.error = 0.0
+        """Added to every output."""
+        self.requests: list[str] = []
+        self.clients: set[t.Any] = set()
+        """The connections that requests of inference came by."""
+        triton = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                triton.requests.append(self.path)
+                if self.path == "/v2":
+                    self.reply(200, {"name": "triton", "version": "2.51.0"})
+                elif self.path in ("/v2/models/add", "/v2/models/add/versions/1"):
+                    self.reply(200, METADATA)
+                elif self.path.startswith("/v2/models/add/") and triton.ready:
+                    self.reply(200, None)
+                else:
+                    self.reply(400, {"error": "Model version not ready"})
+
+            def do_POST(self) -> None:
+                triton.requests.append(self.path)
+                triton.clients.add(self.client_address)
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                rows = {row["name"]: row for row in body["inputs"]}
+                if {*rows} != {"A", "B"}:
+                    self.reply(400, {"error": "expected 2 inputs"})
+                    return
+                data = [a + b + triton.error for a, b in zip(rows["A"]["data"], rows["B"]["data"], strict=True)]
+                output = {"name": "SUM", "datatype": "FP32", "shape": rows["A"]["shape"], "data": data}
+                self.reply(200, {"model_name": "add", "model_version": "1", "outputs": [output]})
+
+            def reply(self, status: int, body: t.Any) -> None:
+                text = b"" if body is None else json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_args: object) -> None:
+                """Print nothing."""
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()

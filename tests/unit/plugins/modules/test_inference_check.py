@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""inference_check: every replica that is ready is asked, by a forwarded port or at an address, and what is wrong is told."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    Failed,
+    InvalidInput,
+    NotFound,
+    Unreachable,
+    WaitTimeout,
+)
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.modules import inference_check
+from ansible_collections.muster.ml.tests.unit.fakes import pods
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.triton import METADATA, FakeTriton
+
+LABELS = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": "triton"}
+INPUTS = [
+    {"name": "A", "datatype": "FP32", "shape": [1, 2], "data": [[1.5, 2]]},
+    {"name": "B", "datatype": "FP32", "shape": [1, 2], "data": [1, 1]},
+]
+SUM = {"model": "add", "inputs": INPUTS, "expected": [{"name": "SUM", "data": [2.5, 3]}]}
+
+
+def run(cluster: FakeCluster | None = None, **params: t.Any) -> dict[str, t.Any]:
+    given = ArgumentSpecValidator(inference_check.ARGUMENT_SPEC, **inference_check.CONSTRAINTS).validate(
+        copy.deepcopy({"namespace": "default", **params})
+    )
+    assert not given.error_messages
+    found = cluster or FakeCluster()
+    context = Context(
+        params=given.validated_parameters, check=False, connect=lambda: found, warn=lambda _said: None, diff=False
+    )
+    result = inference_check.execute(context)
+    assert not found.writes
+    return result
+
+
+@pytest.fixture
+def triton(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[FakeTriton]:
+    monkeypatch.setattr(inference_check, "_PAUSE", 0.01)
+    found = FakeTriton()
+    yield found
+    found.stop()
+
+
+def start(cluster: FakeCluster, name: str, triton: FakeTriton, **more: t.Any) -> None:
+    """A pod that is ready, with TRITON behind it."""
+    ready = [{"type": "Ready", "status": more.pop("ready", "True")}]
+    cluster.add(pods.pod(name, labels=LABELS, conditions=ready, **more))
+    cluster.forwarded["default", name, 8000] = ("127.0.0.1", triton.port)
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        ({"requests": 0}, "requests: 0 is too small"),
+        ({"request_timeout": 0}, "request_timeout: 0 is too small"),
+        ({"url": "inference.example.com"}, "is not the address of a server"),
+        ({"url": "ftp://inference.example.com"}, "is not the address of a server"),
+        ({"inputs": INPUTS[:1], "expected": SUM["expected"], "model": "a/b"}, "not a name of a model"),
+    ],
+)
+def test_nonsense_is_refused_before_anybody_is_asked(params: dict[str, t.Any], told: str) -> None:
+    cluster = FakeCluster()
+    with pytest.raises(InvalidInput) as caught:
+        run(cluster, **{"model": "add", **params})
+    assert told in caught.value.message
+    assert not cluster.requests
+
+
+def test_every_replica_that_is_ready_is_asked_over_one_connection(triton: FakeTriton) -> None:
+    cluster = FakeCluster()
+    start(cluster, "triton-a", triton)
+    start(cluster, "triton-b", triton)
+    start(cluster, "triton-c", triton, ready="False")
+    start(cluster, "triton-d", triton, deleted=True)
+    found = run(cluster, **SUM, requests=3)
+    assert (found["replicas"], found["requests"], found["changed"]) == (["triton-a", "triton-b"], 6, False)
+    assert found["outputs"] == [{"name": "SUM", "datatype": "FP32", "shape": [1, 2], "data": [2.5, 3]}]
+    assert (found["server"]["version"], found["model"], found["model_version"]) == ("2.51.0", METADATA, "1")
+    assert 0 < found["latency_ms"]["p50"] <= found["latency_ms"]["max"]
+    assert triton.requests.count("/v2/models/add/infer") == 6
+    assert len(triton.clients) == 2
+
+
+def test_without_inputs_there_is_no_inference(triton: FakeTriton) -> None:
+    found = run(url=f"http://127.0.0.1:{triton.port}", model="add", model_version="1")
+    assert (found["requests"], found["latency_ms"], found["outputs"]) == (0, {}, [])
+    assert triton.requests == ["/v2", "/v2/models/add/versions/1/ready", "/v2/models/add/versions/1"]
+
+
+def test_an_address_is_asked_as_it_is(triton: FakeTriton) -> None:
+    url = f"http://127.0.0.1:{triton.port}/"
+    assert run(url=url, **SUM)["replicas"] == [url]
+
+
+def test_a_wrong_output_is_told_with_its_place(triton: FakeTriton) -> None:
+    triton.error = 0.5
+    with pytest.raises(Failed, match=r"Output SUM differs in 2 of 2 values: value 0 is 3.0 instead of 2.5") as caught:
+        run(url=f"http://127.0.0.1:{triton.port}", **SUM)
+    assert caught.value.details["outputs"][0]["data"] == [3.0, 3.5]
+    assert run(url=f"http://127.0.0.1:{triton.port}", **SUM, tolerance=0.5)["requests"] == 1
+
+
+def test_a_refusal_is_told_in_the_words_of_the_server(triton: FakeTriton) -> None:
+    with pytest.raises(Failed, match=r"refuses to infer with model add: expected 2 inputs \(status 400\)"):
+        run(url=f"http://127.0.0.1:{triton.port}", model="add", inputs=INPUTS[:1])
+
+
+def test_a_model_that_is_not_there_is_told(triton: FakeTriton) -> None:
+    with pytest.raises(NotFound, match="model nosuch is not ready, or there is none"):
+        run(url=f"http://127.0.0.1:{triton.port}", model="nosuch")
+
+
+def test_no_server_no_pod_and_no_answer_are_told() -> None:
+    cluster = FakeCluster()
+    with pytest.raises(NotFound, match="Deployment default/triton does not exist"):
+        run(cluster, **SUM)
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "triton", "namespace": "default"}}
+    cluster.add(deployment)
+    with pytest.raises(Unreachable, match="No pod of Deployment default/triton is ready"):
+        run(cluster, **SUM)
+    cluster.add(pods.pod("triton-a", labels=LABELS, conditions=[{"type": "Ready", "status": "True"}]))
+    with pytest.raises(Unreachable, match="Port 8000 of Pod default/triton-a gives no answer: nobody listens"):
+        run(cluster, **SUM)
+
+
+def test_it_waits_for_a_model(triton: FakeTriton) -> None:
+    triton.ready = False
+    url = f"http://127.0.0.1:{triton.port}"
+    with pytest.raises(
+        WaitTimeout, match=f"Model add is not ready after 1 s. Last seen: {url}: the model is not ready"
+    ):
+        run(url=url, **SUM, wait=True, wait_timeout=1)
+    triton.ready = True
+    assert run(url=url, **SUM, wait=True)["requests"] == 1
+
+
+def test_it_waits_for_a_server_that_does_not_answer_yet() -> None:
+    with pytest.raises(WaitTimeout, match="gives no answer"):
+        run(url="http://127.0.0.1:9", **SUM, wait=True, wait_timeout=1)
