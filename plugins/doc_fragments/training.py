@@ -20,6 +20,6 @@ options:
   kind:
     description: Module that created the training.
     type: str
-    choices: [elastic_job, persia_job, training_statefulset]
+    choices: [elastic_job, jobset, persia_job, training_statefulset]
     default: persia_job
 """

@@ -13,7 +13,7 @@ version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),
-    P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.gpu_drivers#role),
+    P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.jobset#role), P(muster.ml.gpu_drivers#role),
     P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role) and P(muster.ml.s3_artifacts#role).
     No cluster is asked or changed.
   - The roles use it themselves. It is also useful for GitOps, where the objects are written to files that another program applies.

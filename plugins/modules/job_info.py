@@ -11,8 +11,8 @@ short_description: Report the state of a training, rank by rank
 version_added: 0.1.0
 description:
   - Returns the state of a training with its reason, and the same for each of its groups and ranks.
-  - Supports trainings of M(muster.ml.persia_job) on both backends, those of M(muster.ml.elastic_job) with their world size and step, and
-    groups of M(muster.ml.training_statefulset).
+  - Supports trainings of M(muster.ml.persia_job) on both backends, those of M(muster.ml.elastic_job) with their world size and step, those
+    of M(muster.ml.jobset), each slice a group, and groups of M(muster.ml.training_statefulset).
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -92,7 +92,7 @@ world:
       type: str
       returned: for elastic jobs
 summary:
-  description: Key figures of the training, as in M(muster.ml.persia_job) and M(muster.ml.elastic_job).
+  description: Key figures of the training, as in M(muster.ml.persia_job), M(muster.ml.elastic_job) and M(muster.ml.jobset).
   returned: success
   type: dict
   sample: {ok: true, state: Running, job: ml/adult, pods: 4, backend: native}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from .._systems.elastic import training as elastic
+from .._systems.jobset import training as jobset
 from .._systems.persia import training as persia
 from .._systems.statefulset import training as statefulset
 
@@ -21,6 +22,7 @@ if t.TYPE_CHECKING:
 
 KINDS: dict[str, Kind] = {
     "elastic_job": elastic.KIND,
+    "jobset": jobset.KIND,
     "persia_job": persia.KIND,
     "training_statefulset": statefulset.KIND,
 }

@@ -95,6 +95,8 @@ class Desired:
     """The number of pods, where that may change while the training runs."""
     least: int | None = None
     """The number of pods with which it begins, where that may be less."""
+    suspended: bool = False
+    """Whether its pods are not to be created now."""
     keep_pods: bool = False
     """Whether to keep pods that an ended training does not need."""
     results_pattern: re.Pattern[str] | None = None
@@ -187,6 +189,8 @@ class Kind:
     """On every object of a training, where there is such a label; the value is the training's name."""
     title: str = ""
     """Name of the system, for people."""
+    role: str = ""
+    """The role with such trainings, for the message."""
     trainer_role: str = ""
     """The role of the groups that decide whether the training has ended; without it all groups do."""
     progress: Callable[[Cluster, JobStatus], Progress] | None = None

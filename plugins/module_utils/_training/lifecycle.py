@@ -53,7 +53,7 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
         return _leave(request, desired, before)
     if desired.precondition:
         desired.precondition(request.cluster)
-    if request.preflight:
+    if request.preflight and not desired.suspended:
         room.require(request, desired, before, again=again)
     stopped = Report()
     if again:
@@ -77,8 +77,8 @@ def _require_kind(request: Request, backend: Backend) -> None:
     served = backend.workloads[0]
     if request.cluster.resource(served.api_version, served.kind) is None:
         raise MissingKind(
-            f"backend {backend.name}: this cluster does not serve {served.kind} ({served.api_version}).",
-            hint=f"Install {backend.installed_by}, or use backend: native.",
+            f"{f'backend {backend.name}: t' if backend.name else 'T'}his cluster does not serve {served.kind} ({served.api_version}).",
+            hint=f"Install {backend.installed_by}{', or use backend: native' if backend.name else ''}.",
         )
 
 
@@ -89,11 +89,12 @@ def _changed_options(desired: Desired, config: Manifest | None) -> list[str]:
 
 
 def _immutable(desired: Desired, changed: list[str]) -> Immutable:
-    role = desired.kind.name.removesuffix("_job")
+    role = desired.kind.role
+    of_role = f" (of role {role}: {role}_restart_on_change)" if role else ""
     return Immutable(
         f"{desired} exists with other options: {', '.join(changed)}; {desired.backend.immutable_because}.",
-        hint=f"recreate: true (of role {role}: {role}_restart_on_change) ends its pods and trains with the new options, from its last "
-        "checkpoint; another name trains beside it.",
+        hint=f"recreate: true{of_role} ends its pods and trains with the new options, from its last checkpoint; another name trains "
+        "beside it.",
         details={"changed_options": changed},
     )
 

@@ -126,6 +126,7 @@ def _rendezvous(workloads: Sequence[Manifest]) -> str:
 KIND = Kind(
     name="elastic_job",
     title="Elastic PyTorch",
+    role="elastic",
     label=LABEL_ELASTIC_JOB,
     backends=(
         Backend(name="native", label=LABEL_ELASTIC_JOB, workloads=(JOB,), immutable_because=_UNCHANGEABLE),

@@ -182,6 +182,7 @@ def _before_removal(request: Request, namespace: str, name: str) -> Report:
 KIND = Kind(
     name="persia_job",
     title="PERSIA",
+    role="persia",
     label=LABEL_JOB,
     trainer_role=TRAINER,
     backends=(

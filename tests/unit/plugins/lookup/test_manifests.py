@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[4]
 NAMES = [
     "efs_csi",
     "gpu_drivers",
+    "jobset",
     "local_cluster",
     "namespace",
     "nats_operator",
@@ -66,7 +67,7 @@ def test_an_option_is_a_variable_of_the_role(name: str) -> None:
 
 def test_the_kinds_of_an_operator() -> None:
     found = [kind["spec"]["names"]["kind"] for name in NAMES for kind in lookup.kinds(name)]
-    assert found == ["NatsCluster", "NatsServiceRole", "PersiaJob", "PyTorchJob"]
+    assert found == ["JobSet", "NatsCluster", "NatsServiceRole", "PersiaJob", "PyTorchJob"]
 
 
 def test_an_option_that_is_none_is_left_out() -> None:

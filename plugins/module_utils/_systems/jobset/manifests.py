@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The objects of a training as a JobSet: one Job for each slice, and in it one pod for each host. Its controller makes the Service."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+
+from ..._manifests.merge import apply_overrides
+from ..._manifests.meta import ANNOTATION_SPEC_PARTS, Manifest, compact, metadata
+from ..._manifests.network_policy import own_pods
+from ..._manifests.pods import field_env, pod_template
+from ..._manifests.shared import config_map, mounted
+from ..._manifests.storage import storage_claim
+from .spec import GROUP, JobSet
+
+API_VERSION = "jobset.x-k8s.io/v1alpha2"
+JOB_SET = "JobSet"
+ANNOTATION_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+LABEL_REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+LABEL_JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+LABEL_RESTARTS = "jobset.sigs.k8s.io/restart-attempt"
+
+
+def manifests(job: JobSet) -> list[Manifest]:
+    """All objects of JOB."""
+    of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
+    config = config_map(of(job.objects_name), job.files)
+    # The record of the options is on this ConfigMap, because it must outlive the JobSet.
+    config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
+    claim = storage_claim(job.storage, job.namespace, job.labels)
+    policy = own_pods(of(job.objects_name), job.selector, job.network_policy_from)
+    job_set = apply_overrides(_job_set(job), job.overrides)
+    return [config, *claim, job_set, *([policy] if job.network_policy else [])]
+
+
+def _job_set(job: JobSet) -> Manifest:
+    # A pod that is evicted, preempted or lost with its node begins a restart that is not counted.
+    disrupted = {
+        "name": "disrupted",
+        "action": "RestartJobSetAndIgnoreMaxRestarts",
+        "onJobFailureReasons": ["PodFailurePolicy"],
+    }
+    spec = {
+        "suspend": job.suspend,
+        "ttlSecondsAfterFinished": job.ttl_seconds_after_finished,
+        "successPolicy": {"operator": job.success_operator, "targetReplicatedJobs": [GROUP]},
+        "failurePolicy": {
+            "maxRestarts": job.max_restarts,
+            "restartStrategy": job.restart_strategy,
+            "rules": [disrupted],
+        },
+        "replicatedJobs": [{"name": GROUP, "replicas": job.slices, "template": {"spec": _job(job)}}],
+    }
+    described = metadata(job.name, job.namespace, job.labels)
+    if job.exclusive_topology:
+        described["annotations"] = {ANNOTATION_EXCLUSIVE: job.exclusive_topology}
+    return {"apiVersion": API_VERSION, "kind": JOB_SET, "metadata": described, "spec": compact(spec)}
+
+
+def _job(job: JobSet) -> Manifest:
+    pods = _pods(job)
+    pods["spec"]["restartPolicy"] = "Never"
+    disrupted = {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    return {
+        "completionMode": "Indexed",
+        "completions": job.hosts,
+        "parallelism": job.hosts,
+        # Pods of one world cannot go on without one of them, so the first one that fails ends its Job, and the JobSet begins again.
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": [disrupted]},
+        "template": pods,
+    }
+
+
+def _pods(job: JobSet) -> Manifest:
+    maps = {"files": (job.objects_name, job.files_path)} if job.files else {}
+    volumes, mounts = mounted("muster", maps, job.storage)
+    pod = dataclasses.replace(
+        job.pod,
+        volumes=(*job.pod.volumes, *volumes),
+        volume_mounts=(*job.pod.volume_mounts, *mounts),
+        ports=({"name": "coordinator", "container_port": job.coordinator_port}, *job.pod.ports),
+    )
+    return pod_template(pod, container=GROUP, labels=job.labels, selector=job.selector, env=_env(job))
+
+
+def _env(job: JobSet) -> list[Manifest]:
+    """What a script needs to find the others; Kubernetes adds JOB_COMPLETION_INDEX, the number of the pod in its slice."""
+    values = {
+        "MUSTER_SLICES": str(job.slices),
+        "MUSTER_HOSTS": str(job.hosts),
+        # The DNS name of the first pod of the first slice, which it keeps when the JobSet is restarted.
+        "MUSTER_COORDINATOR": f"{job.name}-{GROUP}-0-0.{job.name}.{job.namespace}.svc:{job.coordinator_port}",
+        "PYTHONUNBUFFERED": "1",
+    }
+    if job.storage:
+        values["MUSTER_RUN_DIR"] = f"{job.storage.mount_path}/{job.name}"
+    return [
+        field_env("MUSTER_SLICE", f"metadata.labels['{LABEL_JOB_INDEX}']"),
+        field_env("MUSTER_RESTARTS", f"metadata.labels['{LABEL_RESTARTS}']"),
+        *({"name": name, "value": value} for name, value in values.items()),
+    ]

@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What slices of TPUs mean for a JobSet: pods of each slice, their nodes, their chips. No I/O."""
+
+from __future__ import annotations
+
+import typing as t
+from collections.abc import Mapping
+
+from ..._core.errors import InvalidInput
+from ..._gcp.tpu_slices import RESOURCE, Slice, tpu_slice
+
+NODE_POOL = "cloud.google.com/gke-nodepool"
+
+
+def with_tpu(params: Mapping[str, t.Any], tpu: Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """PARAMS with what the option tpu means: one Job for each slice, and in it one pod for each of its machines."""
+    try:
+        found = tpu_slice(tpu["type"], tpu.get("topology"), tpu.get("machine_type"))
+    except InvalidInput as error:
+        raise InvalidInput(f"tpu: {error.message}", error.hint) from error
+    if params.get("hosts") not in (None, found.hosts):
+        raise InvalidInput(
+            f"hosts: {params['hosts']}, and a slice of {_named(found)} has {found.hosts}.", "Leave out hosts."
+        )
+    slices = params.get("slices") or 1
+    if slices > 1 and found.hosts == 1:
+        # "Deploy TPU Multislices in GKE": only slices of several hosts can be connected.
+        raise InvalidInput(
+            f"slices: {slices} slices of {_named(found)} cannot train together, because each is one machine.",
+            "Take one larger slice, or a topology with several machines.",
+        )
+    own = NODE_POOL if found.hosts > 1 else None
+    topology = params.get("exclusive_topology")
+    return {
+        **params,
+        "hosts": found.hosts,
+        "node_selector": _merged(params.get("node_selector"), found.labels, "node_selector"),
+        "resources": _resources(params.get("resources"), found),
+        "exclusive_topology": own if topology is None else topology,
+    }
+
+
+def _resources(given: Mapping[str, t.Any] | None, found: Slice) -> dict[str, t.Any]:
+    """Every pod has all chips of its machine, because GKE gives the chips of a slice to no two pods of one machine."""
+    chips = {RESOURCE: found.chips_per_host}
+    sides = {side: _merged((given or {}).get(side), chips, f"resources.{side}") for side in ("requests", "limits")}
+    return {**(given or {}), **sides}
+
+
+def _merged(given: Mapping[str, t.Any] | None, ours: Mapping[str, t.Any], where: str) -> dict[str, t.Any]:
+    for key, value in ours.items():
+        other = (given or {}).get(key, value)
+        if str(other) != str(value):
+            raise InvalidInput(f"{where}: {key} is {other}, and the option tpu means {value}.", "Leave it out.")
+    return {**(given or {}), **ours}
+
+
+def _named(found: Slice) -> str:
+    return f"{found.generation.name} with topology {found.topology}"

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The specifics of a training as a JobSet: its groups are its slices, and its conditions say how it has ended.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from ..._core.brief import plural
+from ..._core.conditions import condition, is_true
+from ..._kube.objects import Manifest, Ref, labels_of
+from ..._manifests import network_policy
+from ..._manifests.meta import LABEL_JOBSET, LABEL_ROLE
+from ..._training.kind import Backend, Desired, Goal, Kind, Observed
+from ..._training.status import GroupStatus, Workload, judge_group, ranks_of
+from .manifests import API_VERSION, JOB_SET, LABEL_JOB_INDEX, LABEL_REPLICATED_JOB, manifests
+from .spec import from_params
+
+_FORM = Workload(API_VERSION, JOB_SET, ends=True)
+
+
+def desired(params: Mapping[str, t.Any]) -> Desired:
+    """The training that module options describe."""
+    job = from_params(params)
+    policy = Ref(network_policy.API_VERSION, network_policy.KIND, job.objects_name, job.namespace)
+    return Desired(
+        kind=KIND,
+        backend=KIND.backends[0],
+        name=job.name,
+        namespace=job.namespace,
+        objects=manifests(job),
+        config=job.objects_name,
+        parts=job.parts,
+        unwanted=() if job.network_policy else (policy,),
+        suspended=bool(job.suspend),
+    )
+
+
+def groups(live: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
+    """One group for each Job of the JobSet."""
+    found = []
+    for row in live["spec"]["replicatedJobs"]:
+        for index in range(int(row.get("replicas", 1))):
+            own = {LABEL_REPLICATED_JOB: row["name"], LABEL_JOB_INDEX: str(index)}
+            group = GroupStatus(
+                name=f"{row['name']}-{index}",
+                role=labels_of(row["template"]["spec"]["template"]).get(LABEL_ROLE, ""),
+                kind=JOB_SET,
+                desired=int(row["template"]["spec"].get("completions", 1)),
+                ranks=ranks_of(pod for pod in pods if own.items() <= labels_of(pod).items()),
+            )
+            found.append(_judged(live, group))
+    return found
+
+
+def _judged(live: Manifest, group: GroupStatus) -> GroupStatus:
+    if is_true(live, "Completed"):
+        return dataclasses.replace(group, state="Succeeded")
+    if is_true(live, "Failed"):
+        ended = condition(live, "Failed")
+        lines = [f"{rank.pod}: {rank.message or rank.reason}" for rank in group.ranks if rank.phase == "Failed"]
+        why = "; ".join(lines) or ended.get("message") or ""
+        return dataclasses.replace(group, state="Failed", reason=f"{ended.get('reason') or 'Failed'}: {why}")
+    if is_true(live, "Suspended"):
+        return dataclasses.replace(group, state="Pending", reason="is suspended")
+    judged = judge_group(group)
+    restarts = int((live.get("status") or {}).get("restarts") or 0)
+    if judged.state in ("Pending", "Degraded") and restarts:
+        return dataclasses.replace(judged, reason=f"{judged.reason}, after {plural(restarts, 'restart')}")
+    return judged
+
+
+def _pending_reason(desired: Desired, _before: Observed, observed: Observed, goal: Goal) -> str | None:
+    """What is still missing; a training that is to be suspended has nothing to wait for once it is."""
+    if desired.suspended:
+        return None if all(is_true(live, "Suspended") for live in observed.workloads) else "is not suspended yet"
+    return None if goal == "running" and observed.status.state == "Running" else observed.status.line()
+
+
+def _results(observed: Observed) -> dict[str, t.Any]:
+    status = observed.status
+    live = observed.workloads[0] if observed.workloads else {}
+    restarts = int((live.get("status") or {}).get("restarts") or 0)
+    summary = {**status.summary(), "slices": len(status.groups), "restarts": restarts}
+    hosts = status.groups[0].desired if status.groups else 0
+    line = f"JobSet {status}: {status.state}, {plural(len(status.groups), 'slice')} of {plural(hosts, 'host')}"
+    return {"summary": summary, "table": [f"{line}, {plural(restarts, 'restart')}", *status.table()]}
+
+
+KIND = Kind(
+    name="jobset",
+    title="JobSet",
+    label=LABEL_JOBSET,
+    backends=(
+        Backend(
+            name="",
+            label=LABEL_JOBSET,
+            workloads=(_FORM,),
+            installed_by="JobSet (role muster.ml.jobset)",
+            immutable_because="the Jobs of a JobSet cannot change",
+            judge=groups,
+        ),
+    ),
+    pending_reason=_pending_reason,
+    results=_results,
+)

@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Module jobset against a cluster in memory."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Immutable, MissingKind
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
+from ansible_collections.muster.ml.plugins.modules import jobset
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, pod
+
+JOB: dict[str, t.Any] = {
+    "name": "lm",
+    "namespace": "default",
+    "image": "example/jax:0.10",
+    "slices": 2,
+    "hosts": 2,
+    "wait": "none",
+}
+SET = Ref("jobset.x-k8s.io/v1alpha2", "JobSet", "lm", "default")
+
+
+@pytest.fixture
+def served(cluster: FakeCluster) -> FakeCluster:
+    cluster.kinds_served["jobset.x-k8s.io/v1alpha2", "JobSet"] = Resource("jobsets", namespaced=True)
+    return cluster
+
+
+def run(cluster: FakeCluster, check: bool = False, **more: t.Any) -> dict[str, t.Any]:
+    given = copy.deepcopy({**JOB, **more})
+    validated = ArgumentSpecValidator(jobset.ARGUMENT_SPEC, **jobset.CONSTRAINTS).validate(given)
+    assert not validated.error_messages
+    return jobset.execute(Context(params=validated.validated_parameters, check=check, connect=lambda: cluster))
+
+
+def actions(result: dict[str, t.Any]) -> dict[str, str]:
+    return {entry["kind"]: entry["action"] for entry in result["objects"]}
+
+
+def labels(index: int, host: int = 0) -> dict[str, str]:
+    return {
+        INDEX_LABELS[0]: str(host),
+        "muster.ml/jobset": "lm",
+        "jobset.sigs.k8s.io/replicatedjob-name": "slice",
+        "jobset.sigs.k8s.io/job-index": str(index),
+    }
+
+
+def test_it_is_made_once_and_planned_truly(served: FakeCluster) -> None:
+    plan = run(served, check=True)
+    assert served.writes == []
+    assert actions(plan) == actions(run(served))
+    served.requests.clear()
+    assert not run(served)["changed"]
+    assert served.writes == []
+
+
+def test_without_its_controller_the_role_is_named(cluster: FakeCluster) -> None:
+    with pytest.raises(MissingKind, match="JobSet") as caught:
+        run(cluster)
+    assert caught.value.hint == "Install JobSet (role muster.ml.jobset)."
+    assert cluster.writes == []
+
+
+def test_other_options_need_a_word(served: FakeCluster) -> None:
+    run(served)
+    with pytest.raises(Immutable, match="slices") as caught:
+        run(served, slices=3)
+    assert "of role" not in str(caught.value.hint)
+    assert actions(run(served, slices=3, recreate=True))["JobSet"] == "recreated"
+
+
+def test_it_is_suspended_and_goes_on_without_training_again(served: FakeCluster) -> None:
+    run(served)
+    assert actions(run(served, suspend=True))["JobSet"] == "updated"
+    served.set_status(SET, {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]})
+    told = run(served, suspend=True, wait="running")
+    assert (told["changed"], told["state"]) == (False, "Pending")
+    assert [group["reason"] for group in told["groups"]] == ["is suspended", "is suspended"]
+    assert actions(run(served, suspend=False))["JobSet"] == "updated"
+
+
+def test_each_slice_is_a_group(served: FakeCluster) -> None:
+    run(served)
+    served.set_status(SET, {"restarts": 1})
+    served.add(pod("lm-slice-0-0-a", labels=labels(0)), pod("lm-slice-0-1-a", labels=labels(0, 1)))
+    served.add(pod("lm-slice-1-0-a", labels=labels(1)))
+    told = run(served)
+    assert [(group["name"], group["desired"], group["running"]) for group in told["groups"]] == [
+        ("slice-0", 2, 2),
+        ("slice-1", 2, 1),
+    ]
+    assert told["reason"] == "slice-1: 1 of 2 pods are missing, after 1 restart"
+    assert told["summary"]["restarts"] == 1
+    assert told["table"] == ["JobSet default/lm: Degraded, 2 slices of 2 hosts, 1 restart", "slice-0: 2", "slice-1: 1"]
+
+
+def test_its_end_is_that_of_the_jobset(served: FakeCluster) -> None:
+    run(served)
+    served.set_status(SET, {"conditions": [{"type": "Completed", "status": "True"}]})
+    served.requests.clear()
+    told = run(served, wait="completed")
+    assert (told["state"], told["changed"], served.writes) == ("Succeeded", False, [])
+    assert actions(run(served, restart=True))["JobSet"] == "recreated"
+
+
+def test_a_failure_is_that_of_the_pod(served: FakeCluster) -> None:
+    run(served)
+    failed = {"type": "Failed", "status": "True", "reason": "ReachedMaxRestarts", "message": "jobset failed"}
+    served.set_status(SET, {"conditions": [failed]})
+    bad = ended(1, message="ValueError: no data")
+    served.add(pod("lm-slice-1-0-a", "Failed", labels=labels(1), state=bad))
+    with pytest.raises(Failed, match="ReachedMaxRestarts"):
+        run(served, wait="completed")
+    told = run(served)
+    assert told["groups"][1]["reason"] == "ReachedMaxRestarts: lm-slice-1-0-a: ValueError: no data"
+
+
+def test_it_is_removed(served: FakeCluster) -> None:
+    run(served)
+    run(served, state="absent")
+    assert served.stored("JobSet", "lm", "default") is None
+    assert served.stored("ConfigMap", "lm-jobset", "default") is None
