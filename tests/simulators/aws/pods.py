@@ -9,6 +9,7 @@ STS API, "AssumeRoleWithWebIdentity"; S3 API, "Error responses" and "Authenticat
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import hashlib
 import json
@@ -51,13 +52,10 @@ def _clusters() -> Iterator[Cluster]:
 
 def _service_account(token: str, audience: str, code: str, message: str) -> tuple[str, str]:
     """Every cluster of the account is the one behind this API server, which knows its own tokens."""
-    try:
-        found = SETTINGS.api_client.service_account(token, audience) if SETTINGS.api_client else None
-    except HTTPError:
-        found = None
-    if found is None:
-        raise Refused(code, message)
-    return found
+    with contextlib.suppress(HTTPError):
+        if SETTINGS.api_client and (found := SETTINGS.api_client.service_account(token, audience)):
+            return found
+    raise Refused(code, message)
 
 
 def _begin(role: str) -> Body:
