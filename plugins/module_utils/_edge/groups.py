@@ -59,6 +59,14 @@ POD: Spec = {
     "resources": {"type": "dict"},
     **PLACEMENT,
 }
+PROGRAM_POD: Spec = {
+    **POD,
+    "volumes": {"type": "list", "elements": "dict"},
+    "volume_mounts": {"type": "list", "elements": "dict"},
+    "shm_size": {"type": "str"},
+    "init_containers": {"type": "list", "elements": "dict"},
+}
+"""Of pods that run a program of the user's."""
 CLAIM: Spec = {
     "storage_class_name": {"type": "str"},
     "access_modes": {"type": "list", "elements": "str", "default": list(Storage.access_modes)},

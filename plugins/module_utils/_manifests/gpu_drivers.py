@@ -38,7 +38,7 @@ GKE_NODES: Manifest = {
     }
 }
 
-GPU_TAINT: Manifest = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+_GPU_TAINT: Manifest = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ def _plugin_pod(drivers: GpuDrivers) -> Manifest:
     return compact(
         {
             "nodeSelector": drivers.device_plugin_node_selector,
-            "tolerations": [GPU_TAINT, *(dict(one) for one in drivers.device_plugin_tolerations)],
+            "tolerations": [_GPU_TAINT, *(dict(one) for one in drivers.device_plugin_tolerations)],
             "volumes": [{"name": "device-plugins", "hostPath": {"path": PLUGINS, "type": "Directory"}}],
             "containers": [plugin],
         }

@@ -70,11 +70,14 @@ def _judged(live: Manifest, group: GroupStatus) -> GroupStatus:
         return dataclasses.replace(group, state="Failed", reason=f"{ended.get('reason') or 'Failed'}: {why}")
     if is_true(live, "Suspended"):
         return dataclasses.replace(group, state="Pending", reason="is suspended")
-    judged = judge_group(group)
-    restarts = int((live.get("status") or {}).get("restarts") or 0)
+    judged, restarts = judge_group(group), _restarts(live)
     if judged.state in ("Pending", "Degraded") and restarts:
         return dataclasses.replace(judged, reason=f"{judged.reason}, after {plural(restarts, 'restart')}")
     return judged
+
+
+def _restarts(live: Manifest) -> int:
+    return int((live.get("status") or {}).get("restarts") or 0)
 
 
 def _pending_reason(desired: Desired, _before: Observed, observed: Observed, goal: Goal) -> str | None:
@@ -87,7 +90,7 @@ def _pending_reason(desired: Desired, _before: Observed, observed: Observed, goa
 def _results(observed: Observed) -> dict[str, t.Any]:
     status = observed.status
     live = observed.workloads[0] if observed.workloads else {}
-    restarts = int((live.get("status") or {}).get("restarts") or 0)
+    restarts = _restarts(live)
     summary = {**status.summary(), "slices": len(status.groups), "restarts": restarts}
     hosts = status.groups[0].desired if status.groups else 0
     line = f"JobSet {status}: {status.state}, {plural(len(status.groups), 'slice')} of {plural(hosts, 'host')}"
