@@ -75,6 +75,7 @@ def main(argv: list[str] | None = None) -> int:
             kills += len(disturbed(play, "eks_teardown", down, draw, KILLS))
             to_the_end(play, "eks_teardown")
             wrong += [] if holdings(play.aws) == before else ["a teardown leaves something"]
+            print(f"{kills} of {options.times} kills, seed {options.seed}", file=sys.stderr, flush=True)
     print(json.dumps({"kills": kills, "seed": options.seed, "writes": [up, down], "wrong": wrong}))
     return 1 if wrong else 0
 
