@@ -105,7 +105,7 @@ options:
   suspend:
     description:
       - V(true) deletes the pods and keeps the JobSet, V(false) creates them again. Can be changed while it runs. With V(true) the task
-        waits only until it is suspended.
+        waits only until the pods are gone.
       - Without it Kueue decides where the JobSet is in a queue.
     type: bool
   ttl_seconds_after_finished:

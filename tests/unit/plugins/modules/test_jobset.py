@@ -12,7 +12,7 @@ import typing as t
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Immutable, MissingKind
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Immutable, MissingKind, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
@@ -89,6 +89,14 @@ def test_it_is_suspended_and_goes_on_without_training_again(served: FakeCluster)
     assert (told["changed"], told["state"]) == (False, "Pending")
     assert [group["reason"] for group in told["groups"]] == ["is suspended", "is suspended"]
     assert actions(run(served, suspend=False))["JobSet"] == "updated"
+
+
+def test_it_is_suspended_when_its_pods_are_gone(served: FakeCluster) -> None:
+    run(served)
+    served.set_status(SET, {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]})
+    served.add(pod("lm-slice-0-0-a", labels=labels(0)), pod("lm-slice-0-1-a", labels=labels(0, 1), phase="Succeeded"))
+    with pytest.raises(WaitTimeout, match="is not suspended yet, 1 pod left"):
+        run(served, suspend=True, wait="running", wait_timeout=1)
 
 
 def test_each_slice_is_a_group(served: FakeCluster) -> None:
