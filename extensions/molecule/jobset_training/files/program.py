@@ -20,7 +20,7 @@ HOST, _, PORT = os.environ["MUSTER_COORDINATOR"].rpartition(":")
 
 
 def say(text: str) -> None:
-    print(f"rank={RANK} of={WORLD} restarts={RESTARTS} {text}", flush=True)
+    print(f"rank={RANK} of={WORLD} restarts={RESTARTS} {text}", flush=True)  # noqa: T201
 
 
 def listen() -> str:
