@@ -46,6 +46,8 @@ def join(timeout: int) -> None:
         num_processes=world,
         process_id=int(os.environ["MUSTER_SLICE"]) * hosts + int(os.environ["JOB_COMPLETION_INDEX"]),
         initialization_timeout=timeout,
+        # It is told everything, and looks for nothing.
+        cluster_detection_method="deactivate",
         # A lost peer ends the others after this time, where it is not the JobSet that ends them first.
         heartbeat_timeout_seconds=10,
     )
