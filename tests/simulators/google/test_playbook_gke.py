@@ -64,6 +64,7 @@ BUCKETS = STORE, SCRIPTS, MODELS = [f"{PROJECT}-muster-{name}" for name in ("stu
 CLUSTER = f"{GKE}/{REGION}/clusters/muster"
 DISK = f"{COMPUTE}/zones/{ZONE}/disks/muster-broker"
 MACHINE = f"{COMPUTE}/zones/{ZONE}/instances/muster-broker"
+IMAGES = f"https://artifactregistry.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}/repositories"
 HMAC = "storage:projects.hmacKeys"
 
 
@@ -172,6 +173,10 @@ def test_doors_are_closed(reader: Reader) -> None:
         access = reader.members("GET", f"{STORAGE}/b/{bucket}/iam")
         reads = {role for role, members in access.items() if f"serviceAccount:{email}" in members}
         assert reads == {"roles/storage.objectViewer", "roles/storage.legacyBucketReader"}
+    images = reader.members("GET", f"{IMAGES}/muster:getIamPolicy")
+    assert images == {
+        "roles/artifactregistry.reader": [f"serviceAccount:muster-nodes@{PROJECT}.iam.gserviceaccount.com"]
+    }
 
 
 def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
