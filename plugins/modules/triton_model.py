@@ -17,8 +17,8 @@ description:
   - If a replica refuses a version, those that were served are served on, the replicas and the repository get again what they had, and the
     task fails with the reason that the server gave.
   - Files of versions that are served never change. What is new needs another number.
-  - The server must run with C(explicit) or C(poll) as its O(muster.ml.triton_server#module:model_control_mode). Without a server, or with
-    one of 0 replicas, only the repository is written.
+  - The server must run with C(explicit) or C(poll) as its O(muster.ml.triton_server#module:model_control_mode). With C(none), without a
+    server, or with one of 0 replicas, only the repository is written.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -36,7 +36,8 @@ options:
     type: str
   state:
     description:
-      - V(absent) unloads the model. Its files stay unless O(delete_data=true), which is needed where a server that starts would load it again.
+      - V(absent) unloads the model. Its files stay unless O(delete_data=true).
+      - Where a server that starts would load the model again, V(absent) needs O(delete_data=true).
     type: str
     choices: [present, absent]
     default: present
@@ -62,16 +63,15 @@ options:
     default: false
   model_repository:
     description:
-      - Folder of the models, as the server has it. V(s3://BUCKET/FOLDER), V(s3://http://HOST:PORT/BUCKET/FOLDER), or a path of a folder of
-        O(storage). A store in the cluster, C(NAME.NAMESPACE.svc), is reached by a forwarded port.
+      - Folder of the models, as the server has it. It is V(s3://BUCKET/FOLDER), V(s3://http://HOST:PORT/BUCKET/FOLDER), or a path of a
+        folder of O(storage). A store in the cluster, C(NAME.NAMESPACE.svc), is reached by a forwarded port.
       - There is no upload to V(gs://).
     type: str
     required: true
   storage:
     description:
-      - Volume of the models. A pod writes to it, which is there only when something is to be written. What it wrote is noted in a ConfigMap.
-      - The claim must exist; O(storage.size) and the options of a new claim are accepted for the sake of M(muster.ml.triton_server), and not
-        used.
+      - Volume of the models. A pod writes to it, made when there is something to write. What it wrote is noted in a ConfigMap.
+      - The claim must exist. O(storage.size) and the other options of a new claim are for M(muster.ml.triton_server), and not used here.
   credentials_secret:
     description:
       - Secret of the namespace with the keys C(AWS_ACCESS_KEY_ID) and C(AWS_SECRET_ACCESS_KEY) for an C(s3://) repository. Without it boto3
@@ -316,7 +316,7 @@ def take_away(ctx: Context, store: Store, rollout: Rollout) -> dict[str, t.Any]:
         remove(store, rollout, stored, delete_data=params["delete_data"]) if changed and not ctx.check else Report()
     )
     found = ctx.result(
-        report, uploaded=[], deleted=deleted, versions=[], replicas=loaded if ctx.check else dict.fromkeys(loaded, [])
+        report, uploaded=[], deleted=deleted, versions=[], replicas=loaded if ctx.check else {pod: [] for pod in loaded}
     )
     return {**found, "changed": changed}
 

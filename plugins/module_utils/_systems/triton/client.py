@@ -90,7 +90,10 @@ class Client:
         return {int(row["version"]): Version(row.get("state") or "", row.get("reason") or "") for row in rows}
 
     def load(self, model: str, config: str | None = None) -> None:
-        """Load the model, with the configuration that it has in the store, or with CONFIG (JSON) instead. If it fails, what was loaded stays."""
+        """Load the model, with the configuration that it has in the store, or with CONFIG (JSON) instead.
+
+        If that fails, what was loaded stays.
+        """
         body = {"parameters": {"config": config}} if config else {}
         self._needed(self.ask("POST", f"/v2/repository/models/{model}/load", body), f"load model {model}")
 

@@ -86,7 +86,7 @@ class ModelConfig:
         return ordered[-max(1, policy.latest.num_versions if kind else 1) :]
 
     def serving(self, model: str, versions: Sequence[int]) -> ModelConfig:
-        """The same with exactly these versions. By its number each is served as soon, and only when, this says so, whatever else is there."""
+        """The same with exactly these versions, whatever else there is."""
         changed = type(self._message)()
         changed.CopyFrom(self._message)
         changed.name = model

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 
 from ..._core.clock import SYSTEM_CLOCK, Deadline
 from ..._core.conditions import is_true
-from ..._core.errors import Failed, InvalidInput, MusterError
+from ..._core.errors import Failed, MusterError
 from ..._core.pool import Progress
 from ..._core.waiting import fixed_interval, wait_for
 from ..._kube.objects import Manifest, Ref, selector_of
@@ -85,12 +85,9 @@ class Rollout:
         self._progress = Progress(ctx.progress, SYSTEM_CLOCK)
         ref = Ref(*DEPLOYMENT, name, namespace)
         self.server = server_of(self._cluster.get(ref), ref)
-        if self.server and self.server.mode == "none" and not ctx.check:
-            raise InvalidInput(
-                f"{ref} has model_control_mode none: it would serve what is uploaded from its next start on only.",
-                "Let module triton_server run it with explicit and load_models ['*'], or with poll.",
-                ref=ref,
-            )
+        if self.server and self.server.mode == "none":
+            ctx.warn(f"{ref} has model_control_mode none: it serves what is uploaded from its next start on only.")
+            self.server = None
 
     @property
     def explicit(self) -> bool:
@@ -99,7 +96,9 @@ class Rollout:
 
     def _pods(self) -> tuple[list[Ref], str | None]:
         """The replicas that are ready, and what is missing of them in words."""
-        wanted = self.server.replicas if self.server else 0
+        if self.server is None:
+            return [], None
+        wanted = self.server.replicas
         found = self._cluster.list("v1", "Pod", self._namespace, selector_of(labels_of(self._name)))
         staying = [one for one in found if not one["metadata"].get("deletionTimestamp")]
         ready = sorted(one["metadata"]["name"] for one in staying if is_true(one, "Ready"))
@@ -111,7 +110,7 @@ class Rollout:
 
     def indexes(self) -> dict[str, Index]:
         """What each replica that is ready knows of the model."""
-        found = {}
+        found: dict[str, Index] = {}
         for pod in self._pods()[0]:
             with self._reached(pod) as client:
                 found[pod.name] = client.index(self._model)

@@ -48,6 +48,7 @@ class World:
     def __init__(self, tmp: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
         monkeypatch.setattr(model_rollout, "_PAUSE", 0.01)
         self.cluster = FakeCluster()
+        self.warned: list[str] = []
         self.where, self.root, self.src = where, tmp / "live", tmp / "src"
         self.root.mkdir()
         self.bucket = FakeBucket(self.root)
@@ -99,7 +100,7 @@ class World:
             params=given.validated_parameters,
             check=check,
             connect=lambda: self.cluster,
-            warn=lambda _said: None,
+            warn=self.warned.append,
             diff=True,
         )
         return triton_model.execute(context)
@@ -182,7 +183,7 @@ def test_files_that_triton_would_not_read_are_refused(volume: World, name: str) 
     src = Path(volume.model({1: ONE}))
     (src / name).parent.mkdir(exist_ok=True)
     (src / name).write_text("x")
-    with pytest.raises(InvalidInput, match="no version|hidden"):
+    with pytest.raises(InvalidInput, match=r"no version|hidden"):
         volume.run(src=str(src))
 
 
@@ -314,10 +315,13 @@ def test_without_a_server_only_the_store_is_written(world: World) -> None:
     assert not world.run(src=world.model({1: ONE}))["changed"]
 
 
-def test_a_server_that_loads_at_its_start_only_is_refused(world: World) -> None:
+def test_for_a_server_that_loads_at_its_start_only_nothing_but_the_store_is_written(world: World) -> None:
     world.start("none")
-    with pytest.raises(InvalidInput, match="model_control_mode none"):
-        world.run(src=world.model({1: ONE}))
+    made = world.run(src=world.model({1: ONE}))
+    assert (made["changed"], made["replicas"], world.served()) == (True, {}, [[], []])
+    assert world.files() == {"add/config.pbtxt", "add/1/model.py"}
+    assert "serves what is uploaded from its next start on only" in world.warned[0]
+    assert not world.run(src=world.model({1: ONE}))["changed"]
 
 
 def test_it_waits_for_every_replica(world: World) -> None:
