@@ -22,13 +22,16 @@ from pathlib import Path
 from ..._core.errors import InvalidInput
 
 FILE = "config.pbtxt"
+if t.TYPE_CHECKING:
+    from tritonclient.grpc import model_config_pb2
+
 _INSTALL = "Install tritonclient and protobuf for the Python that runs this, as requirements-triton.txt of the collection has them."
 _MODEL_FILES = {"python": "model.py", "onnxruntime": "model.onnx", "tensorrt": "model.plan", "pytorch": "model.pt"}
 """Backend -> the file that it looks for in each version, where ``default_model_filename`` names no other."""
 
 
 @functools.cache
-def _definition() -> t.Any:
+def _definition() -> type[model_config_pb2.ModelConfig]:
     """The class of a configuration."""
     package = importlib.util.find_spec("tritonclient")
     places = (
@@ -47,7 +50,8 @@ def _definition() -> t.Any:
             spec.loader.exec_module(module)
     except ImportError as error:
         raise InvalidInput(f"{FILE} cannot be checked: {error}.", _INSTALL) from error
-    return module.ModelConfig
+    found_class: type[model_config_pb2.ModelConfig] = module.ModelConfig
+    return found_class
 
 
 class ModelConfig:

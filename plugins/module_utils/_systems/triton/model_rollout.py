@@ -35,6 +35,7 @@ _LOADS_S = 3600.0
 """Seconds for one load: a model may have many gigabytes."""
 _UNLOADED = "unloaded"
 Index = dict[int, Version]
+T = t.TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,7 +202,7 @@ class Rollout:
                     f"Triton in {pod} refuses to load model {self._model}: version {version}: {what.reason or 'no reason given'}."
                 )
 
-    def _wait(self, observe: t.Callable[[], tuple[t.Any, str | None]], goal: str) -> t.Any:
+    def _wait(self, observe: t.Callable[[], tuple[T, str | None]], goal: str) -> T:
         pause = fixed_interval(_PAUSE, SYSTEM_CLOCK)
         return wait_for(observe, goal=goal, deadline=self._deadline, pause=pause, progress=self._progress)
 
