@@ -327,7 +327,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     source = source_of(params)  # before any request
     namespace = groups.namespace_of(ctx)
     rollout = Rollout(ctx, params["name"], namespace, params["model"])
-    owner = owner_of("triton_model", namespace, f"{params['name']}.{params['model']}")
+    owner = owner_of("triton_server", namespace, params["name"])  # what is noted goes with the server
     try:
         with opened(ctx, namespace, owner) as store:
             return take_away(ctx, store, rollout) if params["state"] == "absent" else make(ctx, store, rollout, source)

@@ -60,9 +60,9 @@ def failure_ratio(of: str) -> str:
 
 
 def missing_at(of: str) -> str:
-    """Replicas that lack a model which others have, by model."""
+    """Replicas that answer and lack a model which others have, by model."""
     have = f"count by ({_BY}) (count by ({_BY}, instance) (nv_inference_request_success{{{of}}}))"
-    return f"count by (namespace, job) (up{{{of}}}) - on (namespace, job) group_right {have} > 0"
+    return f"count by (namespace, job) (up{{{of}}} == 1) - on (namespace, job) group_right {have} > 0"
 
 
 def alert_groups(name: str, namespace: str, alerts: Alerts) -> list[Manifest]:
@@ -109,8 +109,17 @@ def dashboard_text(name: str, namespace: str) -> str:
         ("Memory of GPUs", f"sum by (gpu_uuid) (nv_gpu_memory_used_bytes{{{of}}})", "bytes"),
     )
     found = [_panel(number, *panel) for number, panel in enumerate(panels)]
-    page = {"title": f"Triton {namespace}/{name}", "uid": f"triton-{namespace}-{name}"[:40], "schemaVersion": 39, "panels": found,
-            "time": {"from": "now-1h", "to": "now"}, "refresh": "30s", "tags": ["triton"]}  # fmt: skip
+    source = {"name": "datasource", "type": "datasource", "query": "prometheus"}
+    page = {
+        "title": f"Triton {namespace}/{name}",
+        "uid": f"triton-{namespace}-{name}"[:40],
+        "schemaVersion": 39,
+        "panels": found,
+        "templating": {"list": [source]},
+        "time": {"from": "now-1h", "to": "now"},
+        "refresh": "30s",
+        "tags": ["triton"],
+    }
     return json.dumps(page, indent=1) + "\n"
 
 
@@ -119,7 +128,7 @@ def _panel(number: int, title: str, expr: str, unit: str) -> Manifest:
     return {
         "id": number + 1, "type": "timeseries", "title": title,
         "gridPos": {"h": 8, "w": 12, "x": 12 * (number % 2), "y": 8 * (number // 2)},
-        "datasource": {"type": "prometheus", "uid": "${DS_PROMETHEUS}"},
+        "datasource": {"type": "prometheus", "uid": "${datasource}"},
         "fieldConfig": {"defaults": {"unit": unit}, "overrides": []},
         "targets": [{"refId": "A", "expr": expr, "legendFormat": legend}],
     }  # fmt: skip
