@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ansible_collections.muster.ml.plugins.modules import object_store
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
-from ansible_collections.muster.ml.plugins.plugin_utils._early import BOTO3, import_early
+from ansible_collections.muster.ml.plugins.plugin_utils._early import read_s3_early
 
-import_early(BOTO3)
+read_s3_early()
 
 
 class ActionModule(MusterAction):

@@ -6,10 +6,16 @@
 from __future__ import annotations
 
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
-from ansible_collections.muster.ml.plugins.plugin_utils._early import BOTO3, ENCRYPTION, KUBERNETES, import_early
+from ansible_collections.muster.ml.plugins.plugin_utils._early import (
+    ENCRYPTION,
+    KUBERNETES,
+    import_early,
+    read_s3_early,
+)
 from ansible_collections.muster.ml.plugins.plugin_utils._host_action import HostAction
 
-import_early(BOTO3, ENCRYPTION, KUBERNETES)
+import_early(ENCRYPTION, KUBERNETES)
+read_s3_early()
 
 
 class ActionModule(HostAction):

@@ -14,10 +14,11 @@ import contextlib
 import importlib
 import typing as t
 
+from ansible_collections.muster.ml.plugins.module_utils._core import s3
+from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+
 KUBERNETES: t.Final = ("ansible_collections.muster.ml.plugins.module_utils._kube.client",)
 """The client of Kubernetes: 35 ms."""
-BOTO3: t.Final = ("boto3.exceptions", "botocore.config", "botocore.exceptions")
-"""400 ms."""
 ENCRYPTION: t.Final = ("cryptography.hazmat.primitives.serialization", "nacl.secret")
 """Keys and messages of StudioML: 80 ms."""
 
@@ -27,3 +28,9 @@ def import_early(*groups: tuple[str, ...]) -> None:
         with contextlib.suppress(ImportError):
             for name in group:
                 importlib.import_module(name)
+
+
+def read_s3_early() -> None:
+    """boto3, and its description of S3, which it keeps: 500 ms."""
+    with contextlib.suppress(Exception):
+        s3.client("http://127.0.0.1", Sensitive("-"), Sensitive("-"), region="us-east-1")

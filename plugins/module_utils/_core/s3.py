@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import contextlib
+import functools
 import typing as t
 from collections.abc import Iterator, Mapping
 
@@ -29,6 +30,14 @@ BAD_LOGIN = {
 _PATIENCE = 10 * LEAST_FOR_AN_ANSWER
 
 
+@functools.cache
+def _session() -> t.Any:
+    """One for the process: it keeps the description of S3, which its first client takes 150 ms to read. No login is in it."""
+    import boto3
+
+    return boto3.session.Session()
+
+
 def client(
     endpoint: str | None, access_key: Sensitive | None, secret_key: Sensitive | None, *, region: str | None,
     ca_cert: str | None = None, direct: bool = False,
@@ -37,7 +46,6 @@ def client(
 
     Without an endpoint it is that of AWS, and without keys they are those that boto3 finds.
     """
-    import boto3
     import botocore.config
 
     # Sums that botocore adds by itself since 1.36 are refused by Google Cloud Storage and others.
@@ -46,7 +54,7 @@ def client(
         connect_timeout=_PATIENCE, request_checksum_calculation="when_required", response_checksum_validation="when_required",
         proxies={} if direct else None,
     )  # fmt: skip
-    return boto3.session.Session().client(
+    return _session().client(
         "s3", endpoint_url=endpoint, aws_access_key_id=access_key and access_key.reveal(),
         aws_secret_access_key=secret_key and secret_key.reveal(), region_name=region, config=config, verify=ca_cert,
     )  # fmt: skip

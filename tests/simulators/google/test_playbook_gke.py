@@ -60,17 +60,18 @@ OFFICE: dict[str, Any] = {
     "allowed": [{"ip_protocol": "tcp", "ports": ["443", "8443"]}],
 }
 GUESTS: dict[str, Any] = {**OFFICE, "name": "guests"}
-BUCKETS = STORE, SCRIPTS = (f"{PROJECT}-muster-studioml", f"{PROJECT}-muster-scripts")
+BUCKETS = STORE, SCRIPTS, MODELS = [f"{PROJECT}-muster-{name}" for name in ("studioml", "scripts", "models")]
 CLUSTER = f"{GKE}/{REGION}/clusters/muster"
 DISK = f"{COMPUTE}/zones/{ZONE}/disks/muster-broker"
 MACHINE = f"{COMPUTE}/zones/{ZONE}/instances/muster-broker"
+IMAGES = f"https://artifactregistry.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}/repositories"
 HMAC = "storage:projects.hmacKeys"
 
 
 @pytest.fixture(scope="module")
 def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
     settings = {
-        "muster_systems": ["studioml", "elastic"],
+        "muster_systems": ["studioml", "elastic", "triton"],
         "gke_node_pools_pools": [MANAGEMENT, GPU],
         "gke_network_firewall_rules": [OFFICE, GUESTS],
         "muster_gke_nodes": 50,
@@ -165,8 +166,17 @@ def test_doors_are_closed(reader: Reader) -> None:
     for bucket in BUCKETS:
         found = reader.get(f"{STORAGE}/b/{bucket}")["iamConfiguration"]
         assert (found["uniformBucketLevelAccess"]["enabled"], found["publicAccessPrevention"]) == (True, "enforced")
-    pods = reader.members("POST", f"{IAM}/muster-elastic@{PROJECT}.iam.gserviceaccount.com:getIamPolicy")
-    assert pods == {"roles/iam.workloadIdentityUser": [f"serviceAccount:{PROJECT}.svc.id.goog[ml/elastic]"]}
+    for system, account, bucket in (("elastic", "elastic", SCRIPTS), ("triton", "triton-models", MODELS)):
+        email = f"muster-{system}@{PROJECT}.iam.gserviceaccount.com"
+        pods = reader.members("POST", f"{IAM}/{email}:getIamPolicy")
+        assert pods == {"roles/iam.workloadIdentityUser": [f"serviceAccount:{PROJECT}.svc.id.goog[ml/{account}]"]}
+        access = reader.members("GET", f"{STORAGE}/b/{bucket}/iam")
+        reads = {role for role, members in access.items() if f"serviceAccount:{email}" in members}
+        assert reads == {"roles/storage.objectViewer", "roles/storage.legacyBucketReader"}
+    images = reader.members("GET", f"{IMAGES}/muster:getIamPolicy")
+    assert images == {
+        "roles/artifactregistry.reader": [f"serviceAccount:muster-nodes@{PROJECT}.iam.gserviceaccount.com"]
+    }
 
 
 def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,10 +220,11 @@ def test_systems_have_what_they_need_on_the_cluster(play: Play, reader: Reader) 
     shared = play.api_server.cluster.stored("StorageClass", "filestore")
     assert shared
     assert shared["parameters"] == {"tier": "standard", "network": "muster"}
-    account = play.api_server.cluster.stored("ServiceAccount", "elastic", "ml")
-    assert account
-    email = f"muster-elastic@{PROJECT}.iam.gserviceaccount.com"
-    assert account["metadata"]["annotations"]["iam.gke.io/gcp-service-account"] == email
+    for system, name in (("elastic", "elastic"), ("triton", "triton-models")):
+        account = play.api_server.cluster.stored("ServiceAccount", name, "ml")
+        assert account
+        email = f"muster-{system}@{PROJECT}.iam.gserviceaccount.com"
+        assert account["metadata"]["annotations"]["iam.gke.io/gcp-service-account"] == email
 
 
 def test_a_system_is_planned_with_what_the_run_will_know_of_the_broker(play: Play, google: Simulator) -> None:
@@ -255,6 +266,7 @@ def later(reader: Reader) -> dict[str, Any]:
         "gcs_buckets_buckets": [
             {"name": STORE, "versioning": True, "lifecycle_rules": [{"action": {"type": "Delete"}, "condition": {"age": 30}}]},
             {"name": SCRIPTS, "readers": [f"serviceAccount:muster-elastic@{PROJECT}.iam.gserviceaccount.com"]},
+            {"name": MODELS, "readers": [f"serviceAccount:muster-triton@{PROJECT}.iam.gserviceaccount.com"]},
         ],
     }  # fmt: skip
 
