@@ -93,6 +93,7 @@ requirements:
   - tritonclient
   - protobuf
   - boto3, for buckets
+  - botocore, for buckets
 seealso:
   - module: muster.ml.triton_server
   - module: muster.ml.inference_check
@@ -173,22 +174,16 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton import model_bucket, model_plan, model_volume
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model import (
-    Store,
-    after,
-    all_serve,
-    carry_out,
-    remove,
-)
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_config import FILE
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_plan import Plan, Stored, plan
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_rollout import Rollout, served
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import model_bucket, model_volume
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model import Store
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_plan import Stored, plan
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_rollout import Rollout
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_source import (
     Source,
     check_model,
     read_source,
 )
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_states import absent, present, told
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import Repository, checked_repository
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -248,79 +243,6 @@ def opened(ctx: Context, namespace: str, owner: str) -> contextlib.AbstractConte
     return model_volume.opened(ctx.cluster, volume, owner)
 
 
-def make(ctx: Context, store: Store, rollout: Rollout, source: Source | None) -> dict[str, t.Any]:
-    """Have the versions uploaded and served."""
-    params = ctx.params
-
-    def planned(stored: Stored) -> Plan:
-        return plan(params["model"], source, stored, params["versions"], purge=params["purge_versions"])
-
-    stored, indexes = store.read(), rollout.indexes()
-    made = planned(stored)
-    steady = all_serve(indexes, made.versions, rollout.server.replicas if rollout.server else 0)
-    if ctx.check:
-        report = store.note(after(stored, made, source), check=True)
-    elif made.changes or not steady:
-        stored = store.verify()
-        made = planned(stored)
-        report, replicas = carry_out(store, rollout, made, stored, source)
-        return told(ctx, report, made, replicas, changed=made.changes or not steady, shown=(stored, source))
-    else:
-        report = Report()
-    replicas = {pod: served(index) for pod, index in indexes.items()}
-    return told(ctx, report, made, replicas, changed=made.changes or not steady, shown=(stored, source))
-
-
-def told(
-    ctx: Context,
-    report: Report,
-    made: Plan,
-    replicas: dict[str, list[int]],
-    *,
-    changed: bool,
-    shown: tuple[Stored, Source | None],
-) -> dict[str, t.Any]:
-    """The result."""
-    found = ctx.result(report, uploaded=made.upload, deleted=made.delete, versions=made.versions, replicas=replicas)
-    found["changed"] = bool(found["changed"] or changed)
-    if ctx.diff and made.changes:
-        header = f"model {ctx.params['model']} in {ctx.params['model_repository']}"
-        found["diff"] = [
-            {"before_header": header, "after_header": header, **model_plan.difference(shown[0], made, shown[1])}
-        ]
-    return found
-
-
-def take_away(ctx: Context, store: Store, rollout: Rollout) -> dict[str, t.Any]:
-    """Unload the model, and delete its files if that was asked for."""
-    params, server = ctx.params, rollout.server
-    stored, indexes = store.read(), rollout.indexes()
-    loaded = {pod: served(index) for pod, index in indexes.items()}
-    if params["delete_data"] and not ctx.check:
-        stored = store.verify() if stored.files or stored.config or any(loaded.values()) else stored
-    if server and params["model"] in server.load_models and stored.config:
-        raise InvalidInput(
-            f"{server.ref} loads model {params['model']} when it starts (load_models), and would not start without it.",
-            "Take it out of load_models first.",
-            ref=server.ref,
-        )
-    if server and server.starts_with(params["model"]) and stored.config and not params["delete_data"]:
-        raise InvalidInput(
-            f"A replica of {server.ref} that starts would load model {params['model']} again, because the repository has it.",
-            "Set delete_data: true to delete its files, too.",
-            ref=server.ref,
-        )
-    deleted = sorted([*stored.files, *([FILE] if stored.config else [])]) if params["delete_data"] else []
-    changed = bool(deleted or any(loaded.values()))
-    report = (
-        remove(store, rollout, stored, delete_data=params["delete_data"]) if changed and not ctx.check else Report()
-    )
-    found = ctx.result(
-        report, uploaded=[], deleted=deleted, versions=[], replicas=loaded if ctx.check else {pod: [] for pod in loaded}
-    )
-    return {**found, "changed": changed}
-
-
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Upload and serve, or remove the model."""
     params = ctx.params
@@ -330,7 +252,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     owner = owner_of("triton_server", namespace, params["name"])  # what is noted goes with the server
     try:
         with opened(ctx, namespace, owner) as store:
-            return take_away(ctx, store, rollout) if params["state"] == "absent" else make(ctx, store, rollout, source)
+            return absent(ctx, store, rollout) if params["state"] == "absent" else present(ctx, store, rollout, source)
     except NotFound:
         if not ctx.check or source is None:
             raise

@@ -23,7 +23,6 @@ MODULES = sorted((PLUGINS / "modules").glob("*.py"))
 # What is installed by another name than it is imported by, or comes with something else.
 INSTALLED_AS = {
     "ansible": "ansible-core",
-    "google": "protobuf",
     "jinja2": "ansible-core",
     "nacl": "PyNaCl",
     "yaml": "PyYAML",
@@ -58,6 +57,8 @@ def needs(path: Path) -> frozenset[str]:
                     todo.append(own)
             elif top == "ansible_collections":
                 found |= NEEDED_BY_COLLECTION[".".join(name.split(".")[1:3])]
+            elif top == "google":
+                found |= OF_MODELS  # the definition is a file of tritonclient, found and not imported
             elif top not in sys.stdlib_module_names:
                 found.add(INSTALLED_AS.get(top, top))
     return frozenset(found - HOST)

@@ -30,6 +30,21 @@ class Version:
     reason: str = ""
 
 
+def send(
+    address: str, who: str, method: str, path: str, body: t.Any = None, *, size: int = 0, timeout: float
+) -> dict[str, t.Any]:
+    """What a server that speaks JSON answers to a body of SIZE bytes, which may be a file; Unreachable if it does not."""
+    connection = http.client.HTTPConnection(address, timeout=timeout)
+    try:
+        connection.request(method, path, body, {"Content-Length": str(size)})
+        found: dict[str, t.Any] = json.loads(connection.getresponse().read())
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise Unreachable(f"{who} gives no answer: {error or type(error).__name__}.") from error
+    finally:
+        connection.close()
+    return found
+
+
 class Client:
     """Asks the server at URL. WHO names it in messages."""
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import http.client
 import json
 import re
 import typing as t
@@ -32,6 +31,7 @@ from ..._manifests.pods import READ_ONLY_CONTAINER, PodSettings, pod_template
 from ..._manifests.programs import program
 from ..._manifests.storage import Storage
 from ..._pod_programs import model_writer
+from .client import send
 from .model_config import FILE
 from .model_plan import Stored
 
@@ -165,17 +165,10 @@ class VolumeStore:
 
     def _ask(self, method: str, path: str, body: t.Any = None, size: int = 0) -> dict[str, t.Any]:
         way = self._way = self._way or self._open()
-        connection = http.client.HTTPConnection(way.address, timeout=_ANSWERS_S)
         try:
-            connection.request(method, f"/{path}", body, {"Content-Length": str(size)})
-            answer = connection.getresponse()
-            found: dict[str, t.Any] = json.loads(answer.read())
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise way.trouble or Unreachable(
-                f"{self._pod} gives no answer: {error or type(error).__name__}."
-            ) from error
-        finally:
-            connection.close()
+            found = send(way.address, str(self._pod), method, f"/{path}", body, size=size, timeout=_ANSWERS_S)
+        except Unreachable as error:
+            raise way.trouble or error from error
         if "error" in found:
             raise Failed(
                 f"{self._pod} cannot write model {self._volume.model}: {found['error']}.",
