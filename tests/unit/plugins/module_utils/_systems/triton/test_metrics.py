@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Alerts and the dashboard of a Triton server. Whether Prometheus understands them, and they come, is seen in scenario triton_metrics."""
+"""Alerts and the dashboard of a Triton server. docs/systems/triton.md tells what a real Prometheus made of them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def test_every_alert_is_about_this_server_and_has_the_thresholds() -> None:
     assert set(rules) == {"TritonQueueTime", "TritonFailures", "TritonModelNotReady", "TritonDown"}
     assert all('namespace="ml",job="triton"' in rule["expr"] and rule["for"] == "2m" for rule in rules.values())
     assert rules["TritonQueueTime"]["expr"].endswith("/ 1000 > 50")
+    # A replica that is down lacks nothing: TritonDown tells of it.
+    assert "== 1) - on" in rules["TritonModelNotReady"]["expr"]
     assert rules["TritonFailures"]["expr"].endswith("> 0.2")
 
 
