@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: triton_model
-short_description: Upload a model to the repository of a Triton server, and serve it
+short_description: Manage a model of a Triton server
 version_added: 0.3.0
 description:
   - Uploads the files that the repository lacks, compared by their SHA-256, brings the wanted versions to every replica, one replica after
@@ -100,7 +100,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Serve the newest version of a model from a store in the cluster
+- name: Upload a model to a store in the cluster, and have its newest version served
   muster.ml.triton_model:
     namespace: ml
     model: add
@@ -108,7 +108,7 @@ EXAMPLES = r"""
     model_repository: s3://http://store.ml.svc:7070/models
     credentials_secret: store-login
 
-- name: Go back to version 1
+- name: Replace the version by an earlier one
   muster.ml.triton_model:
     namespace: ml
     model: add

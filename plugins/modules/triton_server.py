@@ -128,7 +128,7 @@ options:
     default: auto
   alerts:
     description:
-      - When to raise alerts, as rules beside the object of O(monitoring), for C(Rules) of Google's managed Prometheus or a
+      - Thresholds of alerts, which are rules beside the object of O(monitoring), C(Rules) of Google's managed Prometheus or a
         C(PrometheusRule). Without it there are none, and without an object of O(monitoring) neither.
       - They are C(TritonQueueTime), C(TritonFailures), C(TritonModelNotReady), for a replica that lacks a model which others have, and
         C(TritonDown).
@@ -143,7 +143,7 @@ options:
         type: float
         default: 0.01
       after:
-        description: How long it must last, as in Prometheus.
+        description: Time that it must last, as in Prometheus.
         type: str
         default: 5m
   dashboard:

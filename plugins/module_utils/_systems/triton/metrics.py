@@ -25,7 +25,7 @@ _BY = "namespace, job, model"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Alerts:
-    """When somebody is told. ``queue_time_ms``: mean time in the queue; ``failure_ratio``: of the requests of one model."""
+    """When alerts are raised. ``queue_time_ms``: mean time in the queue; ``failure_ratio``: of the requests of one model."""
 
     queue_time_ms: float = 100.0
     failure_ratio: float = 0.01

@@ -49,7 +49,7 @@ _MISSING = ("404", "NoSuchKey", "NotFound")
 
 @dataclasses.dataclass(frozen=True)
 class Bucket:
-    """``endpoint``: of a store of one's own; None for AWS. ``prefix``: the repository's folder, with a slash at its end, or empty."""
+    """``endpoint``: of a store that is not AWS; None for AWS. ``prefix``: the repository's folder, with a slash at its end, or empty."""
 
     endpoint: str | None
     name: str

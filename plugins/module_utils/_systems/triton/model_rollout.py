@@ -92,7 +92,7 @@ class Rollout:
 
     @property
     def explicit(self) -> bool:
-        """Whether the server loads what it is told to. Otherwise it polls, or there is none."""
+        """Whether the server loads what a client asks for. Otherwise it polls, or there is none."""
         return bool(self.server and self.server.mode == "explicit")
 
     def _pods(self) -> tuple[list[Ref], str | None]:
@@ -165,7 +165,7 @@ class Rollout:
         self._wait(observe, f"Model {self._model} is not unloaded")
 
     def wait_served(self, versions: Collection[int], known: Mapping[str, Index]) -> dict[str, list[int]]:
-        """Wait until every replica serves exactly VERSIONS. One that started meanwhile is told to load them.
+        """Wait until every replica serves exactly VERSIONS. One that started meanwhile is asked to load them.
 
         KNOWN: what was known before, so that a failure of before is not taken for one of this model.
         """

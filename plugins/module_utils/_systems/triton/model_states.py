@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A model that is to be there, and one that is not: what is found, what is done, and what is told of it.
+"""A model that is to be there, and one that is not: what is found, what is done, and the result.
 
 Private to the collection.
 """
