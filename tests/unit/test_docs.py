@@ -247,7 +247,9 @@ NAMED_TESTS = re.compile(r"`([\w/]+\.py)`(?:: ((?:`\w+`(?:, )?)+))?")
 
 
 def test_every_finding_on_eks_names_tests_that_exist() -> None:
-    rows = re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", (ROOT / "docs/platforms/eks-findings.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\d+) \|.*\| ([^|]+) \|$", (ROOT / "docs/platforms/eks-findings.md").read_text(), re.MULTILINE
+    )
     assert [int(number) for number, _tests in rows] == list(range(1, 23))
     for number, tests in rows:
         named = NAMED_TESTS.findall(tests)

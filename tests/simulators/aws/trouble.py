@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A run by the published policies, in an account that behaves as a real one does: late, forgetful and busy.
 
-    python -m simulators.aws.trouble URL STAGE    before a run: its policies, and what will happen to it
-    python -m simulators.aws.trouble URL          after it: fails unless all of that has happened
+python -m simulators.aws.trouble URL STAGE    before a run: its policies, and what will happen to it
+python -m simulators.aws.trouble URL          after it: fails unless all of that has happened
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ STAGES: dict[str, tuple[str, list[Happens]]] = {
     "build": (
         "apply",
         [
-            *throttled(*READS, "CreateSubnet", "CreateNatGateway", "CreateRole", "CreateNodegroup", "CreateMountTarget"),
+            *throttled(
+                *READS, "CreateSubnet", "CreateNatGateway", "CreateRole", "CreateNodegroup", "CreateMountTarget"
+            ),
             *throttled("PutPublicAccessBlock", "PutObject", "CreateLaunchTemplate"),
             ("role_not_visible", "CreateCluster", 6, {}),
             ("role_not_visible", "CreateNodegroup", 2, {}),
@@ -53,7 +55,9 @@ STAGES: dict[str, tuple[str, list[Happens]]] = {
     "teardown": (
         "teardown",
         [
-            *throttled(*READS, "DeleteNodegroup", "DeleteCluster", "DeleteMountTarget", "DeleteRole", "DeleteNatGateway"),
+            *throttled(
+                *READS, "DeleteNodegroup", "DeleteCluster", "DeleteMountTarget", "DeleteRole", "DeleteNatGateway"
+            ),
             *(
                 ("dependency", operation, 1, {})
                 for operation in ("DeleteSubnet", "DeleteSecurityGroup", "DetachInternetGateway", "DeleteVpc")
