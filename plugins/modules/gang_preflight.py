@@ -22,9 +22,9 @@ description:
     different pods may so take each other's room although there is enough for all, which is not judged.
   - What may not be read, or is not understood, is not judged, and is listed in C(not_judged). It is never an error.
   - Not judged are quota of Kueue, other schedulers, scheduling gates, dynamic resource allocation, pods of kinds other than Pod,
-    ReplicaSet, Deployment, StatefulSet, Job, JobSet and PyTorchJob, affinity to another group, anti-affinity among groups by other labels
-    than the host name, more than one required topology spread, claims of mode ReadWriteOnce of several groups, and volumes that a
-    StorageClass could make in a zone without room.
+    ReplicaSet, Deployment, StatefulSet, Job, JobSet, PyTorchJob and PersiaJob, affinity to another group, anti-affinity among groups by
+    other labels than the host name, more than one required topology spread, claims of mode ReadWriteOnce of several groups, and volumes
+    that a StorageClass could make in a zone without room.
   - Not counted are how many volumes a node can attach, and whether a cloud has the machines that an autoscaler asks for.
   - Of pods that do not fit, the API server is asked by a dry run what its admission plugins and webhooks make of them, such as the
     tolerations of C(ExtendedResourceToleration). Without the right to create pods, they count as they are in the template.

@@ -138,6 +138,32 @@ def _of_job_set(item: Manifest, namespace: str) -> list[Group]:
     return groups
 
 
+_PERSIA_SECTIONS = {
+    "embeddingParameterServer": "embedding-ps",
+    "embeddingWorker": "embedding-worker",
+    "dataloader": "dataloader",
+    "nnWorker": "nn-worker",
+}
+
+
+def _of_persia_job(item: Manifest, namespace: str) -> list[Group]:
+    """Bare pods that PERSIA's operator makes, and a push gateway that asks for nothing. It gives them no label of Kueue's."""
+    spec, name = item["spec"], item["metadata"]["name"]
+    volumes = spec.get("volumes") or []
+
+    def pods(word: str, replicas: int, container: Mapping[str, t.Any]) -> Group:
+        template = {"spec": {"containers": [{**container, "name": word}], "volumes": volumes}}
+        return _group(f"{name}-{word}", replicas, template, namespace, {})
+
+    rows = [(word, spec.get(section) or {}) for section, word in _PERSIA_SECTIONS.items()]
+    made = [
+        pods(word, int(row["replicas"]), {"resources": row.get("resources") or {}})
+        for word, row in rows
+        if row.get("replicas")
+    ]
+    return [*made, pods("metrics-gateway", 1, {})] if spec.get("enableMetrics", True) else made
+
+
 _MAKERS: dict[tuple[str, str], Callable[[Manifest, str], list[Group]]] = {
     ("", "Pod"): _of_pod,
     ("apps", "Deployment"): _of_replicas,
@@ -146,4 +172,5 @@ _MAKERS: dict[tuple[str, str], Callable[[Manifest, str], list[Group]]] = {
     ("batch", "Job"): _of_job,
     ("jobset.x-k8s.io", "JobSet"): _of_job_set,
     ("kubeflow.org", "PyTorchJob"): _of_pytorch_job,
+    ("persia.com", "PersiaJob"): _of_persia_job,
 }

@@ -49,6 +49,16 @@ def asked(case: Case) -> Verdict:
     return judge(what, seen)
 
 
+def persia_job(servers: int, **spec: t.Any) -> Manifest:
+    section = {"replicas": servers, "image": "a", "resources": {"requests": {"cpu": "4"}}}
+    return {
+        "apiVersion": "persia.com/v1",
+        "kind": "PersiaJob",
+        "metadata": {"name": "p"},
+        "spec": {"embeddingParameterServer": section, "nnWorker": {"replicas": 0}, **spec},
+    }
+
+
 def anti(key: str = HOST, **labels: str) -> Manifest:
     return required("podAntiAffinity", key, labels or {"app": "a"})
 
@@ -741,6 +751,19 @@ DOES_NOT = [
         says="2 of 3 pods of group p-worker fit",
     ),
     Case(
+        "a PersiaJob",
+        [],
+        objects=[persia_job(5)],
+        says="4 of 5 pods of group p-embedding-ps fit",
+    ),
+    Case(
+        "the gateway of a PersiaJob",
+        [],
+        [X.node("n0", pods=2)],
+        objects=[persia_job(2)],
+        says="fit one by one, and not together",
+    ),
+    Case(
         "what is certain counts before what is not judged",
         [X.group(3, C(cpu=8), schedulerName="mine")],
         says="2 of 3 pods",
@@ -934,8 +957,8 @@ NOT_JUDGED = [
     Case(
         "an unknown kind",
         [X.group(1)],
-        objects=[{"apiVersion": "persia.com/v1", "kind": "PersiaJob", "metadata": {"name": "p"}}],
-        says="the pods of PersiaJob p",
+        objects=[{"apiVersion": "example.com/v1", "kind": "Farm", "metadata": {"name": "p"}}],
+        says="the pods of Farm p",
     ),
     Case(
         "others that wait",
