@@ -255,7 +255,6 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import P
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import key_secrets, runners
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner import (
     DRAINED,
-    MONITORS,
     Runner,
     check,
     deployment,
@@ -286,7 +285,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **{name: {"type": "str"} for name in _NO_DEFAULT},
     "namespace": {"type": "str"},
     "amqp_url": {"type": "str", "no_log": True},
-    "monitoring": {"type": "str", "choices": ["auto", *MONITORS, "none"], "default": "auto"},
+    **groups.MONITORING,
     **{name: groups.POD[name] for name in ("image_pull_policy", "image_pull_secrets", "env", "resources", *_PLACEMENT)},
     "image": {"type": "str", "default": "quay.io/leafai/studio-go-runner:0.14.2"},
     "termination_grace_period_seconds": {"type": "int", "default": 10},
@@ -324,7 +323,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
             f"Secret {runner.namespace}/{runner.key_secret} or {runner.passphrase_secret} does not exist, and the runner mounts both.",
             "Module training_secret makes them with content: decryption_key.",
         )
-    report, drained = _present(ctx, dataclasses.replace(runner, keys=keys, monitor=_monitor(ctx)))
+    report, drained = _present(ctx, dataclasses.replace(runner, keys=keys, monitor=groups.monitor_kind(ctx)))
     report.warnings += warnings
     found: dict[str, t.Any] = {"broker": f"{broker.host}:{broker.port}{broker.vhost}", "drained": drained}
     if params["wait"] and not ctx.check:
@@ -385,14 +384,6 @@ def _absent(ctx: Context) -> dict[str, t.Any]:
     if drained:
         _drain(ctx, runner, owner)
     return ctx.result(groups.delete_group(ctx, namespace, owner), drained=drained and params["drain"])
-
-
-def _monitor(ctx: Context) -> str | None:
-    """The kind of object that has the metrics collected."""
-    asked = ctx.params["monitoring"]
-    if asked != "auto":
-        return None if asked == "none" else str(asked)
-    return next((kind for kind, version in MONITORS.items() if ctx.cluster.resource(version, kind)), None)
 
 
 def main() -> None:

@@ -120,6 +120,36 @@ options:
   overrides:
     description: Fields to merge into the Deployment last, by the strategic merge rules of Kubernetes.
     type: dict
+  monitoring:
+    description:
+      - Kind of object that has the metrics collected, every 15 seconds. V(auto) creates the one that the cluster serves, if any.
+    type: str
+    choices: [auto, PodMonitoring, ServiceMonitor, none]
+    default: auto
+  alerts:
+    description:
+      - Thresholds of alerts, which are rules beside the object of O(monitoring), C(Rules) of Google's managed Prometheus or a
+        C(PrometheusRule). Without it there are none, and without an object of O(monitoring) neither.
+      - They are C(TritonQueueTime), C(TritonFailures), C(TritonModelNotReady), for a replica that lacks a model which others have, and
+        C(TritonDown).
+    type: dict
+    suboptions:
+      queue_time_ms:
+        description: Mean milliseconds of a request in the queue, of one model.
+        type: float
+        default: 100.0
+      failure_ratio:
+        description: Share of the requests for one model that fail.
+        type: float
+        default: 0.01
+      after:
+        description: Time that it must last, as in Prometheus.
+        type: str
+        default: 5m
+  dashboard:
+    description: Create the ConfigMap C(<name>-dashboard), labelled C(grafana_dashboard), by which Grafana's sidecar finds dashboards.
+    type: bool
+    default: false
   delete_data:
     description: Delete the claim of O(storage) that the module created, too, with O(state=absent).
     type: bool
@@ -186,18 +216,21 @@ endpoints:
   sample: {http: "triton.ml.svc:8000", grpc: "triton.ml.svc:8001", metrics: "triton.ml.svc:8002"}
 """
 
+import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import failing
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import MODES, Repository
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import TritonServer, manifests
 
@@ -219,6 +252,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "image": {"type": "str", "default": "nvcr.io/nvidia/tritonserver:26.07-py3"},
     "overrides": {"type": "dict"},
     **groups.NETWORK,
+    **groups.MONITORING,
+    "alerts": {
+        "type": "dict",
+        "options": with_defaults(Alerts, queue_time_ms="float", failure_ratio="float", after="str"),
+    },
+    **with_defaults(TritonServer, dashboard="bool"),
     "delete_data": {"type": "bool", "default": False},
     **STATE,
     **APPLY,
@@ -248,12 +287,24 @@ _REPOSITORY = (
 
 def desired(params: dict[str, t.Any], namespace: str) -> TritonServer:
     """The server that the options describe."""
-    plain = (*_PLAIN, "service_account_annotations", "overrides", *groups.NETWORK)
+    alerts = Alerts(**params["alerts"]) if params["alerts"] else None
+    plain = (*_PLAIN, "dashboard", "service_account_annotations", "overrides", *groups.NETWORK)
     # The flags are the server's own, beside those that the module gives it.
     pod = PodSettings.from_params({key: value for key, value in params.items() if key not in ("args", "shm_size")})
     storage = Storage.from_params(params["storage"])
     repository = Repository(storage=storage, **{key: params[key] for key in _REPOSITORY})
-    return TritonServer(namespace=namespace, pod=pod, repository=repository, **{key: params[key] for key in plain})
+    return TritonServer(
+        namespace=namespace, pod=pod, repository=repository, alerts=alerts, **{key: params[key] for key in plain}
+    )
+
+
+def _unwanted(server: TritonServer) -> list[Ref]:
+    """What an earlier run may have made for metrics, and this one has not."""
+    made = {ref_of(one) for one in manifests(server)}
+    kinds = [(version, name) for kind, version in MONITORS.items() for name in (kind, RULES[kind])]
+    refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
+    refs.append(Ref("v1", "ConfigMap", f"{server.name}-dashboard", server.namespace))
+    return [ref for ref in refs if ref not in made]
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
@@ -265,7 +316,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return ctx.result(groups.delete_group(ctx, namespace, owner))
     # Invalid input fails before any request to the cluster.
     manifests(desired(params, params["namespace"] or "default"))
-    wanted = desired(params, groups.namespace_of(ctx))
+    wanted = dataclasses.replace(desired(params, groups.namespace_of(ctx)), monitor=groups.monitor_kind(ctx))
     owner = owner_of("triton_server", wanted.namespace, wanted.name)
     try:
         report = groups.apply_group(ctx, manifests(wanted), owner, wait=params["wait"])
@@ -274,6 +325,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         exc.message += f" The server says: {said}" if said else ""
         raise
     report.merge(groups.delete_unwanted_policy(ctx, wanted.name, wanted.namespace, owner))
+    report.merge(delete_unwanted(ctx.cluster, _unwanted(wanted), owner, check=ctx.check))
     # After the pods that still ran as the account of before have gone, if that was waited for.
     account = [Ref("v1", "ServiceAccount", wanted.name, wanted.namespace)] if wanted.pod.service_account_name else []
     report.merge(delete_unwanted(ctx.cluster, account, owner, check=ctx.check))

@@ -21,7 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "plugins"
 MODULES = sorted((PLUGINS / "modules").glob("*.py"))
 # What is installed by another name than it is imported by, or comes with something else.
-INSTALLED_AS = {"ansible": "ansible-core", "jinja2": "ansible-core", "nacl": "PyNaCl", "yaml": "PyYAML"}
+INSTALLED_AS = {
+    "ansible": "ansible-core",
+    "jinja2": "ansible-core",
+    "nacl": "PyNaCl",
+    "yaml": "PyYAML",
+}
 # What the collections that we build on need besides.
 NEEDED_BY_COLLECTION = {
     "amazon.aws": {"boto3", "botocore"},
@@ -30,6 +35,8 @@ NEEDED_BY_COLLECTION = {
 }
 # What only the modules of one cloud need, by a package that all of those need.
 CLOUDS = {"requirements-aws.txt": "boto3", "requirements-gcp.txt": "google-auth"}
+# What one module needs besides those of a cloud.
+MODELS, OF_MODELS = "requirements-triton.txt", {"protobuf", "tritonclient"}
 # Every plugin runs within it.
 HOST = {"ansible-core"}
 # What Galaxy's package has of YAML that runs: roles and playbooks.
@@ -50,6 +57,8 @@ def needs(path: Path) -> frozenset[str]:
                     todo.append(own)
             elif top == "ansible_collections":
                 found |= NEEDED_BY_COLLECTION[".".join(name.split(".")[1:3])]
+            elif top == "google":
+                found |= OF_MODELS  # the definition is a file of tritonclient, found and not imported
             elif top not in sys.stdlib_module_names:
                 found.add(INSTALLED_AS.get(top, top))
     return frozenset(found - HOST)
@@ -91,7 +100,7 @@ def collections_in_tasks() -> set[str]:
 
 
 def of_a_cloud(path: Path) -> bool:
-    return bool(needs(path) & set(CLOUDS.values()))
+    return bool(needs(path) & {*CLOUDS.values(), *OF_MODELS})
 
 
 def plugins() -> list[Path]:
@@ -113,7 +122,12 @@ def test_requirements_are_what_plugins_import_and_roles_use() -> None:
 @pytest.mark.parametrize(("file", "package"), CLOUDS.items())
 def test_requirements_of_a_cloud_are_what_its_modules_need_besides(file: str, package: str) -> None:
     desired = {name for path in plugins() if package in needs(path) for name in needs(path)}
-    assert listed(file) == desired - listed("requirements.txt")
+    assert listed(file) == desired - listed("requirements.txt") - OF_MODELS
+
+
+def test_requirements_of_models_are_what_their_module_needs_besides() -> None:
+    desired = {name for path in plugins() if OF_MODELS & needs(path) for name in needs(path)}
+    assert listed(MODELS) == OF_MODELS == desired - listed("requirements.txt") - listed("requirements-aws.txt")
 
 
 def test_a_clone_runs_with_ansible_and_its_collections() -> None:
@@ -130,5 +144,5 @@ def test_a_clone_runs_with_ansible_and_its_collections() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_a_module_documents_what_it_imports(path: Path) -> None:
-    known = {name for file in ("requirements.txt", *CLOUDS) for name in listed(file)}
+    known = {name for file in ("requirements.txt", MODELS, *CLOUDS) for name in listed(file)}
     assert documented(path) & known == needs(path)

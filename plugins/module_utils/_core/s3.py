@@ -39,10 +39,13 @@ def _session() -> t.Any:
 
 
 def client(
-    endpoint: str, access_key: Sensitive, secret_key: Sensitive, *, region: str, ca_cert: str | None = None,
-    direct: bool = False,
+    endpoint: str | None, access_key: Sensitive | None, secret_key: Sensitive | None, *, region: str | None,
+    ca_cert: str | None = None, direct: bool = False,
 ) -> t.Any:  # fmt: skip
-    """A client; nothing is sent yet. ``direct``: past the proxies of the environment, as to a port of this machine."""
+    """A client; nothing is sent yet. ``direct``: past the proxies of the environment, as to a port of this machine.
+
+    Without an endpoint it is that of AWS, and without keys they are those that boto3 finds.
+    """
     import botocore.config
 
     # Sums that botocore adds by itself since 1.36 are refused by Google Cloud Storage and others.
@@ -52,8 +55,8 @@ def client(
         proxies={} if direct else None,
     )  # fmt: skip
     return _session().client(
-        "s3", endpoint_url=endpoint, aws_access_key_id=access_key.reveal(), aws_secret_access_key=secret_key.reveal(),
-        region_name=region, config=config, verify=ca_cert,
+        "s3", endpoint_url=endpoint, aws_access_key_id=access_key and access_key.reveal(),
+        aws_secret_access_key=secret_key and secret_key.reveal(), region_name=region, config=config, verify=ca_cert,
     )  # fmt: skip
 
 

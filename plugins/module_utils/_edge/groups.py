@@ -16,6 +16,7 @@ from .._kube.objects import Manifest, Ref
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Report
 from .._manifests import network_policy
+from .._manifests.monitoring import MONITORS
 from .._manifests.storage import Storage
 from .options import APPLY, WAIT, with_defaults
 
@@ -86,6 +87,16 @@ NETWORK: Spec = {
     "network_policy": {"type": "bool", "default": True},
     "network_policy_from": {"type": "list", "elements": "dict", "default": []},
 }
+
+MONITORING: Spec = {"monitoring": {"type": "str", "choices": ["auto", *MONITORS, "none"], "default": "auto"}}
+
+
+def monitor_kind(ctx: Context) -> str | None:
+    """The kind of object that has the metrics collected, by the option monitoring and what the cluster serves."""
+    asked = ctx.params["monitoring"]
+    if asked != "auto":
+        return None if asked == "none" else str(asked)
+    return next((kind for kind, version in MONITORS.items() if ctx.cluster.resource(version, kind)), None)
 
 
 def namespace_of(ctx: Context) -> str:

@@ -43,6 +43,7 @@ from ..._manifests.meta import (
     pinned_tag,
     quantity,
 )
+from ..._manifests.monitoring import monitor
 from ..._manifests.network_policy import Flow, network_policy
 from ..._manifests.pods import PodSettings, pod_template
 from ..._manifests.servers import client_service
@@ -52,8 +53,6 @@ from .amqp_url import Broker, check_amqp_url
 METRICS_PORT = 9090
 RUNNING, DRAINED = "Running", "DrainAndSuspend"
 """Values of the key STATE."""
-MONITORS = {"PodMonitoring": "monitoring.googleapis.com/v1", "ServiceMonitor": "monitoring.coreos.com/v1"}
-"""Kinds that have metrics collected, in the order in which the first that the cluster serves is taken."""
 
 _GPU = "nvidia.com/gpu"
 _CERTS = "/runner/certs"
@@ -97,7 +96,7 @@ class Runner:
     signing_secret: str = "studioml-signing"  # noqa: S105  # a name
     response_secret: str = "studioml-report-keys"  # noqa: S105  # a name
     monitor: str | None = None
-    """One of MONITORS, or None."""
+    """A kind of monitoring.MONITORS, or None."""
     network_policy: bool = True
     overrides: Mapping[str, t.Any] | None = None
     keys: Sensitive | None = None
@@ -133,7 +132,7 @@ def manifests(runner: Runner, state: str = RUNNING) -> list[Manifest]:
         _service(runner),
     ]
     if runner.monitor:
-        objects.append(_monitor(runner, runner.monitor))
+        objects.append(monitor(runner.monitor, _metadata(runner, runner.name), runner.labels))
     if runner.network_policy:
         # The kubelet's probes and the API server's proxy have addresses that no selector knows, and so may Prometheus.
         flows = [Flow(None, [METRICS_PORT])]
@@ -335,11 +334,6 @@ def _ca_config_map(runner: Runner) -> Manifest:
 def _service(runner: Runner) -> Manifest:
     """The Service of the metrics."""
     return client_service(_metadata(runner, runner.name), runner.labels, {"metrics": METRICS_PORT})
-
-
-def _monitor(runner: Runner, kind: str) -> Manifest:
-    spec = {"selector": {"matchLabels": runner.labels}, "endpoints": [{"port": "metrics", "interval": "30s"}]}
-    return {"apiVersion": MONITORS[kind], "kind": kind, "metadata": _metadata(runner, runner.name), "spec": spec}
 
 
 def _metadata(runner: Runner, name: str) -> Manifest:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import http.client
 import json
 import typing as t
@@ -16,8 +17,32 @@ from ..._core.clock import SYSTEM_CLOCK
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from .inference import Inference
 
+READY = "READY"
 Answer = tuple[int, dict[str, t.Any]]
 _OK = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Version:
+    """What the server says of a version of a model."""
+
+    state: str
+    reason: str = ""
+
+
+def send(
+    address: str, who: str, method: str, path: str, body: t.Any = None, *, size: int = 0, timeout: float
+) -> dict[str, t.Any]:
+    """What a server that speaks JSON answers to a body of SIZE bytes, which may be a file; Unreachable if it does not."""
+    connection = http.client.HTTPConnection(address, timeout=timeout)
+    try:
+        connection.request(method, path, body, {"Content-Length": str(size)})
+        found: dict[str, t.Any] = json.loads(connection.getresponse().read())
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise Unreachable(f"{who} gives no answer: {error or type(error).__name__}.") from error
+    finally:
+        connection.close()
+    return found
 
 
 class Client:
@@ -43,7 +68,11 @@ class Client:
         self.close()
 
     def ask(self, method: str, path: str, body: t.Any = None) -> Answer:
-        """The status and the answer; what is not JSON is empty."""
+        """The status and the answer; what is no JSON object is empty."""
+        status, found = self._exchange(method, path, body)
+        return status, found if isinstance(found, dict) else {}
+
+    def _exchange(self, method: str, path: str, body: t.Any) -> tuple[int, t.Any]:
         sent = None if body is None else json.dumps(body)
         headers = {"Content-Type": "application/json"} if sent else {}
         try:
@@ -56,7 +85,7 @@ class Client:
         found: t.Any = {}
         with contextlib.suppress(ValueError):
             found = json.loads(text)
-        return answer.status, found if isinstance(found, dict) else {}
+        return answer.status, found
 
     def is_ready(self, path: str = "/v2/health") -> bool:
         """Whether the server, or the model at PATH, reports that it is ready."""
@@ -65,6 +94,27 @@ class Client:
     def read(self, path: str) -> dict[str, t.Any]:
         """The metadata at PATH."""
         return self._needed(self.ask("GET", path), f"tell about {path}")
+
+    def index(self, model: str) -> dict[int, Version]:
+        """The versions of the model that the server knows of; those that it never tried to load are not among them."""
+        status, found = self._exchange("POST", "/v2/repository/index", None)
+        if status != _OK or not isinstance(found, list):
+            said = found.get("error") if isinstance(found, dict) else None
+            raise Failed(f"{self.who} refuses to list its models: {said or 'no reason given'} (status {status}).")
+        rows = [row for row in found if row.get("name") == model and str(row.get("version") or "").isdigit()]
+        return {int(row["version"]): Version(row.get("state") or "", row.get("reason") or "") for row in rows}
+
+    def load(self, model: str, config: str | None = None) -> None:
+        """Load the model, with the configuration that it has in the store, or with CONFIG (JSON) instead.
+
+        If that fails, what was loaded stays.
+        """
+        body = {"parameters": {"config": config}} if config else {}
+        self._needed(self.ask("POST", f"/v2/repository/models/{model}/load", body), f"load model {model}")
+
+    def unload(self, model: str) -> None:
+        """Unload the model, with all its versions."""
+        self._needed(self.ask("POST", f"/v2/repository/models/{model}/unload", {}), f"unload model {model}")
 
     def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, and the seconds that it took."""

@@ -22,11 +22,13 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
-from ..._manifests import access, servers, storage
+from ..._manifests import access, monitoring, servers, storage
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import DNS_LABEL_MAX, Manifest, check_count, check_name, pinned_tag
 from ..._manifests.network_policy import EVERY_POD, Flow, network_policy
 from ..._manifests.pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, pod_template
+from . import metrics
+from .metrics import Alerts
 from .repository import Repository, arguments, checked_repository, credentials
 
 PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
@@ -61,6 +63,10 @@ class TritonServer:
     overrides: Mapping[str, t.Any] | None = None
     network_policy: bool = True
     network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+    monitor: str | None = None
+    """A kind of monitoring.MONITORS, or None."""
+    alerts: Alerts | None = None
+    dashboard: bool = False
 
     @property
     def labels(self) -> dict[str, str]:
@@ -90,10 +96,25 @@ def manifests(server: TritonServer) -> list[Manifest]:
         servers.disruption_budget(meta, server.labels),
         apply_overrides(deployment(server), server.overrides),
     ]
+    objects += _monitoring(server, meta)
     if server.network_policy:
         flows = [Flow([EVERY_POD, *server.network_policy_from], list(PORTS.values()))]
         objects.append(network_policy(meta, server.labels, flows))
     return objects
+
+
+def _monitoring(server: TritonServer, meta: Manifest) -> list[Manifest]:
+    """What collects the metrics, raises alerts on them, and shows them."""
+    found = []
+    if server.monitor:
+        found.append(monitoring.monitor(server.monitor, meta, server.labels, interval="15s"))
+        if server.alerts:
+            groups = metrics.alert_groups(server.name, server.namespace, server.alerts)
+            found.append(monitoring.rules(server.monitor, meta, groups))
+    if server.dashboard:
+        text = metrics.dashboard_text(server.name, server.namespace)
+        found.append(monitoring.dashboard({**meta, "name": f"{server.name}-dashboard"}, f"triton-{server.name}", text))
+    return found
 
 
 def _check(server: TritonServer) -> None:

@@ -14,10 +14,13 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
+from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
 from ansible_collections.muster.ml.plugins.modules import triton_server
 from ansible_collections.muster.ml.tests.unit.fakes import pods
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
+KINDS = {*MONITORS, *RULES.values()}
 BUCKET = {"model_repository": "gs://example-models/live"}
 VOLUME = {"model_repository": "/models", "storage": {"claim_name": "models", "mount_path": "/models", "size": "1Gi"}}
 
@@ -84,6 +87,38 @@ def test_what_is_not_wanted_any_more_goes() -> None:
     run(cluster, **BUCKET)
     changed = actions(run(cluster, **BUCKET, network_policy=False, service_account_name="mine"))
     assert (changed["NetworkPolicy/triton"], changed["ServiceAccount/triton"]) == ("deleted", "deleted")
+
+
+@pytest.mark.parametrize(
+    ("served", "asked", "made"),
+    [
+        ([], "auto", set()),
+        (["ServiceMonitor"], "auto", {"ServiceMonitor", "PrometheusRule"}),
+        (["ServiceMonitor", "PodMonitoring"], "auto", {"PodMonitoring", "Rules"}),
+        (["PodMonitoring"], "none", set()),
+    ],
+)
+def test_metrics_are_collected_by_what_the_cluster_has(served: list[str], asked: str, made: set[str]) -> None:
+    cluster = FakeCluster()
+    for kind in served:
+        for name in (kind, RULES[kind]):
+            cluster.kinds_served[MONITORS[kind], name] = Resource(f"{name.lower()}s", True)
+    result = run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20}, dashboard=True)
+    assert {name.partition("/")[0] for name in actions(result)} & KINDS == made
+    assert actions(result)["ConfigMap/triton-dashboard"] == "created"
+    assert set(
+        actions(run(cluster, **BUCKET, monitoring=asked, alerts={"queue_time_ms": 20}, dashboard=True)).values()
+    ) == {"unchanged"}
+    gone = actions(run(cluster, **BUCKET, monitoring="none"))
+    deleted = {name.partition("/")[0] for name, action in gone.items() if action == "deleted"}
+    assert deleted == {"ConfigMap", *made}
+
+
+def test_without_alerts_there_are_no_rules() -> None:
+    cluster = FakeCluster()
+    for name in ("ServiceMonitor", "PrometheusRule"):
+        cluster.kinds_served[MONITORS["ServiceMonitor"], name] = Resource(f"{name.lower()}s", True)
+    assert {name.partition("/")[0] for name in actions(run(cluster, **BUCKET))} & KINDS == {"ServiceMonitor"}
 
 
 def test_an_account_of_somebody_else_stays() -> None:

@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Alerts and a dashboard from the metrics of a Triton server.
+
+Seen with 2.51.0: each loaded version of a model has its counters, which go when it is unloaded. So a model that one replica has and
+another lacks is a difference of counts. The queue's time is a sum of microseconds over all requests that succeeded.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from ..._core.errors import InvalidInput
+from ..._manifests.meta import Manifest
+
+_RANGE = "5m"
+_BY = "namespace, job, model"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Alerts:
+    """When alerts are raised. ``queue_time_ms``: mean time in the queue; ``failure_ratio``: of the requests of one model."""
+
+    queue_time_ms: float = 100.0
+    failure_ratio: float = 0.01
+    after: str = "5m"
+
+    def __post_init__(self) -> None:
+        if self.queue_time_ms <= 0:
+            raise InvalidInput(f"alerts.queue_time_ms: {self.queue_time_ms} is not more than 0.")
+        if not 0 < self.failure_ratio < 1:
+            raise InvalidInput(
+                f"alerts.failure_ratio: {self.failure_ratio} is not between 0 and 1.", "0.01 is one of a hundred."
+            )
+
+
+def _of(name: str, namespace: str) -> str:
+    return f'namespace="{namespace}",job="{name}"'
+
+
+def _rate(metric: str, of: str) -> str:
+    return f"sum by ({_BY}) (rate({metric}{{{of}}}[{_RANGE}]))"
+
+
+def queue_time_ms(of: str) -> str:
+    """Mean milliseconds of a request in the queue, by model."""
+    return f"{_rate('nv_inference_queue_duration_us', of)} / ({_rate('nv_inference_request_success', of)} > 0) / 1000"
+
+
+def failure_ratio(of: str) -> str:
+    """Share of the requests that failed, by model. A replica has a counter of failures for each reason."""
+    failed, good = _rate("nv_inference_request_failure", of), _rate("nv_inference_request_success", of)
+    return f"{failed} / ({failed} + {good} > 0)"
+
+
+def missing_at(of: str) -> str:
+    """Replicas that answer and lack a model which others have, by model."""
+    have = f"count by ({_BY}) (count by ({_BY}, instance) (nv_inference_request_success{{{of}}}))"
+    return f"count by (namespace, job) (up{{{of}}} == 1) - on (namespace, job) group_right {have} > 0"
+
+
+def alert_groups(name: str, namespace: str, alerts: Alerts) -> list[Manifest]:
+    """The groups of rules of a server."""
+    of = _of(name, namespace)
+    rows = [
+        _alert("TritonQueueTime", f"{queue_time_ms(of)} > {alerts.queue_time_ms:g}", alerts.after, "warning",
+               "Requests for model {{ $labels.model }} wait {{ $value | printf \"%.0f\" }} ms in the queue.",
+               "More replicas, more instances of the model, or a larger batch would shorten it."),
+        _alert("TritonFailures", f"{failure_ratio(of)} > {alerts.failure_ratio:g}", alerts.after, "critical",
+               "{{ $value | humanizePercentage }} of the requests for model {{ $labels.model }} fail.", "The server's log says why."),
+        _alert("TritonModelNotReady", missing_at(of), alerts.after, "critical",
+               "{{ $value }} replicas of {{ $labels.job }} do not have model {{ $labels.model }}, which others have.",
+               "Module triton_model brings it to every replica, or says why one refuses it."),
+        _alert("TritonDown", f"up{{{of}}} == 0", alerts.after, "critical",
+               "Triton at {{ $labels.instance }} does not answer.", "Module triton_server with wait: true says why."),
+    ]  # fmt: skip
+    return [{"name": f"triton-{name}", "rules": rows}]
+
+
+def _alert(name: str, expr: str, after: str, severity: str, summary: str, description: str) -> Manifest:
+    return {"alert": name, "expr": expr, "for": after, "labels": {"severity": severity},
+            "annotations": {"summary": summary, "description": description}}  # fmt: skip
+
+
+def dashboard_text(name: str, namespace: str) -> str:
+    """The dashboard, as Grafana reads it."""
+    of = _of(name, namespace)
+    latency = (
+        f"{_rate('nv_inference_request_duration_us', of)} / ({_rate('nv_inference_request_success', of)} > 0) / 1000"
+    )
+    panels: Sequence[tuple[str, str, str]] = (
+        ("Requests a second", _rate("nv_inference_request_success", of), "reqps"),
+        ("Share of requests that fail", failure_ratio(of), "percentunit"),
+        ("Mean time in the queue", queue_time_ms(of), "ms"),
+        ("Mean time of a request", latency, "ms"),
+        ("Requests that wait", f"sum by ({_BY}) (nv_inference_pending_request_count{{{of}}})", "short"),
+        (
+            "Mean size of a batch",
+            f"{_rate('nv_inference_count', of)} / ({_rate('nv_inference_exec_count', of)} > 0)",
+            "short",
+        ),
+        ("Use of GPUs", f"avg by (gpu_uuid) (nv_gpu_utilization{{{of}}})", "percentunit"),
+        ("Memory of GPUs", f"sum by (gpu_uuid) (nv_gpu_memory_used_bytes{{{of}}})", "bytes"),
+    )
+    found = [_panel(number, *panel) for number, panel in enumerate(panels)]
+    source = {"name": "datasource", "type": "datasource", "query": "prometheus"}
+    page = {
+        "title": f"Triton {namespace}/{name}",
+        "uid": f"triton-{namespace}-{name}"[:40],
+        "schemaVersion": 39,
+        "panels": found,
+        "templating": {"list": [source]},
+        "time": {"from": "now-1h", "to": "now"},
+        "refresh": "30s",
+        "tags": ["triton"],
+    }
+    return json.dumps(page, indent=1) + "\n"
+
+
+def _panel(number: int, title: str, expr: str, unit: str) -> Manifest:
+    legend = "{{gpu_uuid}}" if "gpu" in expr else "{{model}}"
+    return {
+        "id": number + 1, "type": "timeseries", "title": title,
+        "gridPos": {"h": 8, "w": 12, "x": 12 * (number % 2), "y": 8 * (number // 2)},
+        "datasource": {"type": "prometheus", "uid": "${datasource}"},
+        "fieldConfig": {"defaults": {"unit": unit}, "overrides": []},
+        "targets": [{"refId": "A", "expr": expr, "legendFormat": legend}],
+    }  # fmt: skip

@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The configuration of a model, ``config.pbtxt``, read and written by Triton's own definition of it.
+
+The definition is the generated file of the package tritonclient. That file alone is loaded: the package around it imports gRPC and NumPy,
+of which nothing is used here.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import typing as t
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..._core.errors import InvalidInput
+
+FILE = "config.pbtxt"
+if t.TYPE_CHECKING:
+    from tritonclient.grpc import model_config_pb2
+
+_INSTALL = "Install tritonclient and protobuf for the Python that runs this, as requirements-triton.txt of the collection has them."
+_MODEL_FILES = {"python": "model.py", "onnxruntime": "model.onnx", "tensorrt": "model.plan", "pytorch": "model.pt"}
+"""Backend -> the file that it looks for in each version, where ``default_model_filename`` names no other."""
+
+
+@functools.cache
+def _definition() -> type[model_config_pb2.ModelConfig]:
+    """The class of a configuration."""
+    package = importlib.util.find_spec("tritonclient")
+    places = (
+        [Path(place) / "grpc" / "model_config_pb2.py" for place in (package.submodule_search_locations or ())]
+        if package
+        else []
+    )
+    found = [place for place in places if place.is_file()]
+    if not found:
+        raise InvalidInput(f"{FILE} cannot be checked: there is no package tritonclient.", _INSTALL)
+    spec: t.Any = importlib.util.spec_from_file_location("muster_triton_model_config", found[0])
+    module: t.Any = importlib.util.module_from_spec(spec)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of another version of protobuf that is still compatible
+            spec.loader.exec_module(module)
+    except ImportError as error:
+        raise InvalidInput(f"{FILE} cannot be checked: {error}.", _INSTALL) from error
+    found_class: type[model_config_pb2.ModelConfig] = module.ModelConfig
+    return found_class
+
+
+class ModelConfig:
+    """A configuration."""
+
+    def __init__(self, message: t.Any) -> None:
+        self._message = message
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ModelConfig) and bool(self._message == other._message)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def text(self) -> str:
+        """As in config.pbtxt."""
+        from google.protobuf import text_format
+
+        return str(text_format.MessageToString(self._message))
+
+    @property
+    def json(self) -> str:
+        """As the server takes it with a request to load."""
+        from google.protobuf import json_format
+
+        return str(json_format.MessageToJson(self._message, preserving_proto_field_name=True, indent=None))
+
+    def chosen(self, versions: Sequence[int]) -> list[int]:
+        """Those of VERSIONS that its version policy serves."""
+        policy, ordered = self._message.version_policy, sorted(versions)
+        kind = policy.WhichOneof("policy_choice")
+        if kind == "all":
+            return ordered
+        if kind == "specific":
+            return sorted({int(version) for version in policy.specific.versions})
+        return ordered[-max(1, policy.latest.num_versions if kind else 1) :]
+
+    def serving(self, model: str, versions: Sequence[int]) -> ModelConfig:
+        """The same with exactly these versions, whatever else there is."""
+        changed = type(self._message)()
+        changed.CopyFrom(self._message)
+        changed.name = model
+        changed.version_policy.Clear()
+        changed.version_policy.specific.versions.extend(sorted(versions))
+        return ModelConfig(changed)
+
+    def check(self, model: str) -> None:
+        """Refuse what no server would load."""
+        config = self._message
+        if config.name and config.name != model:
+            raise InvalidInput(
+                f"{FILE}: name is '{config.name}', but the model is {model}.", "Leave the name out, or correct it."
+            )
+        if not config.backend and not config.platform:
+            raise InvalidInput(f"{FILE}: there is neither a backend nor a platform.", 'Such as backend: "python".')
+        if config.max_batch_size < 0:
+            raise InvalidInput(
+                f"{FILE}: max_batch_size is {config.max_batch_size}.", "0 is for a model without batches."
+            )
+        for what, rows in (("input", config.input), ("output", config.output)):
+            names = [row.name for row in rows]
+            for row in rows:
+                if not row.name:
+                    raise InvalidInput(f"{FILE}: an {what} has no name.")
+                if names.count(row.name) > 1:
+                    raise InvalidInput(f"{FILE}: {what} {row.name} is there twice.")
+                if not row.data_type:
+                    raise InvalidInput(f"{FILE}: {what} {row.name} has no data_type.", "Such as TYPE_FP32.")
+                wrong = [size for size in row.dims if size != -1 and size < 1]
+                if wrong:
+                    raise InvalidInput(
+                        f"{FILE}: {what} {row.name} has a dimension of {wrong[0]}.", "-1 is for any size."
+                    )
+
+    @property
+    def model_file(self) -> str | None:
+        """The file that every version must have, where that is known."""
+        return self._message.default_model_filename or _MODEL_FILES.get(self._message.backend)
+
+
+def parsed(text: str, where: str) -> ModelConfig:
+    """The configuration in TEXT; InvalidInput, with line and column, if it is none."""
+    message = _definition()()
+    try:
+        from google.protobuf import text_format
+    except ImportError as error:
+        raise InvalidInput(f"{FILE} cannot be checked: {error}.", _INSTALL) from error
+    try:
+        text_format.Parse(text, message)
+    except text_format.ParseError as error:
+        raise InvalidInput(
+            f"{where} is not a configuration of a model: {str(error).rstrip('.')} (line:column)."
+        ) from error
+    return ModelConfig(message)

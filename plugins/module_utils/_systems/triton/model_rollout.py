@@ -1,0 +1,211 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Bring a model to every replica of a server, one after the other, and back if one refuses it.
+
+Seen with 2.51.0: a load is all or nothing. If one version fails, those that were served are served on, as they were; if none does, the old
+versions go only when the new ones are ready. The same holds where the server polls, for each new configuration.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import typing as t
+from collections.abc import Collection, Mapping
+
+from ..._core.clock import SYSTEM_CLOCK, Deadline
+from ..._core.conditions import is_true
+from ..._core.errors import Failed, MusterError
+from ..._core.pool import Progress
+from ..._core.waiting import fixed_interval, wait_for
+from ..._kube.objects import Manifest, Ref, selector_of
+from .client import READY, Client, Version
+from .replicas import reached
+from .server import DEPLOYMENT, labels_of
+
+if t.TYPE_CHECKING:
+    from ..._edge.run import Context
+
+_PAUSE = 1.0
+_LOADS_S = 3600.0
+"""Seconds for one load: a model may have many gigabytes."""
+_UNLOADED = "unloaded"
+Index = dict[int, Version]
+T = t.TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """A server as its Deployment has it."""
+
+    ref: Ref
+    mode: str
+    poll_s: int
+    replicas: int
+    load_models: tuple[str, ...]
+
+    def starts_with(self, model: str) -> bool:
+        """Whether a replica that starts would load MODEL if the store has it."""
+        return self.mode != "explicit" or bool({model, "*"} & {*self.load_models})
+
+
+def server_of(found: Manifest | None, ref: Ref) -> Server | None:
+    """The server of a Deployment; None if there is none."""
+    if found is None:
+        return None
+    args = [str(one) for one in found["spec"]["template"]["spec"]["containers"][0].get("args") or []]
+
+    def given(flag: str) -> list[str]:
+        return [arg.partition("=")[2] for arg in args if arg.startswith(f"--{flag}=")]
+
+    mode, poll = given("model-control-mode"), given("repository-poll-secs")
+    return Server(
+        ref,
+        (mode or ["none"])[-1],
+        int((poll or ["15"])[-1]),
+        int(found["spec"].get("replicas", 1)),
+        tuple(given("load-model")),
+    )
+
+
+def served(index: Index) -> list[int]:
+    """The versions that are ready."""
+    return sorted(version for version, what in index.items() if what.state == READY)
+
+
+class Rollout:
+    """A model at the replicas of a server."""
+
+    def __init__(self, ctx: Context, name: str, namespace: str, model: str) -> None:
+        self._cluster, self._name, self._namespace, self._model = ctx.cluster, name, namespace, model
+        self._deadline = Deadline(ctx.params["wait_timeout"], SYSTEM_CLOCK)
+        self._progress = Progress(ctx.progress, SYSTEM_CLOCK)
+        ref = Ref(*DEPLOYMENT, name, namespace)
+        self.server = server_of(self._cluster.get(ref), ref)
+        if self.server and self.server.mode == "none":
+            ctx.warn(f"{ref} has model_control_mode none: it serves what is uploaded from its next start on only.")
+            self.server = None
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the server loads what a client asks for. Otherwise it polls, or there is none."""
+        return bool(self.server and self.server.mode == "explicit")
+
+    def _pods(self) -> tuple[list[Ref], str | None]:
+        """The replicas that are ready, and what is missing of them in words."""
+        if self.server is None:
+            return [], None
+        wanted = self.server.replicas
+        found = self._cluster.list("v1", "Pod", self._namespace, selector_of(labels_of(self._name)))
+        staying = [one for one in found if not one["metadata"].get("deletionTimestamp")]
+        ready = sorted(one["metadata"]["name"] for one in staying if is_true(one, "Ready"))
+        missing = f"{len(ready)} of {wanted} replicas are ready" if len(ready) < wanted else None
+        return [Ref("v1", "Pod", pod, self._namespace) for pod in ready], missing
+
+    def _reached(self, pod: Ref) -> contextlib.AbstractContextManager[Client]:
+        return reached(self._cluster, pod, timeout=_LOADS_S)
+
+    def indexes(self) -> dict[str, Index]:
+        """What each replica that is ready knows of the model."""
+        found: dict[str, Index] = {}
+        for pod in self._pods()[0]:
+            with self._reached(pod) as client:
+                found[pod.name] = client.index(self._model)
+        return found
+
+    def wait_for_replicas(self) -> list[Ref]:
+        """The replicas, once all are ready."""
+        return self._wait(
+            self._pods, f"Model {self._model} can be loaded only when all replicas are ready, and they are not"
+        )
+
+    def load(self, config: str, *, back: bool) -> None:
+        """Load the model with CONFIG at all replicas. If one refuses, those before go back: to what the store has (BACK), or to nothing."""
+        touched: list[Ref] = []
+        for pod in self.wait_for_replicas():
+            touched.append(pod)
+            try:
+                with self._reached(pod) as client:
+                    client.load(self._model, config)
+            except MusterError as error:
+                wrong = self._go_back(touched, back=back)
+                error.message += f" {wrong}" if wrong else ""
+                raise
+
+    def _go_back(self, pods: Collection[Ref], *, back: bool) -> str:
+        wrong = ""
+        for pod in pods:
+            try:
+                with self._reached(pod) as client:
+                    if back:
+                        client.load(self._model)
+                    else:
+                        client.unload(self._model)
+            except MusterError as error:
+                wrong = f"Going back failed, too: {error.message}"
+        return wrong
+
+    def unload(self) -> None:
+        """Unload the model at all replicas that have it, and wait until it is gone."""
+
+        def observe() -> tuple[None, str | None]:
+            there = []
+            for pod in self._pods()[0]:
+                with self._reached(pod) as client:
+                    if served(client.index(self._model)):
+                        there.append(pod.name)
+                        if self.explicit:
+                            client.unload(self._model)
+            return None, f"it is still served by {', '.join(there)}" if there else None
+
+        self._wait(observe, f"Model {self._model} is not unloaded")
+
+    def wait_served(self, versions: Collection[int], known: Mapping[str, Index]) -> dict[str, list[int]]:
+        """Wait until every replica serves exactly VERSIONS. One that started meanwhile is asked to load them.
+
+        KNOWN: what was known before, so that a failure of before is not taken for one of this model.
+        """
+        wanted, began = sorted(versions), SYSTEM_CLOCK.monotonic()
+
+        def observe() -> tuple[dict[str, list[int]], str | None]:
+            pods, missing = self._pods()
+            found, lacks = {}, [missing] if missing else []
+            for pod in pods:
+                with self._reached(pod) as client:
+                    index = client.index(self._model)
+                    found[pod.name] = served(index)
+                    if found[pod.name] != wanted:
+                        self._check_failed(
+                            pod, index, wanted, known.get(pod.name) or {}, SYSTEM_CLOCK.monotonic() - began
+                        )
+                        lacks.append(f"{pod.name} serves {_words(found[pod.name])}")
+                        if self.explicit:
+                            client.load(self._model)
+            return found, "; ".join(lacks) or None
+
+        return self._wait(observe, f"Model {self._model} is not served in {_words(wanted)} by every replica")
+
+    def _check_failed(self, pod: Ref, index: Index, wanted: Collection[int], known: Index, passed: float) -> None:
+        if self.explicit or self.server is None:
+            return  # the load says it
+        for version in wanted:
+            what = index.get(version)
+            if what is None or what.state != "UNAVAILABLE" or what.reason == _UNLOADED:
+                continue
+            # The index has the reason of the last failure until the next try ends.
+            if what != known.get(version) or passed > 3 * self.server.poll_s + 10:
+                raise Failed(
+                    f"Triton in {pod} refuses to load model {self._model}: version {version}: {what.reason or 'no reason given'}."
+                )
+
+    def _wait(self, observe: t.Callable[[], tuple[T, str | None]], goal: str) -> T:
+        pause = fixed_interval(_PAUSE, SYSTEM_CLOCK)
+        return wait_for(observe, goal=goal, deadline=self._deadline, pause=pause, progress=self._progress)
+
+
+def _words(versions: Collection[int]) -> str:
+    return f"version {', '.join(map(str, versions))}" if versions else "no version"

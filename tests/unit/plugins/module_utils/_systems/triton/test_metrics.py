@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Alerts and the dashboard of a Triton server. docs/systems/triton.md tells what a real Prometheus made of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import (
+    Alerts,
+    alert_groups,
+    dashboard_text,
+)
+
+
+def test_every_alert_is_about_this_server_and_has_the_thresholds() -> None:
+    (group,) = alert_groups("triton", "ml", Alerts(queue_time_ms=50, failure_ratio=0.2, after="2m"))
+    rules = {rule["alert"]: rule for rule in group["rules"]}
+    assert set(rules) == {"TritonQueueTime", "TritonFailures", "TritonModelNotReady", "TritonDown"}
+    assert all('namespace="ml",job="triton"' in rule["expr"] and rule["for"] == "2m" for rule in rules.values())
+    assert rules["TritonQueueTime"]["expr"].endswith("/ 1000 > 50")
+    # A replica that is down lacks nothing: TritonDown tells of it.
+    assert "== 1) - on" in rules["TritonModelNotReady"]["expr"]
+    assert rules["TritonFailures"]["expr"].endswith("> 0.2")
+
+
+@pytest.mark.parametrize("wrong", [{"queue_time_ms": 0}, {"failure_ratio": 0}, {"failure_ratio": 1}])
+def test_a_threshold_that_is_always_or_never_reached_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InvalidInput, match=f"alerts.{next(iter(wrong))}"):
+        Alerts(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_dashboard_is_one_that_grafana_reads() -> None:
+    page = json.loads(dashboard_text("triton", "ml"))
+    assert len({panel["id"] for panel in page["panels"]}) == len(page["panels"]) == 8
+    assert all(
+        'namespace="ml",job="triton"' in target["expr"] for panel in page["panels"] for target in panel["targets"]
+    )
+    assert len(page["uid"]) <= 40
