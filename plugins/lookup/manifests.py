@@ -13,7 +13,8 @@ version_added: 0.2.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),
-    P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.jobset#role), P(muster.ml.gpu_drivers#role),
+    P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.jobset#role), P(muster.ml.kueue#role),
+    P(muster.ml.gpu_drivers#role),
     P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role) and P(muster.ml.s3_artifacts#role).
     No cluster is asked or changed.
   - The roles use it themselves. It is also useful for GitOps, where the objects are written to files that another program applies.
@@ -193,6 +194,22 @@ options:
   role_arn:
     description: ARN of that IAM role, for O(identity=irsa).
     type: str
+  resource_flavors:
+    description: Kinds of nodes, as the role kueue takes them.
+    type: list
+    elements: dict
+  cluster_queues:
+    description: Quotas, as the role kueue takes them.
+    type: list
+    elements: dict
+  local_queues:
+    description: Queues of namespaces, as the role kueue takes them.
+    type: list
+    elements: dict
+  priority_classes:
+    description: Priorities in queues, as the role kueue takes them.
+    type: list
+    elements: dict
 seealso:
   - module: muster.ml.apply
     description: Applies the objects.

@@ -105,9 +105,18 @@ options:
   suspend:
     description:
       - V(true) deletes the pods and keeps the JobSet, V(false) creates them again. Can be changed while it runs. With V(true) the task
-        waits only until it is suspended.
-      - Without it Kueue decides where the JobSet is in a queue.
+        waits only until the pods are gone.
+      - With O(queue_name) Kueue decides, so that it cannot be given.
     type: bool
+  queue_name:
+    description:
+      - LocalQueue of Kueue in the namespace. All pods are created when its quota has room for all of them, and deleted when Kueue stops the
+        training for the sake of another one; it then waits in the queue again.
+      - Needs Kueue, see P(muster.ml.kueue#role). Without O(recreate=true) it cannot be changed.
+    type: str
+  queue_priority_class:
+    description: WorkloadPriorityClass of Kueue. It decides about the order in the queue and what may be stopped, not about nodes.
+    type: str
   ttl_seconds_after_finished:
     description: Seconds after which the finished JobSet is removed with its pods. The task then trains again, from the last checkpoint.
     type: int
@@ -177,6 +186,19 @@ EXAMPLES = r"""
       train.py: "{{ lookup('ansible.builtin.file', 'train.py') }}"
     command: [python3, /workspace/scripts/train.py]
     wait: completed
+
+- name: Train when the queue has room for all pods
+  muster.ml.jobset:
+    name: digits
+    namespace: ml
+    image: example/jax:0.10
+    slices: 2
+    hosts: 4
+    command: [python3, train.py]
+    resources:
+      requests: {cpu: "1", memory: 1Gi}
+    queue_name: training
+    queue_priority_class: urgent
 
 - name: Remove the training
   muster.ml.jobset:
@@ -260,6 +282,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     },
     "suspend": {"type": "bool"},
     "ttl_seconds_after_finished": {"type": "int"},
+    "queue_name": {"type": "str"},
+    "queue_priority_class": {"type": "str"},
     **groups.PROGRAM_POD,
     **groups.STORAGE,
     "overrides": {"type": "dict"},
@@ -269,6 +293,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {
     "required_if": [("state", "present", ("image",)), ("state", "present", ("tpu", "hosts"), True)],
+    "mutually_exclusive": [("suspend", "queue_name")],
 }
 
 

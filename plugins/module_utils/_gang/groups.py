@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from .._core.errors import InvalidInput
 from .._kube.objects import Manifest, group_of, labels_of
 from .._kube.order import BUILT_IN_GROUPS
+from .._manifests.meta import LABEL_QUEUE
 from .amounts import Amounts, taken
 
-KUEUE = "kueue.x-k8s.io/queue-name"
 _WITHOUT_PODS = (*BUILT_IN_GROUPS, "monitoring.coreos.com", "monitoring.googleapis.com")
 _MADE_LATER = ("CronJob", "DaemonSet")
 """Built-in kinds whose pods are not those of a gang."""
@@ -93,7 +93,7 @@ def _group(
     if replicas < 0:
         raise InvalidInput(f"Group {name} cannot have {replicas} pods")
     labels = (template.get("metadata") or {}).get("labels") or {}
-    queue = labels.get(KUEUE) or outer.get(KUEUE) or ""
+    queue = labels.get(LABEL_QUEUE) or outer.get(LABEL_QUEUE) or ""
     return Group(name=name, replicas=replicas, namespace=namespace, spec=spec, labels=labels, queue=queue, **more)
 
 

@@ -31,7 +31,7 @@ APT_FILES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.sources", "/etc
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
 PLATFORMS = {"amd64": "x86_64", "arm64": "aarch64"}
 # A pinned hash names one wheel, so that these are wide does not choose another one. An image's glibc has to be as new as its wheels want.
-WHEELS = ("manylinux2014", "manylinux_2_28", "manylinux_2_35")
+WHEELS = ("manylinux2014", "manylinux_2_27", "manylinux_2_28", "manylinux_2_35")
 
 Progress = t.Callable[[str], None]
 

@@ -28,6 +28,9 @@ LABEL_ELASTIC_JOB = "muster.ml/elastic-job"
 LABEL_JOBSET = "muster.ml/jobset"
 LABEL_GROUP = "muster.ml/group"
 LABEL_ROLE = "muster.ml/role"
+# Those of Kueue, on what is to be queued.
+LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
+LABEL_QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"
 ANNOTATION_SPEC_PARTS = "muster.ml/spec-parts"
 ANNOTATION_CONFIG_HASH = "muster.ml/config-hash"
 

@@ -23,6 +23,7 @@ from .._kube.cluster import Cluster
 from .._kube.objects import Manifest, Ref, labels_of
 from .._kube.report import Report
 from .._manifests.meta import LABEL_GROUP, owner_of
+from . import queued
 from .status import GroupStatus, JobStatus, Workload, group_status
 
 Goal = t.Literal["running", "step", "completed"]
@@ -153,7 +154,7 @@ class Backend:
     def groups(self, cluster: Cluster, workloads: Sequence[Manifest], pods: Sequence[Manifest]) -> list[GroupStatus]:
         """The groups of pods, one for each workload."""
         if self.judge:
-            return self.judge(workloads[0], pods)
+            return queued.with_queue(cluster, workloads[0], self.judge(workloads[0], pods))
         forms = {workload.kind: workload for workload in self.workloads}
         by_group: dict[str, list[Manifest]] = {}
         for pod in pods:

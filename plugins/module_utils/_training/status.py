@@ -385,7 +385,15 @@ def _overall(groups: Sequence[GroupStatus], trainer_role: str) -> tuple[State, s
     if not unwell:
         return "Running", ""
     worse = gone or any(group.state == "Degraded" or _came_back(group, trainers) for group in unwell)
-    return ("Degraded" if worse else "Pending"), "; ".join(f"{group.name}: {group.reason}" for group in unwell)
+    return ("Degraded" if worse else "Pending"), _reasons(unwell)
+
+
+def _reasons(groups: Sequence[GroupStatus]) -> str:
+    """What is wrong with which groups; what several have in common once."""
+    names: dict[str, list[str]] = {}
+    for group in groups:
+        names.setdefault(group.reason, []).append(group.name)
+    return "; ".join(f"{', '.join(those)}: {reason}" for reason, those in names.items())
 
 
 def _came_back(group: GroupStatus, trainers: Sequence[GroupStatus]) -> bool:

@@ -11,7 +11,7 @@ import functools
 import json
 
 from ..._manifests.merge import apply_overrides
-from ..._manifests.meta import ANNOTATION_SPEC_PARTS, Manifest, compact, metadata
+from ..._manifests.meta import ANNOTATION_SPEC_PARTS, LABEL_QUEUE, LABEL_QUEUE_PRIORITY, Manifest, compact, metadata
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import field_env, pod_template
 from ..._manifests.shared import config_map, mounted
@@ -56,7 +56,8 @@ def _job_set(job: JobSet) -> Manifest:
         },
         "replicatedJobs": [{"name": GROUP, "replicas": job.slices, "template": {"spec": _job(job)}}],
     }
-    described = metadata(job.name, job.namespace, job.labels)
+    queue = {LABEL_QUEUE: job.queue_name, LABEL_QUEUE_PRIORITY: job.queue_priority_class}
+    described = metadata(job.name, job.namespace, {**job.labels, **compact(queue)})
     if job.exclusive_topology:
         described["annotations"] = {ANNOTATION_EXCLUSIVE: job.exclusive_topology}
     return {"apiVersion": API_VERSION, "kind": JOB_SET, "metadata": described, "spec": compact(spec)}

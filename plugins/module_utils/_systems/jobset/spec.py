@@ -47,6 +47,8 @@ class JobSet:
     restart_strategy: t.Literal["BlockingRecreate", "Recreate"] = "BlockingRecreate"
     suspend: bool | None = None
     ttl_seconds_after_finished: int | None = None
+    queue_name: str | None = None
+    queue_priority_class: str | None = None
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     files_path: str = "/workspace/scripts"
     storage: Storage | None = None
@@ -64,6 +66,8 @@ class JobSet:
         check_count(self.max_restarts, "max_restarts")
         if self.ttl_seconds_after_finished is not None:
             check_count(self.ttl_seconds_after_finished, "ttl_seconds_after_finished")
+        if self.queue_priority_class and not self.queue_name:
+            raise InvalidInput("queue_priority_class: there is no queue without queue_name.")
         check_files(self.files)
 
     @functools.cached_property

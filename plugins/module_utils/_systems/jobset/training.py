@@ -24,6 +24,7 @@ from .manifests import API_VERSION, JOB_SET, LABEL_JOB_INDEX, LABEL_REPLICATED_J
 from .spec import from_params
 
 _FORM = Workload(API_VERSION, JOB_SET, ends=True)
+_ENDED = ("Succeeded", "Failed")
 
 
 def desired(params: Mapping[str, t.Any]) -> Desired:
@@ -81,9 +82,12 @@ def _restarts(live: Manifest) -> int:
 
 
 def _pending_reason(desired: Desired, _before: Observed, observed: Observed, goal: Goal) -> str | None:
-    """What is still missing; a training that is to be suspended has nothing to wait for once it is."""
+    """What is still missing; a training that is to be suspended has nothing to wait for once it is, and its pods are gone."""
     if desired.suspended:
-        return None if all(is_true(live, "Suspended") for live in observed.workloads) else "is not suspended yet"
+        left = [rank.pod for group in observed.status.groups for rank in group.ranks if rank.phase not in _ENDED]
+        if left or not all(is_true(live, "Suspended") for live in observed.workloads):
+            return f"is not suspended yet, {plural(len(left), 'pod')} left"
+        return None
     return None if goal == "running" and observed.status.state == "Running" else observed.status.line()
 
 

@@ -21,6 +21,7 @@ NAMES = [
     "efs_csi",
     "gpu_drivers",
     "jobset",
+    "kueue",
     "local_cluster",
     "namespace",
     "nats_operator",
@@ -67,7 +68,20 @@ def test_an_option_is_a_variable_of_the_role(name: str) -> None:
 
 def test_the_kinds_of_an_operator() -> None:
     found = [kind["spec"]["names"]["kind"] for name in NAMES for kind in lookup.kinds(name)]
-    assert found == ["JobSet", "NatsCluster", "NatsServiceRole", "PersiaJob", "PyTorchJob"]
+    assert found == [
+        "JobSet",
+        "AdmissionCheck",
+        "ClusterQueue",
+        "Cohort",
+        "LocalQueue",
+        "ResourceFlavor",
+        "Workload",
+        "WorkloadPriorityClass",
+        "NatsCluster",
+        "NatsServiceRole",
+        "PersiaJob",
+        "PyTorchJob",
+    ]
 
 
 def test_an_option_that_is_none_is_left_out() -> None:

@@ -12,7 +12,7 @@ import typing as t
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Immutable, MissingKind
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, Immutable, MissingKind, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._training.status import INDEX_LABELS
@@ -89,6 +89,62 @@ def test_it_is_suspended_and_goes_on_without_training_again(served: FakeCluster)
     assert (told["changed"], told["state"]) == (False, "Pending")
     assert [group["reason"] for group in told["groups"]] == ["is suspended", "is suspended"]
     assert actions(run(served, suspend=False))["JobSet"] == "updated"
+
+
+def test_it_is_suspended_when_its_pods_are_gone(served: FakeCluster) -> None:
+    run(served)
+    served.set_status(SET, {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]})
+    served.add(pod("lm-slice-0-0-a", labels=labels(0)), pod("lm-slice-0-1-a", labels=labels(0, 1), phase="Succeeded"))
+    with pytest.raises(WaitTimeout, match="is not suspended yet, 1 pod left"):
+        run(served, suspend=True, wait="running", wait_timeout=1)
+
+
+def queued(served: FakeCluster, *conditions: dict[str, str]) -> dict[str, t.Any]:
+    """The state of a JobSet that Kueue keeps from running, where its Workload says this."""
+    run(served, queue_name="research", queue_priority_class="urgent")
+    live = served.get(SET)
+    assert live is not None
+    assert live["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] == "urgent"
+    live["spec"]["suspend"] = True
+    live["metadata"]["uid"] = "u1"
+    served.add(live)
+    served.set_status(SET, {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]})
+    if conditions:
+        named = {"name": "jobset-lm-1", "namespace": "default", "labels": {"kueue.x-k8s.io/job-uid": "u1"}}
+        served.kinds_served["kueue.x-k8s.io/v1beta2", "Workload"] = Resource("workloads", namespaced=True)
+        served.add(
+            {
+                "apiVersion": "kueue.x-k8s.io/v1beta2",
+                "kind": "Workload",
+                "metadata": named,
+                "status": {"conditions": list(conditions)},
+            }
+        )
+    return run(served, queue_name="research", queue_priority_class="urgent")
+
+
+PENDING = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "insufficient unused quota"}
+STOPPED = {"type": "Evicted", "status": "True", "reason": "Preempted", "message": "for a more urgent one"}
+RESERVED = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved"}
+CHECKS = {"type": "Admitted", "status": "False", "message": "waits for nodes"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        ([PENDING], "research: insufficient unused quota"),
+        ([PENDING, STOPPED], "research: insufficient unused quota; it was stopped: Preempted: for a more urgent one"),
+        (
+            [{**PENDING, "message": STOPPED["message"]}, STOPPED],
+            "research: it was stopped: Preempted: for a more urgent one",
+        ),
+        ([RESERVED, CHECKS], "research: has its quota; waits for nodes"),
+        ([], "research: this cluster has no Kueue (role muster.ml.kueue)"),
+    ],
+)
+def test_its_queue_says_why_it_waits(served: FakeCluster, conditions: list[dict[str, str]], said: str) -> None:
+    told = queued(served, *conditions)
+    assert (told["state"], told["reason"]) == ("Pending", f"slice-0, slice-1: waits in queue {said}")
 
 
 def test_each_slice_is_a_group(served: FakeCluster) -> None:
