@@ -80,6 +80,7 @@ class Folder:
             raise ValueError(f"{name} arrived with another SHA-256")
         if name == CONFIG:
             target.replace(self.root / place)
+            shutil.rmtree(self.aside, ignore_errors=True)
 
     def commit(self) -> None:
         """Move what was put aside. A version that is not there yet comes as a whole."""

@@ -185,3 +185,4 @@ class FakeBucket:
         (self.root / Key).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             (self.root / Key).parent.rmdir()
+            (self.root / Key).parent.parent.rmdir()

@@ -110,11 +110,14 @@ def remove(store: Store, rollout: Rollout, stored: Stored, *, delete_data: bool)
     """Unload the model everywhere; then delete its files, by their own word only."""
     if delete_data and stored.config is not None:
         store.delete([FILE])  # first, so that no replica loads it again
+    if delete_data and not rollout.explicit:
+        store.delete(sorted(stored.files))  # a server that polls unloads a model only when its folder is gone
     if rollout.server:
         rollout.unload()
     if not delete_data:
         return Report()
-    store.delete(sorted(stored.files))
+    if rollout.explicit:
+        store.delete(sorted(stored.files))
     return store.note(Stored(), check=False)
 
 

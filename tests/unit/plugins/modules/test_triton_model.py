@@ -339,7 +339,10 @@ def test_a_server_that_polls_is_waited_for(world: World) -> None:
 
     def polls() -> None:
         for replica in world.replicas.values():
-            replica.load("add", {})
+            if (world.root / "add").exists():
+                replica.load("add", {})
+            else:
+                replica.unload("add")
 
     for replica in world.replicas.values():
         replica.rows = lambda rows=replica.rows: (polls(), rows())[1]  # type: ignore[method-assign]
@@ -354,6 +357,9 @@ def test_a_server_that_polls_is_waited_for(world: World) -> None:
     assert world.served() == [[2], [2]]
     assert not [one for one in world.files() if one.startswith("add/3")]
     assert not [one for replica in world.replicas.values() for one in replica.asked]
+    gone = world.run(state="absent", delete_data=True)
+    assert (gone["changed"], world.served(), world.files()) == (True, [[], []], set())
+    assert not (world.root / "add").exists()
 
 
 def test_files_go_by_their_own_word_only(world: World) -> None:
