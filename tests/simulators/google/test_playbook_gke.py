@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """playbooks/gke.yml and gke_teardown.yml with their roles: one project's life.
 
-The tests stand on each other, in order: the plan, the run, again, later changes, another key, teardown; then from what teardown kept a run
-that is killed, runs that fail and one that finishes; then everything goes. Every run has the permissions that docs/platforms/gke.md
-publishes for it, and no others. Google's own libraries and gcloud read back what is there.
+Role gcp_artifact_registry is among them. The tests stand on each other, in order: the plan, the run, again, later changes, another key,
+teardown; then from what teardown kept a run that is killed, runs that fail and one that finishes; then everything goes. Every run has the
+permissions that docs/platforms/gke.md publishes for it, and no others. Google's own libraries and gcloud read back what is there.
 
 What is not ours is in test_playbook_gke_others.py; faults, interruptions and changes one by one are in test_modules_*.py.
 """

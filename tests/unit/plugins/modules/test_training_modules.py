@@ -270,7 +270,7 @@ def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.
     real = watching.watch_until
     monkeypatch.setattr(watching, "watch_until", lambda *args, **kw: real(*args, **{**kw, "clock": cluster.clock}))
     with pytest.raises(
-        WaitTimeout, match=r"is not running after 30 s\. Last seen: Pending.*emb-server: 1 of 1 pods are missing"
+        WaitTimeout, match=r"is not running after 30 s\. Last seen: Pending.*emb-server, .*: 1 of 1 pods are missing"
     ):
         run(persia_job, cluster, {**JOB, "wait": "running", "wait_timeout": 30})
 
