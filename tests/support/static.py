@@ -144,11 +144,8 @@ def package(shell: Shell) -> None:
 
 def simulator(name: str, shell: Shell) -> None:
     """The tests of a cloud's modules and roles, on a simulator of it that the tests of each file start themselves."""
-    beside = (
-        ["-n", "2", "--dist", "loadfile"] if name == "google" else []
-    )  # those of AWS share an installation of its CLI
     shell.run(
-        BIN / "pytest", *beside, f"tests/simulators/{name}", "--durations=10",
+        BIN / "pytest", "-n", "2", "--dist", "loadfile", f"tests/simulators/{name}", "--durations=10",
         cwd=ROOT, env={"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
     )  # fmt: skip
 

@@ -74,3 +74,18 @@ def test_only_the_list_names_systems(path: Path) -> None:
     lines = [line.split("#")[0] for line in path.read_text(encoding="utf-8").splitlines()]
     lists = re.compile(rf"['\"\[, ]({'|'.join(NAMES)})(\.yml)?['\"\], ]")
     assert [line for line in lines if lists.search(f"{line} ") and not line.startswith("muster_systems: ")] == []
+
+
+@pytest.mark.parametrize("system", [one for one in KNOWN if "efs_csi" in one["eks"]], ids=lambda system: system["name"])
+def test_on_eks_every_claim_names_the_class_that_is_there(system: dict[str, Any]) -> None:
+    """A new EKS cluster has no driver of EBS, whatever class it has: a claim that names none waits for ever.
+
+    EKS user guide, "Use Amazon EBS storage": the driver "isn't installed when you first create a cluster".
+    """
+    inventory = load(ROOT / "inventories" / "eks" / "group_vars" / "all.yml")
+    there = load(ROOT / "roles" / "efs_csi" / "defaults" / "main.yml")["efs_csi_storage_class_name"]
+    roles = {system["name"], *system["uses"], *(need["role"] for need in system["needs"])}
+    pages = [load(ROOT / "roles" / role / "defaults" / "main.yml") or {} for role in roles]
+    names = [name for page in pages for name in page if name.endswith("_storage_class_name")]
+    assert len(names) > 1
+    assert {name: inventory.get(name) for name in names} == dict.fromkeys(names, there)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -35,11 +36,14 @@ class Cli:
 
 
 def installed() -> Path:
-    """The program, in an environment of its own; made anew when the pins have changed."""
+    """The program, in an environment of its own; made anew when the pins have changed, by one of the tests' processes."""
+    HOME.parent.mkdir(exist_ok=True)
     stamp = HOME / REQUIREMENTS.name
     desired = REQUIREMENTS.read_bytes()
-    if not stamp.exists() or stamp.read_bytes() != desired:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", HOME], check=True)
-        subprocess.run([HOME / "bin" / "pip", "install", "--quiet", "--no-compile", "-r", REQUIREMENTS], check=True)
-        stamp.write_bytes(desired)
+    with HOME.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_bytes() != desired:
+            subprocess.run([sys.executable, "-m", "venv", "--clear", HOME], check=True)
+            subprocess.run([HOME / "bin" / "pip", "install", "--quiet", "--no-compile", "-r", REQUIREMENTS], check=True)
+            stamp.write_bytes(desired)
     return HOME / "bin" / "aws"

@@ -33,46 +33,6 @@ class Account:
         session = boto3.session.Session("AKIAIOSFODNN7EXAMPLE", SECRET, region_name=region)
         return session.client(service, endpoint_url=self.url)
 
-
-class Simulator(Account):
-    """A server of its own on a free port, ended by :meth:`stop`."""
-
-    def __init__(self, log: Path, *arguments: str) -> None:
-        self.log = log
-        with log.open("w", encoding="utf-8") as out:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "simulators.aws.server", "--port", "0", *arguments],
-                cwd=TESTS, stdout=out, stderr=subprocess.STDOUT, env=bare_environment(),
-            )  # fmt: skip
-        super().__init__(self._address())
-
-    def _address(self) -> str:
-        """Where it listens: it says so once it does."""
-        deadline = time.monotonic() + 180
-        while time.monotonic() < deadline and self._process.poll() is None:
-            for line in self.log.read_text(encoding="utf-8").splitlines():
-                if line.startswith("listening on "):
-                    return line.removeprefix("listening on ")
-            time.sleep(0.05)
-        raise RuntimeError(f"the simulator did not start:\n{self.log.read_text(encoding='utf-8')[-2000:]}")
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(10)
-
-    def environment(self) -> dict[str, str]:
-        """What makes every AWS client of a process talk to the simulator, and to nothing else."""
-        return {
-            **bare_environment(),
-            "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
-            "AWS_SECRET_ACCESS_KEY": SECRET,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_ENDPOINT_URL": self.url,
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        }
-
     def ask(self, name: str, body: Any = None) -> Any:
         """Use the side door."""
         return self._post(f"/_simulator/{name}", body)
@@ -132,6 +92,46 @@ class Simulator(Account):
 
     def clear(self) -> None:
         self.ask("clear")
+
+
+class Simulator(Account):
+    """A server of its own on a free port, ended by :meth:`stop`."""
+
+    def __init__(self, log: Path, *arguments: str) -> None:
+        self.log = log
+        with log.open("w", encoding="utf-8") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "simulators.aws.server", "--port", "0", *arguments],
+                cwd=TESTS, stdout=out, stderr=subprocess.STDOUT, env=bare_environment(),
+            )  # fmt: skip
+        super().__init__(self._address())
+
+    def _address(self) -> str:
+        """Where it listens: it says so once it does."""
+        deadline = time.monotonic() + 180
+        while time.monotonic() < deadline and self._process.poll() is None:
+            for line in self.log.read_text(encoding="utf-8").splitlines():
+                if line.startswith("listening on "):
+                    return line.removeprefix("listening on ")
+            time.sleep(0.05)
+        raise RuntimeError(f"the simulator did not start:\n{self.log.read_text(encoding='utf-8')[-2000:]}")
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(10)
+
+    def environment(self) -> dict[str, str]:
+        """What makes every AWS client of a process talk to the simulator, and to nothing else."""
+        return {
+            **bare_environment(),
+            "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
 
     def reset(self) -> None:
         """An empty account."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .api import Asked, Refused
+from .eks import nodegroups
 from .journal import JOURNAL
 from .state import ACCOUNT, SETTINGS, Body, Item, Table, now, number, plug, subnets, unplug
 
@@ -223,7 +224,10 @@ def delete_target(account: Account, params: Body) -> Body:
 
     def over() -> None:
         unplug(account.region, [item.body["NetworkInterfaceId"]])
-        account.system(item.body["FileSystemId"]).body["NumberOfMountTargets"] -= 1
+        system = account.system(item.body["FileSystemId"])
+        system.body["NumberOfMountTargets"] -= 1
+        if not system.body["NumberOfMountTargets"]:
+            nodegroups.hang(account.region, item.body["VpcId"])
 
     account.targets.remove_later(params["MountTargetId"], over)
     return {}

@@ -688,3 +688,13 @@ def test_what_is_left_is_listed_by_its_tags(run: Run, aws: Simulator, ground: Bo
         ("cluster", "logs log-group", "EKS, which never deletes them"),
     ])  # fmt: skip
     assert len(run("eks_remains_info", name="left", owned_only=True)["remains"]) == 2
+
+
+def test_nodes_whose_storage_went_first_do_not_end(run: Run, cluster: str, ground: Body) -> None:
+    """What a teardown in the wrong order comes to."""
+    group = {"cluster_name": cluster, "name": "mounts"}
+    run("eks_nodegroup", **group, node_role=ground["node"], subnets=ground["subnets"][:2])
+    system = {"name": "mounted", "delete_data": True}
+    run("efs_file_system", name="mounted", mount_targets=[{"subnet_id": ground["subnets"][0]}])
+    assert run("efs_file_system", **system, state="absent")["changed"]
+    assert "PodEvictionFailure" in run("eks_nodegroup", **group, state="absent")["msg"]

@@ -345,6 +345,7 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
         "s3_artifacts_encryption_key_arn": key,
         "muster_eks_version": "1.36",
         "eks_cluster_support_type": "EXTENDED",
+        "eks_cluster_public_access_cidrs": ["203.0.113.0/24", "198.51.100.0/24"],
         "muster_aws_tags": {"team": "ml"},
         "muster_eks_identity": "irsa",
         "eks_nodegroups_groups": [SYSTEM, gpu],
@@ -355,12 +356,18 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
         "efs_filesystem_throughput_mode": "bursting",
         "efs_filesystem_subnet_ids": subnets[:1],
     }
+    aws.clear()
     done = play("eks")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-500:]
     cluster = eks.describe_cluster(name="muster")["cluster"]
     group = eks.describe_nodegroup(clusterName="muster", nodegroupName="gpu")["nodegroup"]
     assert (cluster["version"], group["version"], group["launchTemplate"]["version"]) == ("1.36", "1.36", "2")
     assert_nodes(aws, {"muster.ml/owner": "muster", "team": "ml"}, size=150)
+    writes = aws.writes()
+    first = writes.index("eks:UpdateClusterVersion")
+    assert first < min(writes.index(f"eks:{one}") for one in ("UpdateNodegroupVersion", "UpdateAddon"))
+    assert group["releaseVersion"].startswith("1.36.")
+    assert sorted(cluster["resourcesVpcConfig"]["publicAccessCidrs"]) == ["198.51.100.0/24", "203.0.113.0/24"]
     proxy = eks.describe_addon(clusterName="muster", addonName="kube-proxy")["addon"]["addonVersion"]
     assert proxy.startswith("v1.36.")
     assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
@@ -389,10 +396,18 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
 
 
 def test_the_aws_cli_sees_the_changes(aws_cli: Cli) -> None:
-    assert aws_cli("eks", "describe-cluster", "--name", "muster")["cluster"]["version"] == "1.36"
-    group = aws_cli("eks", "describe-nodegroup", "--cluster-name", "muster", "--nodegroup-name", "gpu")["nodegroup"]
+    of_cluster = ("--cluster-name", "muster")
+    cluster = aws_cli("eks", "describe-cluster", "--name", "muster")["cluster"]
+    assert (cluster["version"], cluster["upgradePolicy"]) == ("1.36", {"supportType": "EXTENDED"})
+    assert sorted(cluster["resourcesVpcConfig"]["publicAccessCidrs"]) == ["198.51.100.0/24", "203.0.113.0/24"]
+    group = aws_cli("eks", "describe-nodegroup", *of_cluster, "--nodegroup-name", "gpu")["nodegroup"]
     assert (group["scalingConfig"]["maxSize"], group["labels"], group.get("taints", [])) == (8, {"pool": "big"}, [])
-    assert group["tags"]["team"] == "ml"
+    assert (group["version"], group["releaseVersion"][:5]) == ("1.36", "1.36.")
+    assert cluster["tags"]["team"] == group["tags"]["team"] == "ml"
+    proxy = aws_cli("eks", "describe-addon", *of_cluster, "--addon-name", "kube-proxy")["addon"]
+    assert proxy["addonVersion"].startswith("v1.36.")
+    volumes = aws_cli("ec2", "describe-volumes", "--filters", "Name=tag:team,Values=ml")["Volumes"]
+    assert {(row["Size"], row["Encrypted"]) for row in volumes if row["Attachments"]} == {(150, True)}
     system = aws_cli("efs", "describe-file-systems", "--creation-token", "muster")["FileSystems"][0]
     assert (system["ThroughputMode"], system["NumberOfMountTargets"]) == ("bursting", 1)
 

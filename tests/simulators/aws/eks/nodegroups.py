@@ -10,6 +10,7 @@ from ..journal import JOURNAL
 from ..state import SETTINGS, Body, Item, needs_policies, now, number, plug, role, subnets, unplug
 from . import images, nodes
 from .account import VERSIONS, Account, Cluster, Handler, missing, show, update
+from .account import account as account_of
 
 NODE_POLICIES = ["AmazonEKSWorkerNodePolicy"]
 
@@ -273,10 +274,27 @@ def _leave_interface(account: Account, cluster: Cluster, item: Item) -> None:
         plug(account.region, place, _groups(cluster), f"aws-K8S-{node}", tags)
 
 
+def hang(region: str, vpc: str) -> None:
+    """A file system of a VPC has lost its last mount target: whatever has mounted it there waits for ever.
+
+    Their pods do not end then (kubernetes/kubernetes#72048; rook/rook#6327), so neither does the drain of their nodes. That EKS gives the
+    deletion up with this issue is assumed; on AWS it may only take very long.
+    """
+    for cluster in account_of(region).clusters.values():
+        if cluster.body["resourcesVpcConfig"]["vpcId"] == vpc:
+            for item in cluster.nodegroups.items.values():
+                item.body["__hangs"] = bool(item.body.get("__nodes"))
+
+
 def delete(account: Account, params: Body) -> Body:
     cluster = account.cluster(params["clusterName"])
     item = _find(cluster, params["nodegroupName"])
     interfaces = item.body["__interfaces"]
+    if item.body.get("__hangs"):
+        issue = {"code": "PodEvictionFailure", "message": "Reached max retries while trying to evict pods from nodes",
+                 "resourceIds": item.body["__nodes"]}  # fmt: skip
+        item.start("DELETING", "DELETE_FAILED", lambda: item.body["health"]["issues"].append(issue))
+        return {"nodegroup": _show(item)}
 
     def over() -> None:
         _leave_interface(account, cluster, item)
