@@ -24,10 +24,10 @@ PLACES = ("roles", "playbooks", "site.yml", "extensions/molecule", "tests/accept
 NO_TASKS = {"defaults", "files", "meta", "templates", "vars"}
 # What a name may begin with. A new verb is welcome when none of these says the same.
 VERBS = {
-    "Add", "Apply", "Assert", "Build", "Change", "Check", "Configure", "Create", "Delete", "Detect", "Download", "Enable", "End",
-    "Evict", "Fail", "Fetch", "Find", "Grant", "Import", "Include", "Install", "Kill", "List", "Mark", "Measure", "Prepare", "Read", "Record",
-    "Refuse", "Reload", "Remove", "Replace", "Report", "Reset", "Restart", "Resume", "Run", "Scale", "Score", "Show", "Start",
-    "Stop", "Suspend", "Take", "Tear", "Train", "Upgrade", "Upload", "Validate", "Verify", "Wait", "Write",
+    "Add", "Apply", "Assert", "Build", "Change", "Check", "Configure", "Create", "Delete", "Detect", "Download", "Enable", "End", "Evict",
+    "Fail", "Fetch", "Find", "Grant", "Import", "Include", "Install", "Kill", "List", "Mark", "Measure", "Prepare", "Read", "Record",
+    "Refuse", "Reload", "Remove", "Replace", "Report", "Reset", "Restart", "Resume", "Run", "Scale", "Score", "Show", "Start", "Stop",
+    "Suspend", "Take", "Tear", "Train", "Upgrade", "Upload", "Validate", "Verify", "Wait", "Write",
 }  # fmt: skip
 # What only a plugin's or a role's one line may begin with: modules of clouds "manage" as those of amazon.aws do.
 MANAGES = {"Divide", "Join", "Manage"}
