@@ -16,7 +16,7 @@ WORLD = int(os.environ["MUSTER_SLICES"]) * HOSTS
 SLICE = int(os.environ["MUSTER_SLICE"])
 RANK = SLICE * HOSTS + int(os.environ["JOB_COMPLETION_INDEX"])
 RESTARTS = int(os.environ["MUSTER_RESTARTS"])
-HOST, _, PORT = os.environ["MUSTER_COORDINATOR"].rpartition(":")
+HOST, PORT = os.environ["MUSTER_COORDINATOR"].rsplit(":", 1)
 
 
 def say(text: str) -> None:
@@ -26,7 +26,7 @@ def say(text: str) -> None:
 def listen() -> str:
     """The first rank waits for all others and answers each with the ranks that have come."""
     with socket.create_server(("", int(PORT))) as server:
-        links = [server.accept()[0] for _ in range(WORLD - 1)]
+        links = [server.accept()[0] for _peer in range(WORLD - 1)]
         ranks = sorted([0, *(int(link.makefile().readline()) for link in links)])
         text = ",".join(map(str, ranks))
         for link in links:
