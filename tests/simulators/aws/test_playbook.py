@@ -594,7 +594,7 @@ def test_no_output_showed_a_secret(play: Play) -> None:
 OTHERWISE = {
     "ec2:ModifyNetworkInterfaceAttribute": "the security group of the file system was deleted by hand, and is made again",
     "ec2:ReplaceRouteTableAssociation": "a subnet was given another route table by hand",
-    "eks:DeleteAddon": "an add-on that failed is made anew",
+    "eks:DeleteAddon": "an add-on that failed is made again; teardown.yml deletes the one of the shared storage",
     "eks:DisassociateAccessPolicy": "an access entry loses a policy",
     "eks:UpdateAccessEntry": "an access entry gets other groups",
     "eks:UpdateClusterConfig": "deletion protection is taken away",
