@@ -97,7 +97,6 @@ def loss_of(params: dict[str, Any], pixels: Any, labels: Any) -> Any:
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(scores(params, pixels)), labels[:, None], axis=1))
 
 
-@jax.jit
 def train(state: dict[str, Any], pixels: Any, labels: Any, samples: Any) -> tuple[dict[str, Any], Any]:
     loss, slopes = jax.value_and_grad(loss_of)(state["params"], pixels, labels)
     momentum = jax.tree.map(lambda old, slope: 0.9 * old + slope, state["momentum"], slopes)
@@ -126,7 +125,7 @@ def run(options: argparse.Namespace) -> None:
             state = checkpoints.restore(begun, args=ocp.args.StandardRestore(state))
         if first:
             say("start", jax=jax.__version__, platform=jax.devices()[0].platform, hosts=hosts, step=begun)
-        loss = jnp.nan
+        compiled, loss = jax.jit(train), jnp.nan
         for step in range(begun, options.steps):
             # Each host takes its part of the batch, in the order of the devices.
             chosen = batch_of(step, options.batch_size, options.seed)
@@ -135,7 +134,7 @@ def run(options: argparse.Namespace) -> None:
                 jax.make_array_from_process_local_data(shared, part)
                 for part in (pixels[mine], labels[mine], mine.astype(np.int32))
             ]
-            state, loss = train(state, *parts)
+            state, loss = compiled(state, *parts)
             checkpoints.save(step + 1, args=ocp.args.StandardSave(state))
             if first and ((step + 1) % options.tell_every == 0 or step + 1 == options.steps):
                 say("step", hosts=hosts, step=step + 1, loss=float(loss))

@@ -10,7 +10,6 @@ import contextlib
 import http.server
 import io
 import json
-import threading
 import typing as t
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from google.protobuf import json_format
 
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs import model_writer
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import model_config
+from ansible_collections.muster.ml.tests.unit.fakes.triton import Served
 
 CONFIG = """\
 backend: "python"
@@ -35,20 +35,6 @@ def write_model(folder: Path, versions: dict[int, str], config: str = CONFIG) ->
         (folder / str(version)).mkdir(exist_ok=True)
         (folder / str(version) / "model.py").write_text(text)
     return folder
-
-
-class Served:
-    """An HTTP server at ``port`` until it is stopped."""
-
-    def __init__(self, handler: type[http.server.BaseHTTPRequestHandler]) -> None:
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
 
 
 class FakeReplica(Served):

@@ -20,7 +20,6 @@ from .model_config import FILE, ModelConfig, parsed
 
 _VERSION = re.compile(r"[1-9][0-9]*")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-_PIECE = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,8 +90,5 @@ def _check_version(config: ModelConfig, version: int, files: Sequence[str]) -> N
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
