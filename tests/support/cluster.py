@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -54,6 +55,8 @@ LAST = ("local_images", "local_cluster")
 ON_MACHINES = ("etcd_host", "rabbitmq")
 # existing.yml looks at the nodes before anything is done, and gpu_drivers waits for GPUs after.
 WAITED_FOR = frozenset({"/api/v1/nodes"})
+# Each model that is uploaded asks which pods serve it, and which one is its store.
+ASKED_BY_EACH = {"triton_model": re.compile(r"/pods\?labelSelector=[^&]*%2Fname%3D(triton|object-store)$")}
 # Under the names of what is published: what somebody's cluster would pull.
 STAND_INS = [
     "published-nats",
@@ -183,14 +186,20 @@ def no_writes(shell: Shell, ground: Ground, what: str, work: Callable[[], None])
         raise CheckFailed(f"{what} sent {len(found)} write requests, the first: {found[0]}")
 
 
-def nothing_to_do(shell: Shell, ground: Ground, what: str, work: Callable[[], None]) -> None:
-    """Do work again that was done: it must not write, and must not ask twice for one list."""
+def nothing_to_do(
+    shell: Shell, ground: Ground, what: str, work: Callable[[], None], again: re.Pattern[str] | None = None
+) -> None:
+    """Do work again that was done: it must not write, and must not ask twice for one list, unless it fits ``again``."""
     began = datetime.now(UTC)
     no_writes(shell, ground, what, work)
     if not ground.cluster:
         return
     lists = audit.listed(ground.audit_log, began)
-    twice = [f"{uri} ({times} times)" for uri, times in lists.items() if times > 1 and uri not in WAITED_FOR]
+    twice = [
+        f"{uri} ({times} times)"
+        for uri, times in lists.items()
+        if times > 1 and uri not in WAITED_FOR and not (again and again.search(uri))
+    ]
     for uri in twice:
         shell.say(f"asked more than once: {uri}")
     if twice:
@@ -207,7 +216,8 @@ def steps(shell: Shell, ground: Ground, scenario: str) -> None:
         molecule(shell, ground, scenario, "prepare")
     without_writing("check")
     molecule(shell, ground, scenario, "converge")
-    nothing_to_do(shell, ground, "molecule idempotence", partial(molecule, shell, ground, scenario, "idempotence"))
+    again = partial(molecule, shell, ground, scenario, "idempotence")
+    nothing_to_do(shell, ground, "molecule idempotence", again, ASKED_BY_EACH.get(scenario))
     without_writing("check")
     molecule(shell, ground, scenario, "verify")
 
