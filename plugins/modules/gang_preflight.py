@@ -21,7 +21,10 @@ description:
   - C(fits) is true only where the pods fit whatever the scheduler prefers. It places one pod after the other and never moves one. Groups of
     different pods may so take each other's room although there is enough for all, which is not judged.
   - What may not be read, or is not understood, is not judged, and is listed in C(not_judged). It is never an error.
-  - Not judged are quota of Kueue, other schedulers, scheduling gates, dynamic resource allocation, pods of kinds other than Pod,
+  - Of pods that wait in a queue of Kueue C(fits) is never true, because Kueue decides when they begin. It is false where the queue does not
+    exist, or its ClusterQueue never has as much quota, with all that its cohort may lend. What others use of it now does not count. Where
+    Kueue's configuration changes what pods count as (C(resources.transformations)), that is not known here.
+  - Not judged are other schedulers, scheduling gates, dynamic resource allocation, pods of kinds other than Pod,
     ReplicaSet, Deployment, StatefulSet, Job, JobSet, PyTorchJob and PersiaJob, affinity to another group, anti-affinity among groups by
     other labels than the host name, more than one required topology spread, claims of mode ReadWriteOnce of several groups, and volumes
     that a StorageClass could make in a zone without room.

@@ -21,6 +21,7 @@ from .._kube.objects import Manifest, labels_of
 from . import bonds, fit, volumes, words
 from .admission import Quota, quotas, refusals, with_defaults
 from .groups import Group, of_pod
+from .kueue import QueueQuota, Queues, queue_quotas
 from .places import Place, Template, free_for, has_ended, is_running, live, node_of, possible, refusal
 
 OPERATORS = (None, "", "Equal", "Exists")
@@ -42,6 +43,7 @@ class Seen:
     classes: Mapping[str, Manifest] | None = dataclasses.field(default_factory=dict)
     runtimes: Mapping[str, Manifest] = dataclasses.field(default_factory=dict)
     daemon_sets: Sequence[Manifest] | None = ()
+    queues: Queues = dataclasses.field(default_factory=Queues)
     unread: Sequence[str] = ()
     """What could not be read, and why."""
 
@@ -82,6 +84,7 @@ class Verdict:
 
 
 Counts = tuple[int, ...]
+Budget = Sequence[Quota | QueueQuota]
 
 
 def judge(gang: Gang, seen: Seen, *, refusing: bool = False) -> Verdict:
@@ -96,8 +99,9 @@ def judge(gang: Gang, seen: Seen, *, refusing: bool = False) -> Verdict:
     for group in groups:
         notes += _features(group, seen)
     reasons = [text for group in groups if group.replicas for text in refusals(group, seen.ranges or ())]
-    budget = quotas(seen.quotas or (), _leaving(gang, seen))
-    notes += _quota_notes(budget, groups, seen)
+    of_namespace = quotas(seen.quotas or (), _leaving(gang, seen))
+    notes += _quota_notes(of_namespace, groups, seen)
+    budget: Budget = [*of_namespace, *queue_quotas(groups, seen.queues)]
     asked = tuple(group.replicas for group in groups)
     room = None
     if seen.nodes is not None:
@@ -123,7 +127,7 @@ def judge(gang: Gang, seen: Seen, *, refusing: bool = False) -> Verdict:
 
 
 def _answer(
-    groups: Sequence[Group], budget: Sequence[Quota], room: _Room | None, asked: Counts, *, refusing: bool
+    groups: Sequence[Group], budget: Budget, room: _Room | None, asked: Counts, *, refusing: bool
 ) -> tuple[bool | None, list[str], list[str]]:
     """Whether quotas and nodes hold so many, why not, and what is not judged of it."""
     reasons = [text for quota in budget for text in quota.problems(groups, asked)]
@@ -143,7 +147,7 @@ def _answer(
     return None, [], [words.undecided(groups, room.problem, order=bool(packs) and sure is False)]
 
 
-def _nearest(groups: Sequence[Group], budget: Sequence[Quota], room: _Room, asked: Counts) -> list[Mapping[str, t.Any]]:
+def _nearest(groups: Sequence[Group], budget: Budget, room: _Room, asked: Counts) -> list[Mapping[str, t.Any]]:
     """For each group the largest number that fits for sure with the others as they are, where one does."""
 
     def fits(counts: Counts) -> bool:
@@ -295,7 +299,7 @@ def _features(group: Group, seen: Seen) -> list[str]:
     if spec.get("runtimeClassName") and spec["runtimeClassName"] not in seen.runtimes:
         found.append(f"RuntimeClass {spec['runtimeClassName']}, which was not found")
     if group.queue:
-        found.append(f"quota of Kueue's queue {group.queue}")
+        found.append(f"when Kueue's queue {group.queue} admits the pods")
     return [f"{what} of group {group.name}" for what in found]
 
 

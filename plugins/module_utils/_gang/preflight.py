@@ -22,6 +22,8 @@ from . import doubts
 from . import groups as reading
 from .groups import Group
 from .judge import Gang, Seen, Verdict, judge
+from .kueue import API_VERSION as KUEUE
+from .kueue import Queues
 from .places import Template
 from .volumes import claim_names
 
@@ -92,7 +94,18 @@ def read(cluster: Cluster, asked: Gang) -> Seen:
         classes=classes,
         runtimes=_runtimes(asking, asked.groups),
         daemon_sets=asking.listed("apps/v1", "DaemonSet") if asked.templates else (),
+        queues=_queues(asking, namespace) if any(group.queue for group in asked.groups) else Queues(),
         unread=asking.refused,
+    )
+
+
+def _queues(asking: _Asking, namespace: str) -> Queues:
+    if asking.cluster.resource(KUEUE, "LocalQueue") is None:
+        return Queues()
+    return Queues(
+        local=asking.listed(KUEUE, "LocalQueue", namespace),
+        cluster=asking.listed(KUEUE, "ClusterQueue"),
+        cohorts=asking.listed(KUEUE, "Cohort"),
     )
 
 

@@ -162,6 +162,7 @@ class Backend:
         groups = []
         for live in sorted(workloads, key=lambda item: str(item["metadata"]["name"])):
             group = group_status(forms[live["kind"]], live, by_group.get(labels_of(live).get(LABEL_GROUP, ""), []))
+            (group,) = queued.with_queue(cluster, live, [group])
             groups.append(_with_refusal(cluster, live, group))
         return groups
 

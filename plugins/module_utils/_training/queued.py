@@ -16,12 +16,12 @@ from collections.abc import Sequence
 
 from .._core.conditions import condition, is_true, reason_of
 from .._core.errors import MusterError
+from .._gang.kueue import API_VERSION
 from .._kube.cluster import Cluster
 from .._kube.objects import Manifest, labels_of
 from .._manifests.meta import LABEL_QUEUE
 from .status import GroupStatus
 
-API_VERSION = "kueue.x-k8s.io/v1beta2"
 WORKLOAD = "Workload"
 LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from .._core.brief import Missing, grouped
 from .._core.conditions import condition, is_true
 from .._kube.pod_status import EndedRun, ended_runs, refused_image, why_not_running
-from .._manifests.meta import LABEL_GROUP, LABEL_ROLE, Manifest
+from .._manifests.meta import LABEL_GROUP, LABEL_QUEUE, LABEL_ROLE, Manifest
 
 State = t.Literal["Pending", "Running", "Succeeded", "Failed", "Degraded", "Unknown"]
 
@@ -315,6 +315,9 @@ def _judge_job(group: GroupStatus, job: Manifest) -> GroupStatus:
         reason = f"{failed.get('reason') or 'Failed'}: {why}"
         return dataclasses.replace(group, state="Failed", reason=reason)
     if (job.get("spec") or {}).get("suspend"):
+        # Kueue suspends Jobs, too, those of a namespace with a LocalQueue named default among them.
+        if (job["metadata"].get("labels") or {}).get(LABEL_QUEUE):
+            return dataclasses.replace(group, state="Pending", reason="is suspended")
         return dataclasses.replace(group, state="Succeeded", reason="stopped after the training ended")
     return judge_group(group)
 

@@ -780,13 +780,13 @@ NOT_JUDGED = [
     Case(
         "a queue of Kueue",
         [X.group(1, labels={"kueue.x-k8s.io/queue-name": "q"})],
-        says="quota of Kueue's queue q of group worker",
+        says="when Kueue's queue q admits the pods of group worker",
     ),
     Case(
         "a queue of Kueue on the object",
         [],
         objects=[{**job(X.template()), "metadata": {"name": "j", "labels": {"kueue.x-k8s.io/queue-name": "q"}}}],
-        says="quota of Kueue's queue q of group j",
+        says="when Kueue's queue q admits the pods of group j",
     ),
     Case("gates", [X.group(1, schedulingGates=[{"name": "x"}])], says="scheduling gates"),
     Case("a node by name", [X.group(1, nodeName="n0")], says="nodeName"),

@@ -227,3 +227,12 @@ def test_a_group_without_pods_says_in_brief_why_there_are_none() -> None:
     refused = dataclasses.replace(group, reason=f"{group.reason} (FailedCreate: exceeded quota)")
     line = job_status("fair", "ml", [refused]).line()
     assert line.brief == "Pending: 0 of 2 pods run; 2 of 2 pods are missing (FailedCreate: exceeded quota)"
+
+
+@pytest.mark.parametrize(("queue", "state"), [("", "Succeeded"), ("default", "Pending")])
+def test_a_job_that_kueue_has_suspended_has_not_ended(queue: str, state: str) -> None:
+    """With a LocalQueue named default, Kueue gives every Job of its namespace the label of a queue."""
+    item, _pods = trainer()
+    item["spec"]["suspend"] = True
+    item["metadata"]["labels"] |= {"kueue.x-k8s.io/queue-name": queue} if queue else {}
+    assert group_status(JOB, item, []).state == state
