@@ -14,7 +14,7 @@ author: Muster contributors (!UNKNOWN)
 description:
   - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),
     P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.jobset#role), P(muster.ml.kueue#role),
-    P(muster.ml.gpu_drivers#role),
+    P(muster.ml.traefik#role), P(muster.ml.gpu_drivers#role),
     P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role) and P(muster.ml.s3_artifacts#role).
     No cluster is asked or changed.
   - The roles use it themselves. It is also useful for GitOps, where the objects are written to files that another program applies.
@@ -61,7 +61,7 @@ options:
     type: str
     choices: [namespace, cluster]
   replicas:
-    description: Replicas of nats_operator, one of which leads. Defaults to 1.
+    description: Replicas of nats_operator, one of which leads, or of traefik. Defaults to 1.
     type: int
   service_accounts:
     description: Permission of nats_operator to read service accounts and to create tokens. Defaults to V(false).
@@ -210,6 +210,19 @@ options:
     description: Priorities in queues, as the role kueue takes them.
     type: list
     elements: dict
+  class_name:
+    description: GatewayClass of traefik. Defaults to V(traefik).
+    type: str
+  service_type:
+    description: Type of the Service of traefik. Defaults to V(LoadBalancer).
+    type: str
+    choices: [LoadBalancer, NodePort, ClusterIP]
+  drain_timeout:
+    description: Seconds for which a pod of traefik that ends still accepts requests. Defaults to 10.
+    type: int
+  exit_timeout:
+    description: Seconds for requests to traefik that are in flight then. Defaults to 30.
+    type: int
 seealso:
   - module: muster.ml.apply
     description: Applies the objects.

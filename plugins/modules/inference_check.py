@@ -31,6 +31,11 @@ options:
   url:
     description: Address of a server, such as V(http://inference.example.com), instead of O(name) and O(namespace).
     type: str
+  hostname:
+    description:
+      - Host name that is asked for at O(url), such as that of a route whose name leads nowhere yet. By default the host of the URL.
+      - With C(https) the certificate must be valid for the host of the URL all the same.
+    type: str
   model:
     description: Name of the model.
     type: str
@@ -194,6 +199,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "triton"},
     "namespace": {"type": "str"},
     "url": {"type": "str"},
+    "hostname": {"type": "str"},
     "model": NAME,
     "model_version": {"type": "str"},
     "inputs": {"type": "list", "elements": "dict", "default": [], "options": INPUT},
@@ -204,7 +210,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **WAIT,
 }
 
-CONSTRAINTS: dict[str, t.Any] = {}
+CONSTRAINTS: dict[str, t.Any] = {"required_by": {"hostname": ("url",)}}
 
 Opened = t.Callable[[], contextlib.AbstractContextManager[Client]]
 _PAUSE = 1.0
@@ -222,8 +228,8 @@ def places(ctx: Context) -> dict[str, Opened]:
     params = ctx.params
     timeout = params["request_timeout"]
     if params["url"]:
-        url = params["url"]
-        return {url: lambda: Client(url, f"Triton at {url}", timeout=timeout)}
+        url, hostname = params["url"], params["hostname"]
+        return {url: lambda: Client(url, f"Triton at {url}", timeout=timeout, hostname=hostname)}
     pods = replicas.ready_pods(ctx.cluster, params["name"], groups.namespace_of(ctx))
     return {pod.name: lambda pod=pod: replicas.reached(ctx.cluster, pod, timeout=timeout) for pod in pods}
 

@@ -273,6 +273,36 @@ def by_conditions(manifest: Manifest) -> State:
     return READY
 
 
+@_of_existing
+def gateway(manifest: Manifest) -> State:
+    """Of the Gateway API: its controller has taken it up, and its listeners answer."""
+    return _all_true(manifest, conditions(manifest), ("Accepted", "Programmed"))
+
+
+@_of_existing
+def route(manifest: Manifest) -> State:
+    """Of the Gateway API: each Gateway that it names has taken it up, with all that it leads to."""
+    named = len((manifest["spec"] or {}).get("parentRefs") or ())
+    parents = _status(manifest).get("parents") or []
+    if len(parents) < named:
+        return State(False, f"{named - len(parents)} of its {named} Gateways has no controller that took it up")
+    states = (_all_true(manifest, row.get("conditions") or [], ("Accepted", "ResolvedRefs")) for row in parents)
+    return next((state for state in states if not state.ready), READY)
+
+
+def _all_true(manifest: Manifest, rows: t.Sequence[t.Mapping[str, t.Any]], kinds: tuple[str, ...]) -> State:
+    """Whether conditions are true, and about the generation that there is."""
+    generation = manifest["metadata"].get("generation", 0)
+    seen = {"status": {"conditions": list(rows)}}
+    for kind in kinds:
+        found = condition(seen, kind)
+        if found.get("observedGeneration", generation) < generation:
+            return State(False, "its controller has not seen the change yet")
+        if not is_true(seen, kind):
+            return State(False, f"is not {kind}: {reason_of(found)}" if found else f"is not {kind} yet")
+    return READY
+
+
 PREDICATES: dict[tuple[str, str], Predicate] = {
     ("", "Namespace"): namespace,
     ("", "PersistentVolumeClaim"): claim,
@@ -286,4 +316,7 @@ PREDICATES: dict[tuple[str, str], Predicate] = {
     ("apps", "StatefulSet"): stateful_set,
     ("batch", "CronJob"): exists,
     ("batch", "Job"): job,
+    ("gateway.networking.k8s.io", "Gateway"): gateway,
+    ("gateway.networking.k8s.io", "GRPCRoute"): route,
+    ("gateway.networking.k8s.io", "HTTPRoute"): route,
 }

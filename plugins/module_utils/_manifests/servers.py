@@ -11,9 +11,18 @@ from collections.abc import Mapping, Sequence
 from .meta import Manifest
 
 
-def client_service(metadata: Manifest, selector: Mapping[str, str], ports: Mapping[str, int]) -> Manifest:
-    """The Service for clients: pods that are ready. PORTS: name -> number."""
-    return _service(metadata, {"type": "ClusterIP"}, selector, ports)
+def client_service(
+    metadata: Manifest,
+    selector: Mapping[str, str],
+    ports: Mapping[str, int],
+    app_protocols: Mapping[str, str] | None = None,
+) -> Manifest:
+    """The Service for clients: pods that are ready. PORTS: name -> number, APP_PROTOCOLS: name -> what is spoken there."""
+    service = _service(metadata, {"type": "ClusterIP"}, selector, ports)
+    for row in service["spec"]["ports"]:
+        if row["name"] in (app_protocols or {}):
+            row["appProtocol"] = (app_protocols or {})[row["name"]]
+    return service
 
 
 def headless_service(metadata: Manifest, selector: Mapping[str, str], ports: Mapping[str, int]) -> Manifest:

@@ -38,6 +38,7 @@ class FakeTriton(Served):
         self.requests: list[str] = []
         self.clients: set[t.Any] = set()
         """The connections that requests of inference came by."""
+        self.hosts: set[str | None] = set()
         triton = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -45,6 +46,7 @@ class FakeTriton(Served):
 
             def do_GET(self) -> None:
                 triton.requests.append(self.path)
+                triton.hosts.add(self.headers["Host"])
                 if self.path == "/v2":
                     self.reply(200, {"name": "triton", "version": "2.51.0"})
                 elif self.path in ("/v2/models/add", "/v2/models/add/versions/1"):

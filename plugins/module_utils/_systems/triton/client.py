@@ -46,10 +46,11 @@ def send(
 
 
 class Client:
-    """Asks the server at URL. WHO names it in messages."""
+    """Asks the server at URL. WHO names it in messages; HOSTNAME is what it is asked as, if not by the host of the URL."""
 
-    def __init__(self, url: str, who: str, *, timeout: float) -> None:
+    def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None) -> None:
         self.who = who
+        self._headers = {"Host": hostname} if hostname else {}
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise InvalidInput(f"url: '{url}' is not the address of a server.", "Write it as http://HOST:PORT.")
@@ -74,7 +75,7 @@ class Client:
 
     def _exchange(self, method: str, path: str, body: t.Any) -> tuple[int, t.Any]:
         sent = None if body is None else json.dumps(body)
-        headers = {"Content-Type": "application/json"} if sent else {}
+        headers = {**self._headers, **({"Content-Type": "application/json"} if sent else {})}
         try:
             self._connection.request(method, f"{self._prefix}{path}", sent, headers)
             answer = self._connection.getresponse()

@@ -32,6 +32,8 @@ from .metrics import Alerts
 from .repository import Repository, arguments, checked_repository, credentials
 
 PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
+APP_PROTOCOLS = {"grpc": "kubernetes.io/h2c"}
+"""Without it a Gateway speaks HTTP/1.1 to the port."""
 DEPLOYMENT = "apps/v1", "Deployment"
 
 _GPU = "nvidia.com/gpu"
@@ -92,7 +94,7 @@ def manifests(server: TritonServer) -> list[Manifest]:
     if not server.pod.service_account_name:
         objects.append(_service_account(server))
     objects += [
-        servers.client_service(meta, server.labels, PORTS),
+        servers.client_service(meta, server.labels, PORTS, APP_PROTOCOLS),
         servers.disruption_budget(meta, server.labels),
         apply_overrides(deployment(server), server.overrides),
     ]

@@ -27,6 +27,7 @@ NAMES = [
     "nats_operator",
     "persia_operator",
     "s3_artifacts",
+    "traefik",
     "training_operator",
 ]
 OWN = {"_terms", "crds"}
@@ -80,6 +81,12 @@ def test_the_kinds_of_an_operator() -> None:
         "NatsCluster",
         "NatsServiceRole",
         "PersiaJob",
+        "BackendTLSPolicy",
+        "Gateway",
+        "GatewayClass",
+        "GRPCRoute",
+        "HTTPRoute",
+        "ReferenceGrant",
         "PyTorchJob",
     ]
 

@@ -104,6 +104,12 @@ def test_without_inputs_there_is_no_inference(triton: FakeTriton) -> None:
 def test_an_address_is_asked_as_it_is(triton: FakeTriton) -> None:
     url = f"http://127.0.0.1:{triton.port}/"
     assert run(url=url, **SUM)["replicas"] == [url]
+    assert triton.hosts == {f"127.0.0.1:{triton.port}"}
+
+
+def test_an_address_can_be_asked_for_another_name(triton: FakeTriton) -> None:
+    run(url=f"http://127.0.0.1:{triton.port}", hostname="inference.example.com", **SUM)
+    assert triton.hosts == {"inference.example.com"}
 
 
 def test_a_wrong_output_is_told_with_its_place(triton: FakeTriton) -> None:

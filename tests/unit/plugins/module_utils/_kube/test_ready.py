@@ -34,7 +34,24 @@ REFUSED = condition("ReplicaFailure", reason="FailedCreate", message="q")
 TERMINATING = {"phase": "Terminating", **condition("NamespaceContentRemaining", message="pods")}
 REVISIONS = {"updateRevision": "b", "currentRevision": "a"}
 
+PROGRAMMED = {
+    "conditions": [
+        {"type": "Accepted", "status": "True"},
+        {"type": "Programmed", "status": "True", "observedGeneration": 2},
+    ]
+}
+TAKEN = [{"type": "Accepted", "status": "True"}, {"type": "ResolvedRefs", "status": "True"}]
+LOST = [TAKEN[0], {"type": "ResolvedRefs", "status": "False", "reason": "BackendNotFound", "message": "no Service x"}]
+TWO = {"parentRefs": [{"name": "a"}, {"name": "b"}]}
+
 CASES: list[tuple[ready.Predicate, Manifest, bool, str]] = [
+    (ready.gateway, thing({}, PROGRAMMED, generation=2), True, ""),
+    (ready.gateway, thing({}, PROGRAMMED, generation=3), False, "has not seen"),
+    (ready.gateway, thing({}, condition("Accepted")), False, "is not Programmed yet"),
+    (ready.gateway, thing({}, condition("Accepted", "False", reason="NoClass")), False, "is not Accepted: NoClass"),
+    (ready.route, thing(TWO, {"parents": [{"conditions": TAKEN}] * 2}), True, ""),
+    (ready.route, thing(TWO, {"parents": [{"conditions": TAKEN}]}), False, "1 of its 2 Gateways"),
+    (ready.route, thing(TWO, {"parents": [{"conditions": TAKEN}, {"conditions": LOST}]}), False, "BackendNotFound: no Service x"),
     (ready.deployment, thing({"replicas": 2}, DEPLOYED, generation=2), True, ""),
     (ready.deployment, thing({"replicas": 0}, {"observedGeneration": 1}, generation=1), True, ""),
     (ready.deployment, thing({"replicas": 2}, DEPLOYED, generation=3), False, "has not seen"),

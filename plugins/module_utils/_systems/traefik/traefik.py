@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What role traefik installs: Traefik as a controller of the Gateway API, with its class, and the permissions it uses and no more.
+
+The kinds of the Gateway API are text: crds/ in the files of the role.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..._core.errors import InvalidInput
+from ..._manifests.access import cluster_access, rule, service_account
+from ..._manifests.meta import Manifest, check_count, check_name, metadata
+from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
+
+NAME = "traefik"
+CONTROLLER = "traefik.io/gateway-controller"
+"""The name that Traefik answers to."""
+GATEWAY_GROUP = "gateway.networking.k8s.io"
+PORTS = {"web": 80, "websecure": 443}
+"""A listener of a Gateway has the port of an entry point."""
+USER = 65532
+SERVICE_TYPES = ("LoadBalancer", "NodePort", "ClusterIP")
+
+_ADMIN = 8080
+_READ = ["list", "watch"]
+_KINDS = ("gatewayclasses", "gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies")
+_WITH_STATUS = ("gatewayclasses", "gateways", "httproutes", "grpcroutes", "backendtlspolicies")
+# In all namespaces, because the routes of any of them may belong to a Gateway. Secrets are those with the certificates of listeners.
+EVERYWHERE = [
+    rule([GATEWAY_GROUP], _KINDS, _READ),
+    rule([GATEWAY_GROUP], [f"{kind}/status" for kind in _WITH_STATUS], ["update"]),
+    rule([""], ["namespaces", "services", "secrets", "configmaps"], _READ),
+    rule(["discovery.k8s.io"], ["endpointslices"], _READ),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Traefik(Operator):
+    """``drain_timeout``: seconds for which a pod that ends accepts requests; ``exit_timeout``: for those in flight then."""
+
+    class_name: str = "traefik"
+    replicas: int = 1
+    service_type: str = "LoadBalancer"
+    drain_timeout: int = 10
+    exit_timeout: int = 30
+
+
+def manifests(traefik: Traefik) -> list[Manifest]:
+    """Traefik, its account and what the account may do, its class and its Service."""
+    check_name(traefik.class_name, "class_name")
+    for name in ("replicas", "drain_timeout", "exit_timeout"):
+        check_count(getattr(traefik, name), name)
+    if traefik.service_type not in SERVICE_TYPES:
+        raise InvalidInput(f"service_type: '{traefik.service_type}' is none of {', '.join(SERVICE_TYPES)}.")
+    labels = operator_labels(NAME)
+    account = service_account(NAME, traefik.namespace, labels)
+    ports = [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in PORTS.items()]
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(NAME, traefik.namespace, labels),
+        "spec": {"type": traefik.service_type, "selector": operator_selector(NAME), "ports": ports},
+    }
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(NAME, traefik.namespace, labels),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": operator_selector(NAME)}},
+    }
+    gateway_class = {
+        "apiVersion": f"{GATEWAY_GROUP}/v1",
+        "kind": "GatewayClass",
+        "metadata": metadata(traefik.class_name, None, labels),
+        "spec": {"controllerName": CONTROLLER},
+    }
+    return [account, *cluster_access(NAME, account, EVERYWHERE), service, budget, _deployment(traefik), gateway_class]
+
+
+def _arguments(traefik: Traefik) -> list[str]:
+    flags: dict[str, t.Any] = {"entrypoints.traefik.address": f":{_ADMIN}"}
+    for name, port in PORTS.items():
+        flags[f"entrypoints.{name}.address"] = f":{port}"
+        flags[f"entrypoints.{name}.transport.lifecycle.requestacceptgracetimeout"] = f"{traefik.drain_timeout}s"
+        flags[f"entrypoints.{name}.transport.lifecycle.gracetimeout"] = f"{traefik.exit_timeout}s"
+    provider = "providers.kubernetesgateway"
+    flags |= {
+        "ping": "true",
+        provider: "true",
+        f"{provider}.statusaddress.service.name": NAME,
+        f"{provider}.statusaddress.service.namespace": traefik.namespace,
+        # It asks nobody outside of the cluster.
+        "global.checknewversion": "false",
+        "global.sendanonymoususage": "false",
+    }
+    return [f"--{name}={value}" for name, value in flags.items()]
+
+
+def _deployment(traefik: Traefik) -> Manifest:
+    probe = {"httpGet": {"path": "/ping", "port": "admin"}, "periodSeconds": 5}
+    ports = [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()]
+    container = {
+        "name": NAME,
+        "args": _arguments(traefik),
+        "ports": [*ports, {"name": "admin", "containerPort": _ADMIN, "protocol": "TCP"}],
+        "readinessProbe": probe,
+        "livenessProbe": {**probe, "periodSeconds": 10},
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108  (a path inside the container)
+    }
+    # The entry points have the ports of the listeners, which are below 1024, and the user is not root.
+    sysctls = [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]
+    pod = operator_pod(
+        traefik,
+        container,
+        user=USER,
+        volumes=[{"name": "tmp", "emptyDir": {}}],
+        terminationGracePeriodSeconds=traefik.drain_timeout + traefik.exit_timeout + 10,
+    )
+    pod["securityContext"] = {**pod["securityContext"], "sysctls": sysctls}
+    # A new pod answers before an old one ends.
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    return operator_deployment(NAME, traefik, {"replicas": traefik.replicas, "strategy": strategy}, pod)

@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The way from a Gateway to Triton servers: an HTTPRoute and a GRPCRoute with the same weights.
+
+Triton's API can also load and unload models, and map the memory of the server, and it does not authenticate clients. So what is open is
+what clients of a model need. A path cannot tell the trace settings of a model from its inference (docs/systems/inference-gateway.md).
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from ..._core.errors import InvalidInput
+from ..._kube.objects import Manifest, Ref, annotations_of
+from ..._manifests.meta import DNS_LABEL_MAX, check_name
+from .server import PORTS
+
+GATEWAY_API = "gateway.networking.k8s.io/v1"
+KINDS = {"http": "HTTPRoute", "grpc": "GRPCRoute"}
+"""Protocol -> the kind of its route."""
+ANNOTATION_FROM = "muster.ml/weights-before"
+"""The weights to which a route goes back, for as long as they are changed in steps."""
+
+_MOST = 1_000_000
+"""Of a weight, as the API has it."""
+_PATHS = (("Exact", "/v2"), ("PathPrefix", "/v2/health"), ("PathPrefix", "/v2/models"))
+_SERVICE = "inference.GRPCInferenceService"
+_METHODS = (
+    "ServerLive",
+    "ServerReady",
+    "ModelReady",
+    "ServerMetadata",
+    "ModelMetadata",
+    "ModelConfig",
+    "ModelInfer",
+    "ModelStreamInfer",
+)
+
+Weights = Mapping[str, int]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InferenceRoute:
+    """``weights``: of each server, by the name of its Service."""
+
+    name: str
+    namespace: str
+    gateway: str
+    weights: Weights
+    gateway_namespace: str | None = None
+    hostnames: Sequence[str] = ()
+    protocols: Sequence[str] = tuple(KINDS)
+    management: bool = False
+    request_timeout: int | None = None
+
+    def refs(self) -> list[Ref]:
+        """The routes that there are to be."""
+        return [Ref(GATEWAY_API, KINDS[protocol], self.name, self.namespace) for protocol in self.protocols]
+
+
+def checked_weights(rows: Sequence[Mapping[str, t.Any]]) -> dict[str, int]:
+    """The option backends as weights."""
+    found: dict[str, int] = {}
+    for row in rows:
+        name, weight = check_name(row["name"], "backends", limit=DNS_LABEL_MAX, service=True), row["weight"]
+        if name in found:
+            raise InvalidInput(f"backends: {name} is there twice.")
+        if not 0 <= weight <= _MOST:
+            raise InvalidInput(f"backends: the weight of {name} is {weight}, and may be 0 to {_MOST}.")
+        found[name] = weight
+    if not sum(found.values()):
+        raise InvalidInput("backends: every request would be refused.", "Give at least one of them a weight above 0.")
+    return found
+
+
+def manifests(route: InferenceRoute, weights: Weights | None = None, before: Weights | None = None) -> list[Manifest]:
+    """The routes, for now with other WEIGHTS; BEFORE: those to go back to."""
+    check_name(route.name, "name")
+    made = []
+    for protocol in route.protocols:
+        metadata: Manifest = {"name": route.name, "namespace": route.namespace}
+        if before is not None:
+            metadata["annotations"] = {ANNOTATION_FROM: json.dumps(dict(before), sort_keys=True)}
+        spec: Manifest = {"parentRefs": [_parent(route)], "rules": [_rule(route, protocol, weights or route.weights)]}
+        if route.hostnames:
+            spec["hostnames"] = list(route.hostnames)
+        made.append({"apiVersion": GATEWAY_API, "kind": KINDS[protocol], "metadata": metadata, "spec": spec})
+    return made
+
+
+def _parent(route: InferenceRoute) -> Manifest:
+    # Group and kind are the API's defaults, and stand here so that a plan shows what is then stored.
+    parent = {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": route.gateway}
+    return parent | ({"namespace": route.gateway_namespace} if route.gateway_namespace else {})
+
+
+def _rule(route: InferenceRoute, protocol: str, weights: Weights) -> Manifest:
+    rule: Manifest = {
+        "matches": _http_matches(route) if protocol == "http" else _grpc_matches(route),
+        "backendRefs": [
+            {"group": "", "kind": "Service", "name": name, "port": PORTS[protocol], "weight": weight}
+            for name, weight in weights.items()
+        ],
+    }
+    if route.request_timeout and protocol == "http":
+        rule["timeouts"] = {"request": f"{route.request_timeout}s"}
+    return rule
+
+
+def _http_matches(route: InferenceRoute) -> list[Manifest]:
+    paths = (("PathPrefix", "/"),) if route.management else _PATHS
+    return [{"path": {"type": kind, "value": value}} for kind, value in paths]
+
+
+def _grpc_matches(route: InferenceRoute) -> list[Manifest]:
+    whole: Manifest = {"type": "Exact", "service": _SERVICE}
+    methods = [whole] if route.management else [{**whole, "method": name} for name in _METHODS]
+    return [{"method": method} for method in methods]
+
+
+def weights_of(live: Manifest) -> dict[str, int]:
+    """The weights of a live route; one that is not written is 1."""
+    rows = (row for rule in live["spec"].get("rules") or () for row in rule.get("backendRefs") or ())
+    return {row["name"]: int(row.get("weight", 1)) for row in rows}
+
+
+def weights_before(live: Manifest) -> dict[str, int] | None:
+    """The weights from which a run that was cut off has changed those of a live route."""
+    text = annotations_of(live).get(ANNOTATION_FROM)
+    return dict(json.loads(text)) if text else None
+
+
+def shares(weights: Weights) -> dict[str, float]:
+    """The share of the requests that each server gets."""
+    total = sum(weights.values()) or 1
+    return {name: weight / total for name, weight in weights.items()}
+
+
+def between(before: Weights, after: Weights, percent: int) -> dict[str, int]:
+    """The weights, in thousandths, after so much of the way. Who is in neither gets nothing."""
+    old, new = shares(before), shares(after)
+    part = percent / 100
+    return {
+        name: round(1000 * ((1 - part) * old.get(name, 0) + part * new.get(name, 0))) for name in {**before, **after}
+    }

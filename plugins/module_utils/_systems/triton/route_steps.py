@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Change the weights of a route in steps, and go back if the servers that get more requests do not serve them well.
+
+They are judged by their own statistics, which count each request of each replica. A request that ended before it reached a model is not in
+them, so that a replica which is not ready counts, too.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+from collections.abc import Callable, Mapping, Sequence
+
+from ..._core.clock import SYSTEM_CLOCK, Deadline
+from ..._core.errors import Failed, InvalidInput, MusterError, Unreachable, WaitTimeout
+from ..._core.pool import Progress
+from ..._core.waiting import fixed_interval, wait_for
+from .replicas import reached, ready_pods
+from .route import Weights, between, shares
+from .server import DEPLOYMENT
+
+if t.TYPE_CHECKING:
+    from ..._edge.run import Context
+
+_PAUSE = 2.0
+_ANSWERS_S = 30.0
+Write = Callable[[Weights, "Weights | None"], None]
+"""Write weights, with those to go back to, and wait until they count."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How the weights change. ``steps``: percent of the way; ``interval``: seconds of each."""
+
+    steps: Sequence[int] = ()
+    interval: int = 60
+    min_requests: int = 20
+    max_failure_ratio: float = 0.01
+    max_latency_ms: float | None = None
+
+    def __post_init__(self) -> None:
+        if list(self.steps) != sorted({*self.steps}) or any(not 0 < step < 100 for step in self.steps):
+            raise InvalidInput(f"steps: {list(self.steps)} are not ascending percentages above 0 and below 100.")
+        for name in ("interval", "min_requests"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"{name}: {getattr(self, name)} is less than 1.")
+        if not 0 <= self.max_failure_ratio < 1:
+            raise InvalidInput(f"max_failure_ratio: {self.max_failure_ratio} is not 0 or more and below 1.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """Requests that replicas have answered: how many well, in how many nanoseconds, and how many not."""
+
+    good: int = 0
+    nanoseconds: int = 0
+    failed: int = 0
+
+    def since(self, before: Counts) -> Counts:
+        """What came after; a replica that has restarted counts from 0."""
+        if self.good < before.good or self.failed < before.failed:
+            return self
+        return Counts(self.good - before.good, self.nanoseconds - before.nanoseconds, self.failed - before.failed)
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.good + other.good, self.nanoseconds + other.nanoseconds, self.failed + other.failed)
+
+
+def counts_of(answer: Mapping[str, t.Any]) -> Counts:
+    """The statistics of all models of one replica."""
+    total = Counts()
+    for model in answer.get("model_stats") or ():
+        stats = model.get("inference_stats") or {}
+        good, failed = stats.get("success") or {}, stats.get("fail") or {}
+        total += Counts(int(good.get("count", 0)), int(good.get("ns", 0)), int(failed.get("count", 0)))
+    return total
+
+
+def wrong(name: str, seen: Counts, limits: Limits) -> str:
+    """Why a server is not good enough, empty if it is, or if there were too few requests to tell."""
+    asked = seen.good + seen.failed
+    if asked < limits.min_requests:
+        return ""
+    if seen.failed > limits.max_failure_ratio * asked:
+        return (
+            f"{seen.failed} of {asked} requests to {name} failed, and max_failure_ratio is {limits.max_failure_ratio:g}"
+        )
+    mean = seen.nanoseconds / seen.good / 1e6
+    if limits.max_latency_ms is not None and mean > limits.max_latency_ms:
+        return f"{name} took {mean:.1f} ms in the mean, and max_latency_ms is {limits.max_latency_ms:g}"
+    return ""
+
+
+class Steps:
+    """The way of a route from its weights of BEFORE to those of AFTER."""
+
+    def __init__(self, ctx: Context, namespace: str, limits: Limits, before: Weights, after: Weights) -> None:
+        self._ctx, self._namespace, self._limits = ctx, namespace, limits
+        self._before, self._after = before, after
+        old, new = shares(before), shares(after)
+        self._growing = [name for name, share in new.items() if share > old.get(name, 0)]
+
+    def walk(self, live: Weights, write: Write) -> None:
+        """Take each step from the weights of LIVE on; raise, with the weights of before again, if one is not good."""
+        ahead = [step for step in self._limits.steps if not self._is_behind(step, live)]
+        self._counts()  # a server that cannot be judged fails before anything changes
+        try:
+            for step in ahead:
+                write(between(self._before, self._after, step), self._before)
+                self._judge(step)
+        except MusterError as error:
+            write(self._before, None)
+            error.message += f" The weights are again {_words(self._before)}."
+            raise
+
+    def _is_behind(self, step: int, live: Weights) -> bool:
+        """Whether a run that was cut off had taken it."""
+        then, now = shares(between(self._before, self._after, step)), shares(live)
+        return all(then[name] < now.get(name, 0) - 0.001 for name in self._growing)
+
+    def _counts(self) -> dict[str, dict[str, Counts]]:
+        """Server -> replica -> what it has counted."""
+        found: dict[str, dict[str, Counts]] = {}
+        for name in self._growing:
+            found[name] = {}
+            for pod in ready_pods(self._ctx.cluster, name, self._namespace):
+                with reached(self._ctx.cluster, pod, timeout=_ANSWERS_S) as client:
+                    found[name][pod.name] = counts_of(client.read("/v2/models/stats"))
+        return found
+
+    def _counts_if_ready(self) -> dict[str, dict[str, Counts]]:
+        """The same, but not to wait for a server without replicas."""
+        try:
+            return self._counts()
+        except Unreachable as error:
+            if error.ref is None or error.ref.kind != DEPLOYMENT[1]:
+                raise
+            raise Failed(error.message, error.hint, ref=error.ref) from error
+
+    def _judge(self, step: int) -> None:
+        """Watch one step until its time is over and enough requests came."""
+        limits, began, before = self._limits, SYSTEM_CLOCK.monotonic(), self._counts()
+
+        def observe() -> tuple[None, str | None]:
+            few = []
+            for name, replicas in self._counts_if_ready().items():
+                lost = [pod for pod in before[name] if pod not in replicas]
+                if lost:
+                    raise Failed(f"{lost[0]} of {name} is not ready any more.")
+                seen = sum(
+                    (now.since(before[name].get(pod, Counts())) for pod, now in replicas.items()), start=Counts()
+                )
+                if why := wrong(name, seen, limits):
+                    raise Failed(f"At {step} % of the way {why}.")
+                if (asked := seen.good + seen.failed) < limits.min_requests:
+                    few.append(f"{asked} of {limits.min_requests} requests to {name}")
+            left = limits.interval - (SYSTEM_CLOCK.monotonic() - began)
+            waits = few or ([f"{left:.0f} s left"] if left > 0 else [])
+            return None, f"{step} %: {', '.join(waits)}" if waits else None
+
+        try:
+            wait_for(
+                observe,
+                goal=f"At {step} % of the way the servers that get more requests cannot be judged",
+                deadline=Deadline(limits.interval + self._ctx.params["wait_timeout"], SYSTEM_CLOCK),
+                pause=fixed_interval(min(_PAUSE, limits.interval / 4), SYSTEM_CLOCK),
+                progress=Progress(self._ctx.progress, SYSTEM_CLOCK),
+            )
+        except WaitTimeout as error:
+            error.hint = "Too few requests: send some, or lower min_requests."
+            raise
+
+
+def _words(weights: Weights) -> str:
+    return ", ".join(f"{name}: {weight}" for name, weight in weights.items())

@@ -1,0 +1,266 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: inference_route
+short_description: Manage the routes from a Gateway to Triton servers, and replace a server in steps
+version_added: 0.2.0
+description:
+  - Routes of the Gateway API (an HTTPRoute and a GRPCRoute with the same weights) from a Gateway to servers of
+    M(muster.ml.triton_server), for any controller that serves them.
+  - With O(steps), requests move to another server little by little. After each step the servers that get more of them are judged by their
+    own statistics. If too many requests fail, or take too long, or a replica gets lost, all requests go again to where they went
+    before, and the task fails with the reason. A run that was interrupted is taken up where it was.
+  - Clients reach health, metadata and inference of the models. What loads and unloads models stays closed, see O(management).
+author: Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.auth
+  - muster.ml.apply
+  - muster.ml.wait
+  - muster.ml.attributes
+  - muster.ml.attributes.kube
+options:
+  name:
+    description: Name of both routes.
+    type: str
+    default: inference
+  namespace:
+    description: Namespace of the routes and of the servers. Defaults to the namespace of the kubeconfig's context.
+    type: str
+  gateway:
+    description: Name of the Gateway. Required with O(state=present).
+    type: str
+  gateway_namespace:
+    description: Namespace of the Gateway, if it is another one. The Gateway's listeners must allow routes from O(namespace).
+    type: str
+  hostnames:
+    description: Host names that the routes are for. By default all of the Gateway's.
+    type: list
+    elements: str
+    default: []
+  protocols:
+    description: Protocols that clients speak. A gRPC client needs a Gateway whose controller supports GRPCRoute.
+    type: list
+    elements: str
+    choices: [http, grpc]
+    default: [http, grpc]
+  backends:
+    description: Servers that get the requests. Required with O(state=present).
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of a server, which is that of its Service.
+        type: str
+        required: true
+      weight:
+        description:
+          - Part of the requests that it gets, in proportion to the others.
+          - V(0) takes it out, so that it can be stopped without a failed request.
+        type: int
+        default: 1
+  management:
+    description:
+      - Routes to everything that the server offers, such as loading and unloading of models and shared memory. The server does not
+        authenticate clients.
+    type: bool
+    default: false
+  request_timeout:
+    description: Seconds after which the Gateway gives up an HTTP request. By default its controller decides.
+    type: int
+  steps:
+    description:
+      - Percentages of the way from the weights that there are to O(backends), such as V([10, 50]). Without them the weights change at once.
+    type: list
+    elements: int
+    default: []
+  interval:
+    description: Seconds for which each step is watched.
+    type: int
+    default: 60
+  min_requests:
+    description:
+      - Requests that a server must have answered before a step is judged.
+      - They are waited for by O(wait_timeout) longer than O(interval). If they do not come, it goes back.
+    type: int
+    default: 20
+  max_failure_ratio:
+    description: Share of failed requests above which it goes back.
+    type: float
+    default: 0.01
+  max_latency_ms:
+    description: Mean milliseconds of a request in the server, its queue included, above which it goes back. By default any time will do.
+    type: float
+  state:
+    description: V(present) creates or changes the routes, V(absent) deletes them.
+    type: str
+    choices: [present, absent]
+    default: present
+seealso:
+  - module: muster.ml.triton_server
+  - module: muster.ml.inference_check
+"""
+
+EXAMPLES = r"""
+- name: Create the routes from a Gateway to a server
+  muster.ml.inference_route:
+    namespace: ml
+    gateway: inference
+    hostnames: [inference.example.com]
+    backends: [{name: triton}]
+    wait: true
+
+- name: Replace it by another server, but not if one in a hundred requests fails or the mean is more than 50 ms
+  muster.ml.inference_route:
+    namespace: ml
+    gateway: inference
+    hostnames: [inference.example.com]
+    backends: [{name: triton-next}]
+    steps: [5, 25, 50]
+    interval: 300
+    max_failure_ratio: 0.01
+    max_latency_ms: 50
+    wait: true
+"""
+
+RETURN = r"""
+weights:
+  description: Weight of each server.
+  returned: state is present
+  type: dict
+  sample: {triton-next: 1}
+objects:
+  description: The routes with what was done to each.
+  returned: success
+  type: list
+  elements: dict
+"""
+
+import typing as t
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count, owner_of
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route import KINDS, InferenceRoute, Weights
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route_steps import Limits, Steps
+
+BACKEND: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "required": True},
+    "weight": {"type": "int", "default": 1},
+}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "name": {"type": "str", "default": "inference"},
+    "namespace": {"type": "str"},
+    "gateway": {"type": "str"},
+    "gateway_namespace": {"type": "str"},
+    "hostnames": {"type": "list", "elements": "str", "default": []},
+    "protocols": {"type": "list", "elements": "str", "choices": list(KINDS), "default": list(KINDS)},
+    "backends": {"type": "list", "elements": "dict", "options": BACKEND},
+    **with_defaults(InferenceRoute, management="bool"),
+    "request_timeout": {"type": "int"},
+    "steps": {"type": "list", "elements": "int", "default": []},
+    **with_defaults(Limits, interval="int", min_requests="int", max_failure_ratio="float"),
+    "max_latency_ms": {"type": "float"},
+    **STATE,
+    **APPLY,
+    **WAIT,
+}
+
+CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("gateway", "backends"))]}
+
+_PLAIN = ("name", "gateway", "gateway_namespace", "hostnames", "protocols", "management", "request_timeout")
+_LIMITS = ("steps", "interval", "min_requests", "max_failure_ratio", "max_latency_ms")
+
+
+def desired(params: dict[str, t.Any], namespace: str) -> InferenceRoute:
+    """The routes that the options describe."""
+    if params["request_timeout"] is not None:
+        check_count(params["request_timeout"], "request_timeout", minimum=1)
+    weights = route.checked_weights(params["backends"])
+    return InferenceRoute(namespace=namespace, weights=weights, **{key: params[key] for key in _PLAIN})
+
+
+class _Routes:
+    """The routes in a cluster."""
+
+    def __init__(self, ctx: Context, wanted: InferenceRoute) -> None:
+        self._ctx, self._wanted = ctx, wanted
+        self.owner = owner_of("inference_route", wanted.namespace, wanted.name)
+
+    def require_kinds(self) -> None:
+        """Raise if the cluster does not serve the routes."""
+        for ref in self._wanted.refs():
+            if not self._ctx.check and self._ctx.cluster.resource(ref.api_version, ref.kind) is None:
+                raise MissingKind(
+                    f"This cluster does not serve {ref.kind} ({ref.api_version}).",
+                    hint="Enable the Gateway API (on GKE --gateway-api=standard), or install a controller of it, such as role traefik.",
+                )
+
+    def live(self) -> tuple[Weights, Weights]:
+        """The weights that count now, and those to go back to; both empty if there is no route."""
+        for ref in self._wanted.refs():
+            if found := self._ctx.cluster.get(ref):
+                weights = route.weights_of(found)
+                return weights, route.weights_before(found) or weights
+        return {}, {}
+
+    def write(self, weights: Weights | None = None, before: Weights | None = None, *, wait: bool = True) -> Report:
+        """Apply both."""
+        options = {key: self._ctx.params[key] for key in ("wait_timeout", *APPLY)}
+        return apply_objects(
+            self._ctx.cluster,
+            route.manifests(self._wanted, weights, before),
+            owner=self.owner,
+            check=self._ctx.check,
+            wait=wait,
+            on_progress=self._ctx.progress,
+            **options,
+        )
+
+    def unwanted(self) -> list[Ref]:
+        """The route of a protocol that is no longer asked for."""
+        made = self._wanted.refs()
+        refs = (Ref(route.GATEWAY_API, kind, self._wanted.name, self._wanted.namespace) for kind in KINDS.values())
+        return [ref for ref in refs if ref not in made]
+
+
+def execute(ctx: Context) -> dict[str, t.Any]:
+    """Create, change or delete the routes."""
+    params = ctx.params
+    if params["state"] == "absent":
+        namespace = groups.namespace_of(ctx)
+        return ctx.result(groups.delete_group(ctx, namespace, owner_of("inference_route", namespace, params["name"])))
+    limits = Limits(**{key: params[key] for key in _LIMITS})
+    route.manifests(desired(params, params["namespace"] or "default"))  # invalid input fails before any request
+    wanted = desired(params, groups.namespace_of(ctx))
+    routes = _Routes(ctx, wanted)
+    routes.require_kinds()
+    report = Report()
+    if limits.steps and not ctx.check:
+        live, before = routes.live()
+        if live and route.shares(live) != route.shares(wanted.weights):
+            steps = Steps(ctx, wanted.namespace, limits, before, wanted.weights)
+            steps.walk(live, lambda weights, back: report.merge(routes.write(weights, back)))
+    report.merge(routes.write(wait=params["wait"]))
+    report.merge(delete_unwanted(ctx.cluster, routes.unwanted(), routes.owner, check=ctx.check))
+    return ctx.result(report, weights=dict(wanted.weights))
+
+
+def main() -> None:
+    """Run as a module."""
+    module_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

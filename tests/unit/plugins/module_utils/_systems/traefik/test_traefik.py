@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Traefik: what is applied, and what it may not do."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._systems.traefik.traefik import Traefik, manifests
+
+Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
+GIVEN: dict[str, t.Any] = {
+    "namespace": "traefik",
+    "image": "docker.io/library/traefik:v3.6.12",
+    "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+}
+
+
+def test_what_is_applied(golden: Golden) -> None:
+    golden("traefik", manifests(Traefik(**GIVEN)))
+
+
+def test_it_may_write_nothing_but_states() -> None:
+    rules = [rule for one in manifests(Traefik(**GIVEN)) for rule in one.get("rules", ())]
+    writes = [rule for rule in rules if set(rule["verbs"]) - {"list", "watch"}]
+    assert [set(rule["verbs"]) for rule in writes] == [{"update"}]
+    assert all(name.endswith("/status") for rule in writes for name in rule["resources"])
+
+
+def test_the_kubelet_waits_until_it_has_drained() -> None:
+    made = manifests(Traefik(**GIVEN, drain_timeout=5, exit_timeout=20))
+    (deployment,) = [one for one in made if one["kind"] == "Deployment"]
+    assert deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > 25
+
+
+@pytest.mark.parametrize("wrong", [{"service_type": "External"}, {"class_name": "Traefik"}, {"exit_timeout": -1}])
+def test_what_is_refused(wrong: dict[str, t.Any]) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+        manifests(Traefik(**GIVEN, **wrong))

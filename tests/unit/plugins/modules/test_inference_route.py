@@ -1,0 +1,283 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""inference_route: routes by weights, the steps between them, and the way back."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    Failed,
+    InvalidInput,
+    MissingKind,
+    NotFound,
+    WaitTimeout,
+)
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route, route_steps
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route_steps import Counts
+from ansible_collections.muster.ml.plugins.modules import inference_route
+from ansible_collections.muster.ml.tests.unit.fakes import pods
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+
+Manifest = dict[str, t.Any]
+HTTP, GRPC = (Ref(route.GATEWAY_API, kind, "inference", "default") for kind in ("HTTPRoute", "GRPCRoute"))
+
+
+class World:
+    """A cluster with the servers blue and green, whose replicas count requests by the weights of the route."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(route_steps, "_PAUSE", 0.01)
+        monkeypatch.setattr(route_steps, "reached", self.reached)
+        self.cluster = FakeCluster()
+        for kind, plural in (("HTTPRoute", "httproutes"), ("GRPCRoute", "grpcroutes")):
+            self.cluster.kinds_served[route.GATEWAY_API, kind] = Resource(plural, namespaced=True)
+            self.cluster.controllers[kind] = self.accepts
+        for name in ("blue", "green"):
+            self.cluster.add(self.pod(name))
+        self.seen: list[dict[str, int]] = []
+        self.counts = {"blue": Counts(), "green": Counts()}
+        self.each = Counts(good=10, nanoseconds=10 * 5_000_000)
+        """What a server counts between two looks at it, while it gets requests."""
+
+    def pod(self, name: str) -> Manifest:
+        labels = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": name}
+        return pods.pod(f"{name}-0", labels=labels, conditions=[{"type": "Ready", "status": "True"}])
+
+    def accepts(self, live: Manifest) -> Manifest:
+        rows = [{"type": kind, "status": "True"} for kind in ("Accepted", "ResolvedRefs")]
+        weights = route.weights_of(live)
+        if live["kind"] == "HTTPRoute" and (not self.seen or self.seen[-1] != weights):
+            self.seen.append(weights)
+        return {"parents": [{"conditions": rows}]}
+
+    def reached(self, _cluster: t.Any, pod: Ref, **_more: t.Any) -> t.Any:
+        return Statistics(self, pod.name.removesuffix("-0"))
+
+    def run(self, *backends: tuple[str, int], check: bool = False, **params: t.Any) -> Manifest:
+        given = {
+            "namespace": "default",
+            "gateway": "edge",
+            "backends": [{"name": name, "weight": weight} for name, weight in backends],
+            "interval": 1,
+            "wait_timeout": 1,
+            **params,
+        }
+        spec = {**inference_route.ARGUMENT_SPEC}
+        checked = ArgumentSpecValidator(spec, **inference_route.CONSTRAINTS).validate(given)
+        assert not checked.error_messages, checked.error_messages
+        ctx = Context(params=checked.validated_parameters, check=check, connect=lambda: self.cluster)
+        return inference_route.execute(ctx)
+
+    def weights(self) -> dict[str, int]:
+        live = self.cluster.get(HTTP)
+        assert live is not None
+        return route.weights_of(live)
+
+
+class Statistics:
+    """A client of one replica."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+
+    def __enter__(self) -> Statistics:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        pass
+
+    def read(self, path: str) -> Manifest:
+        assert path == "/v2/models/stats"
+        if self.world.weights().get(self.name):
+            self.world.counts[self.name] += self.world.each
+        counts = self.world.counts[self.name]
+        stats = {"success": {"count": counts.good, "ns": counts.nanoseconds}, "fail": {"count": counts.failed}}
+        return {"model_stats": [{"name": "add", "inference_stats": stats}]}
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+MOVE = {"steps": [10, 50], "min_requests": 5}
+
+
+def test_both_routes_have_the_weights(world: World) -> None:
+    assert world.run(("blue", 9), ("green", 1), hostnames=["a.example.com"])["changed"]
+    http, grpc = world.cluster.get(HTTP), world.cluster.get(GRPC)
+    assert http is not None
+    assert grpc is not None
+    assert route.weights_of(http) == route.weights_of(grpc) == {"blue": 9, "green": 1}
+    assert [row["port"] for row in http["spec"]["rules"][0]["backendRefs"]] == [8000, 8000]
+    assert [row["port"] for row in grpc["spec"]["rules"][0]["backendRefs"]] == [8001, 8001]
+    assert http["spec"]["hostnames"] == ["a.example.com"]
+    world.cluster.requests.clear()
+    assert not world.run(("blue", 9), ("green", 1), hostnames=["a.example.com"])["changed"]
+    assert world.cluster.writes == []
+
+
+def test_what_loads_models_is_closed_unless_it_is_asked_for(world: World) -> None:
+    def paths() -> list[str]:
+        live = world.cluster.get(HTTP)
+        assert live is not None
+        return [match["path"]["value"] for match in live["spec"]["rules"][0]["matches"]]
+
+    world.run(("blue", 1))
+    assert paths() == ["/v2", "/v2/health", "/v2/models"]
+    world.run(("blue", 1), management=True)
+    assert paths() == ["/"]
+
+
+def test_a_protocol_that_is_no_longer_wanted_loses_its_route(world: World) -> None:
+    world.run(("blue", 1))
+    world.run(("blue", 1), protocols=["http"])
+    assert world.cluster.get(GRPC) is None
+    assert world.run(state="absent")["changed"]
+    assert world.cluster.get(HTTP) is None
+
+
+def test_requests_move_in_steps(world: World) -> None:
+    world.run(("blue", 1))
+    assert world.run(("green", 1), **MOVE)["weights"] == {"green": 1}
+    assert world.seen == [{"blue": 1}, {"blue": 900, "green": 100}, {"blue": 500, "green": 500}, {"green": 1}]
+    live = world.cluster.get(HTTP)
+    assert live is not None
+    assert route.weights_before(live) is None
+    world.cluster.requests.clear()
+    assert not world.run(("green", 1), **MOVE)["changed"]
+    assert world.cluster.writes == []
+
+
+def test_a_plan_moves_nothing(world: World) -> None:
+    world.run(("blue", 1))
+    assert world.run(("green", 1), check=True, **MOVE)["changed"]
+    assert world.weights() == {"blue": 1}
+
+
+@pytest.mark.parametrize(
+    ("each", "more", "says"),
+    [
+        (Counts(good=9, nanoseconds=9, failed=1), {}, r"At 10 % of the way \d+ of \d+ requests to green failed"),
+        (Counts(good=10, nanoseconds=10 * 80_000_000), {"max_latency_ms": 50}, "green took 80.0 ms in the mean"),
+    ],
+)
+def test_they_go_back_when_the_other_server_is_worse(world: World, each: Counts, more: Manifest, says: str) -> None:
+    world.run(("blue", 1))
+    world.each = each
+    with pytest.raises(Failed, match=says) as failed:
+        world.run(("green", 1), **MOVE, **more)
+    assert "The weights are again blue: 1." in failed.value.message
+    assert world.weights() == {"blue": 1}
+
+
+def test_they_go_back_when_nobody_asks(world: World) -> None:
+    world.run(("blue", 1))
+    world.each = Counts()
+    with pytest.raises(WaitTimeout, match="0 of 5 requests to green"):
+        world.run(("green", 1), **MOVE)
+    assert world.weights() == {"blue": 1}
+
+
+def test_they_go_back_when_a_replica_is_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.run(("blue", 1))
+    read = Statistics.read
+
+    def lost(self: Statistics, path: str) -> Manifest:
+        answer = read(self, path)
+        if self.world.counts["green"].good > 10:
+            self.world.cluster.remove(Ref("v1", "Pod", "green-0", "default"))
+        return answer
+
+    monkeypatch.setattr(Statistics, "read", lost)
+    metadata = {"name": "green", "namespace": "default"}
+    world.cluster.add({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata})
+    with pytest.raises(Failed, match=r"No pod of .*green is ready"):
+        world.run(("green", 1), **MOVE)
+    assert world.weights() == {"blue": 1}
+
+
+def test_a_server_that_cannot_be_judged_gets_nothing(world: World) -> None:
+    world.run(("blue", 1))
+    world.cluster.remove(Ref("v1", "Pod", "green-0", "default"))
+    with pytest.raises(NotFound, match="green does not exist"):
+        world.run(("green", 1), **MOVE)
+    assert world.seen == [{"blue": 1}]
+
+
+def killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the routes as a run that ends at its second step does."""
+    world.run(("blue", 1))
+    read = Statistics.read
+
+    def ends(self: Statistics, path: str) -> Manifest:
+        if world.weights().get("green") == 500:
+            raise KeyboardInterrupt
+        return read(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Statistics, "read", ends)
+        with pytest.raises(KeyboardInterrupt):
+            world.run(("green", 1), **MOVE)
+    assert world.weights() == {"blue": 500, "green": 500}
+    world.seen.clear()
+
+
+def test_a_run_that_was_killed_is_taken_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(world, monkeypatch)
+    assert world.run(("green", 1), **MOVE)["weights"] == {"green": 1}
+    assert world.seen == [{"green": 1}]
+
+
+def test_a_run_after_one_that_was_killed_knows_where_to_go_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(world, monkeypatch)
+    world.each = Counts(good=0, failed=10)
+    with pytest.raises(Failed, match="The weights are again blue: 1"):
+        world.run(("green", 1), **MOVE)
+    assert world.weights() == {"blue": 1}
+
+
+def test_a_cluster_without_the_gateway_api_is_told_what_to_do() -> None:
+    world = World(pytest.MonkeyPatch())
+    del world.cluster.kinds_served[route.GATEWAY_API, "GRPCRoute"]
+    with pytest.raises(MissingKind, match="does not serve GRPCRoute"):
+        world.run(("blue", 1))
+    assert world.run(("blue", 1), protocols=["http"])["changed"]
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"backends": [{"name": "blue", "weight": 0}]}, "every request would be refused"),
+        ({"backends": [{"name": "blue", "weight": 1}, {"name": "blue", "weight": 1}]}, "blue is there twice"),
+        ({"backends": [{"name": "blue", "weight": -1}]}, "weight of blue is -1"),
+        ({"steps": [50, 10]}, "not ascending"),
+        ({"steps": [100]}, "not ascending"),
+        ({"interval": 0}, "interval"),
+        ({"max_failure_ratio": 1.0}, "max_failure_ratio"),
+        ({"request_timeout": 0}, "request_timeout"),
+    ],
+)
+def test_what_is_refused_before_any_request(world: World, params: Manifest, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        world.run(("blue", 1), **params)
+    assert world.cluster.requests == []
+
+
+def test_weights_between() -> None:
+    assert route.between({"a": 1}, {"b": 1}, 25) == {"a": 750, "b": 250}
+    assert route.between({"a": 3, "b": 1}, {"a": 1, "b": 1}, 50) == {"a": 625, "b": 375}
+    assert route.between({"a": 1}, {"a": 1, "b": 0}, 50) == {"a": 1000, "b": 0}
+
+
+def test_a_replica_that_has_restarted_counts_from_nothing() -> None:
+    assert Counts(3, 30, 0).since(Counts(10, 100, 1)) == Counts(3, 30, 0)
+    assert Counts(13, 130, 2).since(Counts(10, 100, 1)) == Counts(3, 30, 1)
