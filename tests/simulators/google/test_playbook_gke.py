@@ -60,7 +60,9 @@ OFFICE: dict[str, Any] = {
     "allowed": [{"ip_protocol": "tcp", "ports": ["443", "8443"]}],
 }
 GUESTS: dict[str, Any] = {**OFFICE, "name": "guests"}
-BUCKETS = STORE, SCRIPTS, MODELS = [f"{PROJECT}-muster-{name}" for name in ("studioml", "scripts", "models")]
+BUCKETS = STORE, SCRIPTS, MODELS, CHECKPOINTS = [
+    f"{PROJECT}-muster-{name}" for name in ("studioml", "scripts", "models", "checkpoints")
+]
 CLUSTER = f"{GKE}/{REGION}/clusters/muster"
 DISK = f"{COMPUTE}/zones/{ZONE}/disks/muster-broker"
 MACHINE = f"{COMPUTE}/zones/{ZONE}/instances/muster-broker"
@@ -267,6 +269,7 @@ def later(reader: Reader) -> dict[str, Any]:
             {"name": STORE, "versioning": True, "lifecycle_rules": [{"action": {"type": "Delete"}, "condition": {"age": 30}}]},
             {"name": SCRIPTS, "readers": [f"serviceAccount:muster-elastic@{PROJECT}.iam.gserviceaccount.com"]},
             {"name": MODELS, "readers": [f"serviceAccount:muster-triton@{PROJECT}.iam.gserviceaccount.com"]},
+            {"name": CHECKPOINTS, "writers": [f"serviceAccount:muster-tpu@{PROJECT}.iam.gserviceaccount.com"]},
         ],
     }  # fmt: skip
 
