@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,7 +30,7 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def regions(reader: Reader) -> Iterator[list[str]]:
+def regions(reader: Reader) -> list[str]:
     """A cluster in each of the regions."""
     found = sorted({region_of(zone) for zone in ZONES.values()})
     reader.write("POST", f"{COMPUTE}/global/networks", {"name": "tpus", "autoCreateSubnetworks": False})
@@ -51,7 +50,7 @@ def regions(reader: Reader) -> Iterator[list[str]]:
             "locations": zones, "workloadIdentityConfig": {"workloadPool": f"{PROJECT}.svc.id.goog"},
         }  # fmt: skip
         reader.write("POST", f"{GKE}/{region}/clusters", {"cluster": cluster})
-    yield found
+    return found
 
 
 def pool(row: Body) -> Body:
