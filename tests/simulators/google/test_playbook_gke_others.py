@@ -67,7 +67,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "editor": ({"gcp_identity_node_roles": ["roles/editor"]}, "roles/editor would give every pod"),
     "bucket": ({"gcs_buckets_buckets": [{"name": "Google-Bucket"}]}, "Google-Bucket cannot be the name of a bucket"),
-    "long": ({"muster_gke_name": "m" * 30}, "m-triton cannot be the name of a service account"),
+    "long": ({"muster_gke_name": "m" * 30}, "m-tpu cannot be the name of a service account"),
 }  # fmt: skip
 
 

@@ -94,6 +94,27 @@ def test_again_nothing_is_changed(play: Play, google: Simulator) -> None:
     assert (recap(done)["changed"], google.attempts(), play.api_server.writes()) == (0, [], []), failure(done)
 
 
+def test_the_training_is_planned_with_the_slices_of_its_pools(play: Play, google: Simulator, reader: Reader) -> None:
+    """By playbooks/tpu.yml: pods for the nodes of the pools, and the bucket as a folder that the script writes to."""
+    google.clear()
+    planned = play("tpu", "--check", tpu_image="example/jax-tpu:0.10")
+    assert (planned.returncode, google.attempts()) == (0, []), failure(planned)
+    words = planned.stdout
+    assert "+++ after: JobSet ml/digits" in words
+    for line in (
+        "replicas: 2",
+        "completions: 2",
+        "google.com/tpu: '4'",
+        "cloud.google.com/gke-tpu-accelerator: tpu-v5p-slice",
+        "cloud.google.com/gke-tpu-topology: 2x2x2",
+        "alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool",
+        "gke-gcsfuse/volumes: 'true'",
+        f"bucketName: {BUCKET}",
+        "serviceAccountName: tpu",
+    ):
+        assert line in words, line
+
+
 def test_one_slice_more_is_one_pool_more(play: Play, google: Simulator, reader: Reader) -> None:
     google.clear()
     done = play("gke", tpu_slices=3)
@@ -102,29 +123,18 @@ def test_one_slice_more_is_one_pool_more(play: Play, google: Simulator, reader: 
     assert pools(reader).keys() == {"management", "tpu-0", "tpu-1", "tpu-2"}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"tpu_topology": "2x2x3"}, "no slice with topology 2x2x3 (12 chips). The nearest are 2x2x2 or 2x2x4"),
-        ({"tpu_slices": 0}, "tpu.slices is 0, and has to be a number from 1 on"),
-    ],
-)
-def test_slices_that_cannot_be_are_refused_before_anything_is_asked(
-    play: Play, google: Simulator, wrong: dict[str, Any], words: str
-) -> None:
+def test_a_slice_that_cannot_be_is_refused_before_anything_is_asked(play: Play, google: Simulator) -> None:
     google.clear()
-    done = play("gke", **wrong)
+    done = play("gke", tpu_topology="2x2x3")
     assert recap(done)["failed"] == 1, failure(done)
-    assert words in play.said()
+    assert "no slice with topology 2x2x3 (12 chips). The nearest are 2x2x2 or 2x2x4" in play.said()
     assert google.ask("requests") == []
 
 
 def test_teardown_takes_every_pool_and_with_data_the_bucket(play: Play, google: Simulator) -> None:
     """As many slices as at first are asked for; the third one is ours, too."""
+    google.clear()
     done = play("gke_teardown", **DATA_TOO)
     assert done.returncode == 0, failure(done)
     assert google.writes().count(f"{POOLS}.delete") == 4
     assert left({}, hold(google)) == {}
-    google.clear()
-    again = play("gke_teardown", **DATA_TOO)
-    assert (again.returncode, recap(again)["changed"], google.attempts()) == (0, 0, []), failure(again)
