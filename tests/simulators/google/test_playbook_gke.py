@@ -221,7 +221,7 @@ def test_a_training_is_planned_for_the_slices_of_the_pools(play: Play, google: S
     planned = play("tpu", "--check", tpu_image="example/jax-tpu:0.10")
     assert (planned.returncode, google.attempts()) == (0, []), failure(planned)
     for line in (
-        "JobSet ml/digits",
+        "JobSet ml/jax-digits",
         "replicas: 2",
         "completions: 2",
         "google.com/tpu: '4'",
