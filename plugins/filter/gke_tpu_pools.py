@@ -11,7 +11,7 @@ import typing as t
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._gcp.tpu_slices import node_pool
+from ansible_collections.muster.ml.plugins.module_utils._gcp.tpu_slices import node_pools
 
 DOCUMENTATION = r"""
 name: gke_tpu_pools
@@ -31,6 +31,7 @@ options:
     description:
       - Node pools, each with the options of M(muster.ml.gke_node_pool), and optionally C(tpu) with C(type) and C(topology) as
         P(muster.ml.tpu_slice#filter) takes them.
+      - With C(tpu.slices), a number, it stands for so many pools, whose names end in C(-0), C(-1) and so on.
     type: list
     elements: dict
     required: true
@@ -67,7 +68,7 @@ _value:
 
 def gke_tpu_pools(pools: t.Iterable[t.Mapping[str, t.Any]], zones: int) -> list[dict[str, t.Any]]:
     try:
-        return [node_pool(pool, int(zones)) for pool in pools]
+        return node_pools(pools, int(zones))
     except InvalidInput as error:
         raise AnsibleFilterError(str(error)) from error
 

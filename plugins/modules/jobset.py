@@ -120,6 +120,10 @@ options:
   ttl_seconds_after_finished:
     description: Seconds after which the finished JobSet is removed with its pods. The task then trains again, from the last checkpoint.
     type: int
+  pod_annotations:
+    description: Annotations of the pods, such as V(gke-gcsfuse/volumes), with which GKE mounts buckets.
+    type: dict
+    default: {}
   volumes:
     description: Volumes of the pods, as in the Kubernetes API.
     type: list
@@ -273,6 +277,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "command": {"type": "list", "elements": "str"},
     "args": {"type": "list", "elements": "str"},
     "files": {"type": "dict", "default": {}},
+    "pod_annotations": {"type": "dict", "default": {}},
     **with_defaults(JobSet, slices="int", files_path="str", coordinator_port="int", max_restarts="int"),
     "success_operator": {"type": "str", "choices": ["All", "Any"], "default": JobSet.success_operator},
     "restart_strategy": {

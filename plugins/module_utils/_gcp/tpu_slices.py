@@ -268,6 +268,23 @@ def _counted(name: str, number: int) -> str:
     return f"{number} x {name}"
 
 
+def node_pools(rows: t.Iterable[Row], zones: int) -> list[dict[str, t.Any]]:
+    """Rows of node pools, each with the key ``tpu`` replaced by what it means; with several slices it means several pools."""
+    return [node_pool(one, zones) for row in rows for one in _each_slice(row)]
+
+
+def _each_slice(row: Row) -> list[Row]:
+    """A pool is one slice, so that several slices are pools with a number, be it one: later ones do not give it another name."""
+    asked = row.get("tpu")
+    if not isinstance(asked, t.Mapping) or asked.get("slices") is None:
+        return [row]
+    slices = str(asked["slices"])
+    if not slices.isdecimal() or not int(slices):
+        raise InvalidInput(f"Node pool {row.get('name')}: tpu.slices is {slices}, and has to be a number from 1 on")
+    one = {key: value for key, value in asked.items() if key != "slices"}
+    return [{**row, "name": f"{row.get('name')}-{number}", "tpu": one} for number in range(int(slices))]
+
+
 def node_pool(row: Row, zones: int) -> dict[str, t.Any]:
     """A row of node pools, with the key ``tpu`` replaced by what it means for machines, placement and size."""
     if "tpu" not in row:
@@ -277,7 +294,7 @@ def node_pool(row: Row, zones: int) -> dict[str, t.Any]:
     if not isinstance(asked, t.Mapping) or set(asked) - {"type", "topology"} or not asked.get("type"):
         raise InvalidInput(f"{label}: tpu needs type, and topology unless the type has a number", hint=_EXAMPLE)
     try:
-        found = tpu_slice(str(asked["type"]), asked.get("topology"), config.get("machine_type"))
+        found = tpu_slice(str(asked["type"]), asked.get("topology") or None, config.get("machine_type"))
     except InvalidInput as error:
         raise InvalidInput(f"{label}: {error.message}", hint=error.hint) from error
     made = {key: value for key, value in row.items() if key != "tpu"}

@@ -93,6 +93,8 @@ SHARED = {"e2-micro": (2, 1), "e2-small": (2, 2), "e2-medium": (2, 4)}
 # TPU machine type: (accelerator, processors, chips, zones, topologies of one host, of several).
 TWO = ("2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
 THREE = ("2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x12", "8x8x16", "8x16x16")
+# Cloud TPU, "TPU v5p": the largest shapes that its table has.
+LARGER = (*THREE, "16x16x16", "16x16x24")
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ TPUS = {
     "ct5lp-hightpu-1t": Tpu("tpu-v5-lite-podslice", 24, 1, V5E, ("1x1",)),
     "ct5lp-hightpu-4t": Tpu("tpu-v5-lite-podslice", 112, 4, V5E, ("2x2",), TWO),
     "ct5lp-hightpu-8t": Tpu("tpu-v5-lite-podslice", 224, 8, V5E, ("2x4",)),
-    "ct5p-hightpu-4t": Tpu("tpu-v5p-slice", 208, 4, ("us-east5-a", "us-central1-a", "europe-west4-b"), ("2x2x1",), THREE),
+    "ct5p-hightpu-4t": Tpu("tpu-v5p-slice", 208, 4, ("us-east5-a", "us-central1-a", "europe-west4-b"), ("2x2x1",), LARGER),
     "ct6e-standard-1t": Tpu("tpu-v6e-slice", 44, 1, V6E, ("1x1",)),
     "ct6e-standard-4t": Tpu("tpu-v6e-slice", 180, 4, V6E, ("2x2",), TWO),
     "ct6e-standard-8t": Tpu("tpu-v6e-slice", 180, 8, V6E, ("2x4",)),

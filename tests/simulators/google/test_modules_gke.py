@@ -11,9 +11,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.filter.gke_tpu_pools import gke_tpu_pools
-from ansible_collections.muster.ml.plugins.filter.tpu_slice import tpu_slice
-from simulators.google.catalogue import TPUS
 from simulators.google.client import PROJECT, Simulator
 from simulators.google.conftest import Run, killed
 from simulators.google.reader import COMPUTE, GKE, REGION, Reader
@@ -220,37 +217,6 @@ def test_a_pool_of_gpus_is_made(changes: Run, reader: Reader) -> None:
     assert found["config"]["spot"] is True
     assert found["autoscaling"]["totalMaxNodeCount"] == 4
     assert found["config"]["resourceLabels"]["muster-owner"] == NAME
-
-
-# One of each sort that this region has; tests/unit has every row of the table. v4 is in another region.
-@pytest.mark.parametrize(
-    ("kind", "topology", "machine", "zone"),
-    [
-        ("v5e", "2x4", "ct5lp-hightpu-4t", "a"),
-        ("v5e", "2x4", "ct5lp-hightpu-8t", "a"),
-        ("v5p", "2x2x4", "ct5p-hightpu-4t", "a"),
-        ("v6e", "4x4", "ct6e-standard-4t", "b"),
-    ],
-)
-def test_a_slice_of_tpus_is_made(
-    changes: Run, reader: Reader, kind: str, topology: str, machine: str, zone: str
-) -> None:
-    row = {
-        "name": "tpu",
-        "tpu": {"type": kind, "topology": topology},
-        "config": {"machine_type": machine},
-        "node_locations": [f"{REGION}-{zone}"],
-    }
-    (made,) = gke_tpu_pools([row], 3)
-    changes("gke_node_pool", **pool(**made))
-    found, known = reader.get(pool_url("tpu")), tpu_slice(kind, topology, machine)
-    assert found["config"]["machineType"] == machine
-    assert found.get("placementPolicy") == (
-        {"type": "COMPACT", "tpuTopology": topology} if known["multi_host"] else None
-    )
-    assert found["autoscaling"]["maxNodeCount"] == known["hosts"]
-    assert known["node_selector"]["cloud.google.com/gke-tpu-accelerator"] == TPUS[machine].accelerator
-    changes("gke_node_pool", **pool(**made), state="absent")
 
 
 def test_machines_of_every_kind_are_made(changes: Run, reader: Reader) -> None:

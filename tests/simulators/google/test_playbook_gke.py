@@ -60,7 +60,9 @@ OFFICE: dict[str, Any] = {
     "allowed": [{"ip_protocol": "tcp", "ports": ["443", "8443"]}],
 }
 GUESTS: dict[str, Any] = {**OFFICE, "name": "guests"}
-BUCKETS = STORE, SCRIPTS, MODELS = [f"{PROJECT}-muster-{name}" for name in ("studioml", "scripts", "models")]
+BUCKETS = STORE, SCRIPTS, MODELS, CHECKPOINTS = [
+    f"{PROJECT}-muster-{name}" for name in ("studioml", "scripts", "models", "checkpoints")
+]
 CLUSTER = f"{GKE}/{REGION}/clusters/muster"
 DISK = f"{COMPUTE}/zones/{ZONE}/disks/muster-broker"
 MACHINE = f"{COMPUTE}/zones/{ZONE}/instances/muster-broker"
@@ -71,8 +73,11 @@ HMAC = "storage:projects.hmacKeys"
 @pytest.fixture(scope="module")
 def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
     settings = {
-        "muster_systems": ["studioml", "elastic", "triton"],
+        "muster_systems": ["studioml", "elastic", "triton", "tpu"],
         "gke_node_pools_pools": [MANAGEMENT, GPU],
+        "tpu_type": "v5p",
+        "tpu_topology": "2x2x2",
+        "tpu_slices": 2,
         "gke_network_firewall_rules": [OFFICE, GUESTS],
         "muster_gke_nodes": 50,
     }
@@ -148,7 +153,7 @@ def test_doors_are_closed(reader: Reader) -> None:
     assert cluster["resourceLabels"] == {"muster-owner": "muster"}
     assert [row["cidrBlock"] for row in cluster["masterAuthorizedNetworksConfig"]["cidrBlocks"]] == ["203.0.113.0/24"]
     pools = {row["name"]: row for row in cluster["nodePools"]}
-    assert pools.keys() == {"management", "gpu"}
+    assert pools.keys() == {"management", "gpu", "tpu-0", "tpu-1"}
     for pool in pools.values():
         assert pool["config"]["serviceAccount"] == f"muster-nodes@{PROJECT}.iam.gserviceaccount.com"
         assert pool["networkConfig"]["enablePrivateNodes"] is True
@@ -177,6 +182,57 @@ def test_doors_are_closed(reader: Reader) -> None:
     assert images == {
         "roles/artifactregistry.reader": [f"serviceAccount:muster-nodes@{PROJECT}.iam.gserviceaccount.com"]
     }
+
+
+def test_each_slice_of_tpus_has_a_pool_that_begins_with_no_node(reader: Reader) -> None:
+    """The slices of the training, in the one zone that they can be in."""
+    pools = {row["name"]: row for row in reader.get(CLUSTER)["nodePools"]}
+    for pool in (pools["tpu-0"], pools["tpu-1"]):
+        assert pool["config"]["machineType"] == "ct5p-hightpu-4t"
+        assert pool["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "2x2x2"}
+        assert pool["locations"] == [f"{REGION}-a"]
+        assert pool.get("initialNodeCount", 0) == 0
+        scaling = {"enabled": True, "maxNodeCount": 2, "locationPolicy": "ANY"}
+        assert {key: value for key, value in pool["autoscaling"].items() if value} == scaling
+        assert pool["config"]["workloadMetadataConfig"] == {"mode": "GKE_METADATA"}
+        assert {"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"} in pool["config"]["taints"]
+
+
+def test_pods_of_the_training_write_its_bucket_and_nothing_else(play: Play, google: Simulator, reader: Reader) -> None:
+    """By Workload Identity, and through the driver that shows a bucket as a folder."""
+    email = f"muster-tpu@{PROJECT}.iam.gserviceaccount.com"
+    assert reader.get(CLUSTER)["addonsConfig"]["gcsFuseCsiDriverConfig"] == {"enabled": True}
+    pods = reader.members("POST", f"{IAM}/{email}:getIamPolicy")
+    assert pods == {"roles/iam.workloadIdentityUser": [f"serviceAccount:{PROJECT}.svc.id.goog[ml/tpu]"]}
+    access: dict[str, set[str]] = {}
+    for bucket in hold(google)["buckets"]:
+        for role, members in reader.members("GET", f"{STORAGE}/b/{bucket}/iam").items():
+            if f"serviceAccount:{email}" in members:
+                access.setdefault(bucket, set()).add(role)
+    assert access == {CHECKPOINTS: {"roles/storage.objectUser", "roles/storage.legacyBucketReader"}}
+    account = play.api_server.cluster.stored("ServiceAccount", "tpu", "ml")
+    assert account
+    assert account["metadata"]["annotations"]["iam.gke.io/gcp-service-account"] == email
+
+
+def test_a_training_is_planned_for_the_slices_of_the_pools(play: Play, google: Simulator) -> None:
+    """By playbooks/tpu.yml: pods for the nodes of the pools, and the bucket as the folder that the script writes to."""
+    google.clear()
+    planned = play("tpu", "--check", tpu_image="example/jax-tpu:0.10")
+    assert (planned.returncode, google.attempts()) == (0, []), failure(planned)
+    for line in (
+        "JobSet ml/jax-digits",
+        "replicas: 2",
+        "completions: 2",
+        "google.com/tpu: '4'",
+        "cloud.google.com/gke-tpu-accelerator: tpu-v5p-slice",
+        "cloud.google.com/gke-tpu-topology: 2x2x2",
+        "alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool",
+        "gke-gcsfuse/volumes: 'true'",
+        f"bucketName: {CHECKPOINTS}",
+        "serviceAccountName: tpu",
+    ):
+        assert line in planned.stdout, line
 
 
 def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,6 +315,7 @@ def later(reader: Reader) -> dict[str, Any]:
             {**OFFICE, "source_ranges": ["203.0.113.0/25"], "allowed": [{"ip_protocol": "tcp", "ports": ["443"]}]},
             {"name": "guests", "state": "absent"},
         ],
+        "tpu_slices": 3,
         "gke_cluster_release_channel": "RAPID",
         "muster_gke_version": f"{major}.{int(minor) + 1}",
         "gke_cluster_logging_components": ["SYSTEM_COMPONENTS"],
@@ -267,6 +324,7 @@ def later(reader: Reader) -> dict[str, Any]:
             {"name": STORE, "versioning": True, "lifecycle_rules": [{"action": {"type": "Delete"}, "condition": {"age": 30}}]},
             {"name": SCRIPTS, "readers": [f"serviceAccount:muster-elastic@{PROJECT}.iam.gserviceaccount.com"]},
             {"name": MODELS, "readers": [f"serviceAccount:muster-triton@{PROJECT}.iam.gserviceaccount.com"]},
+            {"name": CHECKPOINTS, "writers": [f"serviceAccount:muster-tpu@{PROJECT}.iam.gserviceaccount.com"]},
         ],
     }  # fmt: skip
 
@@ -286,6 +344,7 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
     assert google.attempts() == []
     plan = play.actions()
     assert "compute:instances.insert" in plan
+    assert plan.count("container:projects.locations.clusters.nodePools.create") == 1
     play.settings |= changed
     run(play)
     assert google.writes() == plan == play.actions()
@@ -297,6 +356,7 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
     ranges = {row["cidrBlock"] for row in cluster["masterAuthorizedNetworksConfig"]["cidrBlocks"]}
     assert ranges == {"203.0.113.0/25", "198.51.100.0/24"}
     pools = {row["name"]: row for row in cluster["nodePools"]}
+    assert pools.keys() == {"management", "gpu", "tpu-0", "tpu-1", "tpu-2"}
     assert pools["management"]["autoscaling"]["totalMaxNodeCount"] == 5
     assert pools["management"]["config"]["labels"] == {"pool": "management"}
     assert pools["management"]["config"]["machineType"] == "e2-standard-8"

@@ -62,12 +62,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "cidr": ({"gke_network_cidr": "10.40.0.0/20"}, "The smallest range that fits is a /16, such as 10.40.0.0/16."),
     "nodes": ({"muster_gke_nodes": 3}, "may have 4 nodes together, with those that upgrades add, and the network has addresses for 3"),
     "tainted": ({"gke_node_pools_pools": [TAINTED]}, "so that the pods of GKE itself, such as DNS, would have no node"),
+    "slice": ({"muster_systems": ["tpu"], "tpu_topology": "4x5"}, "no slice with topology 4x5 (20 chips). The nearest are 4x4 or 4x8"),
     "open": (
         {"gke_network_firewall_rules": [{"name": "admits-all", "allowed": [{"ip_protocol": "tcp"}]}]}, "admits-all has no source_ranges",
     ),
     "editor": ({"gcp_identity_node_roles": ["roles/editor"]}, "roles/editor would give every pod"),
     "bucket": ({"gcs_buckets_buckets": [{"name": "Google-Bucket"}]}, "Google-Bucket cannot be the name of a bucket"),
-    "long": ({"muster_gke_name": "m" * 30}, "m-triton cannot be the name of a service account"),
+    "long": ({"muster_gke_name": "m" * 30}, "m-tpu cannot be the name of a service account"),
 }  # fmt: skip
 
 

@@ -87,7 +87,10 @@ def _pods(job: JobSet) -> Manifest:
         volume_mounts=(*job.pod.volume_mounts, *mounts),
         ports=({"name": "coordinator", "container_port": job.coordinator_port}, *job.pod.ports),
     )
-    return pod_template(pod, container=GROUP, labels=job.labels, selector=job.selector, env=_env(job))
+    annotations = {key: str(value) for key, value in job.pod_annotations.items()}
+    return pod_template(
+        pod, container=GROUP, labels=job.labels, selector=job.selector, env=_env(job), annotations=annotations
+    )
 
 
 def _env(job: JobSet) -> list[Manifest]:

@@ -51,6 +51,7 @@ class JobSet:
     queue_priority_class: str | None = None
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     files_path: str = "/workspace/scripts"
+    pod_annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
     storage: Storage | None = None
     overrides: Mapping[str, t.Any] | None = None
     network_policy: bool = True

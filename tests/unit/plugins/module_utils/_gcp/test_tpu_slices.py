@@ -181,6 +181,26 @@ def test_a_row_says_only_type_and_topology() -> None:
     assert gke_pool_sizes([made], 1) == {"least": 0, "most": 3, "general": []}
 
 
+def test_several_slices_are_pools_with_a_number() -> None:
+    row = {"name": "tpu", "tpu": {"type": "v6e", "topology": "4x4"}, "config": {"spot": True}, "node_locations": ["a"]}
+    (alone,) = pools(row)
+    for slices in (1, 3, "2"):
+        made = pools({**row, "tpu": {**t.cast(t.Any, row["tpu"]), "slices": slices}})
+        assert made == [{**alone, "name": f"tpu-{number}"} for number in range(int(slices))]
+    assert (
+        pools({"name": "tpu", "tpu": {"type": "v4-16", "topology": "", "slices": 1}})[0]["autoscaling"][
+            "max_node_count"
+        ]
+        == 2
+    )
+
+
+@pytest.mark.parametrize("slices", [0, -1, "many", 1.5])
+def test_a_number_of_slices_that_is_none_is_refused(slices: t.Any) -> None:
+    with pytest.raises(AnsibleFilterError, match=r"tpu\.slices is .*, and has to be a number from 1 on"):
+        pools({"name": "tpu", "tpu": {"type": "v5e", "topology": "4x4", "slices": slices}})
+
+
 def test_what_else_a_row_says_stays() -> None:
     row = {
         "name": "tpu", "tpu": {"type": "v4-16"}, "config": {"spot": True}, "node_count": 2, "node_locations": ["us-central2-b"],

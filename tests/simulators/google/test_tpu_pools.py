@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Node pools of TPUs: every row of the table, as the simulated Google has it, from its type and topology alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.muster.ml.plugins.filter.gke_tpu_pools import gke_tpu_pools
+from ansible_collections.muster.ml.plugins.module_utils._gcp.tpu_slices import GENERATIONS
+from simulators.google.catalogue import TPUS, region_of
+from simulators.google.client import PROJECT, Simulator
+from simulators.google.conftest import Run
+from simulators.google.reader import COMPUTE, GKE, Reader
+
+Body = dict[str, Any]
+# Of each generation a zone that has it, in two regions.
+ZONES = {"v4": "us-central2-b", "v5e": "us-central1-a", "v5p": "us-central1-a", "v6e": "us-central1-b"}
+KINDS = {generation.accelerator: name for name, generation in GENERATIONS.items()}
+ROWS = [
+    (KINDS[tpu.accelerator], topology, machine)
+    for machine, tpu in TPUS.items()
+    for topology in (*tpu.one_host, *tpu.hosts)
+]
+
+
+@pytest.fixture(scope="module")
+def regions(reader: Reader) -> list[str]:
+    """A cluster in each of the regions."""
+    found = sorted({region_of(zone) for zone in ZONES.values()})
+    reader.write("POST", f"{COMPUTE}/global/networks", {"name": "tpus", "autoCreateSubnetworks": False})
+    for number, region in enumerate(found):
+        subnet = {
+            "name": region, "network": f"projects/{PROJECT}/global/networks/tpus", "ipCidrRange": f"10.{number}.0.0/22",
+            "privateIpGoogleAccess": True, "secondaryIpRanges": [
+                {"rangeName": "pods", "ipCidrRange": f"10.{100 + 4 * number}.0.0/14"},
+                {"rangeName": "services", "ipCidrRange": f"10.{number}.16.0/20"},
+            ],
+        }  # fmt: skip
+        reader.write("POST", f"{COMPUTE}/regions/{region}/subnetworks", subnet)
+        ranges = {"useIpAliases": True, "clusterSecondaryRangeName": "pods", "servicesSecondaryRangeName": "services"}
+        zones = sorted({zone for zone in ZONES.values() if region_of(zone) == region})
+        cluster = {
+            "name": "tpus", "network": "tpus", "subnetwork": region, "initialNodeCount": 1, "ipAllocationPolicy": ranges,
+            "locations": zones, "workloadIdentityConfig": {"workloadPool": f"{PROJECT}.svc.id.goog"},
+        }  # fmt: skip
+        reader.write("POST", f"{GKE}/{region}/clusters", {"cluster": cluster})
+    return found
+
+
+def pool(row: Body) -> Body:
+    """What module gke_node_pool is given for a row of the inventory."""
+    (made,) = gke_tpu_pools([row], 3)
+    return {"cluster": "tpus", "location": region_of(row["node_locations"][0]), "owner": "tpus", **made}
+
+
+def row_of(kind: str, topology: str, **config: Any) -> Body:
+    return {
+        "name": "tpu",
+        "tpu": {"type": kind, "topology": topology},
+        "config": config,
+        "node_locations": [ZONES[kind]],
+    }
+
+
+def test_the_table_has_all_sorts() -> None:
+    assert {kind for kind, _topology, _machine in ROWS} == set(GENERATIONS)
+    assert len(ROWS) > 35
+
+
+@pytest.mark.parametrize(("kind", "topology", "machine"), ROWS)
+def test_every_row_of_the_table_is_a_pool(
+    regions: list[str], changes: Run, reader: Reader, kind: str, topology: str, machine: str
+) -> None:
+    """Made as planned, read back, again no change; with no node at first, and room for all of the slice."""
+    several = machine.endswith("8t")  # 2x4 has two sorts of machines; the one that is not said is the other
+    made = pool(row_of(kind, topology, **({"machine_type": machine} if several else {})))
+    changes("gke_node_pool", **made)
+    found = reader.get(f"{GKE}/{made['location']}/clusters/tpus/nodePools/tpu")
+    hosts = math.prod(int(side) for side in topology.split("x")) // TPUS[machine].chips
+    assert found["config"]["machineType"] == machine
+    assert found.get("placementPolicy") == ({"type": "COMPACT", "tpuTopology": topology} if hosts > 1 else None)
+    assert found["locations"] == [ZONES[kind]]
+    assert (found.get("initialNodeCount", 0), found["autoscaling"]["maxNodeCount"]) == (0, hosts)
+    assert {"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"} in found["config"]["taints"]
+    changes("gke_node_pool", **made, state="absent")
+
+
+@pytest.mark.parametrize(
+    ("kind", "topology", "config", "words"),
+    [
+        ("v4", "4x4x6", {}, "The nearest are 4x4x4 or 4x4x8"),
+        ("v5e", "3x3", {}, "The nearest are 2x4 or 4x4"),
+        ("v5p", "2x2x3", {}, "The nearest are 2x2x2 or 2x2x4"),
+        ("v6e", "2x8", {}, "The nearest is 4x4"),
+        ("v5e", "4x4", {"machine_type": "ct5lp-hightpu-8t"}, "It has 4 x ct5lp-hightpu-4t."),
+        ("v6e", "2x4", {"machine_type": "ct5lp-hightpu-4t"}, "It has 2 x ct6e-standard-4t or 1 x ct6e-standard-8t."),
+    ],
+)
+def test_a_wrong_combination_is_refused_with_the_nearest_right_ones(
+    kind: str, topology: str, config: Body, words: str
+) -> None:
+    with pytest.raises(AnsibleFilterError, match=words):
+        pool(row_of(kind, topology, **config))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"placement_policy": {"type": "COMPACT", "tpu_topology": "3x3"}}, 'TPU topology "3x3" is invalid'),
+        ({"config": {"machine_type": "ct5lp-hightpu-8t"}}, 'TPU topology "4x4" is invalid'),
+        ({"autoscaling": {"enabled": True, "min_node_count": 0, "max_node_count": 16}}, "Maximum node count 16 is not a valid size"),
+        ({"node_locations": ["us-central1-a", "us-central1-b"]}, "us-central1-b"),
+    ],
+)  # fmt: skip
+def test_the_rows_that_the_filter_refuses_would_be_refused_by_google(
+    regions: list[str], run: Run, reader: Reader, more: Body, words: str
+) -> None:
+    """Without the filter: the arithmetic is Google's, and not ours alone."""
+    done = run("gke_node_pool", **{**pool(row_of("v5e", "4x4")), **more})
+    assert done["failed"]
+    assert words in done["msg"]
+    assert reader.get(f"{GKE}/us-central1/clusters/tpus/nodePools/tpu") is None
+
+
+def test_a_pool_may_be_spot_reserved_or_queued(
+    regions: list[str], changes: Run, reader: Reader, google: Simulator
+) -> None:
+    """What the inventory offers besides type and topology; queued provisioning and a reservation exclude each other."""
+    reserved = {
+        "consume_reservation_type": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": ["mine"],
+    }
+    for config, queued in (
+        ({"spot": True}, None),
+        ({"reservation_affinity": reserved}, None),
+        ({"reservation_affinity": {"consume_reservation_type": "NO_RESERVATION"}}, True),
+    ):
+        made = pool({**row_of("v5p", "2x2x2", **config), **({"queued_provisioning": queued} if queued else {})})
+        changes("gke_node_pool", **made)
+        found = reader.get(f"{GKE}/us-central1/clusters/tpus/nodePools/tpu")
+        assert found["config"].get("spot", False) is config.get("spot", False)
+        affinity = config.get("reservation_affinity", {}).get("consume_reservation_type")
+        assert (found["config"].get("reservationAffinity") or {}).get("consumeReservationType") == affinity
+        assert (found.get("queuedProvisioning") or {}).get("enabled") == queued
+        changes("gke_node_pool", **made, state="absent")
