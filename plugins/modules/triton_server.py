@@ -274,7 +274,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
-from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Change, Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
@@ -393,6 +393,13 @@ def _scaled(
     return server, gone, {ref: [replicas.FIELD]} if left else None
 
 
+def _as_handed_over(change: Change) -> Change:
+    """What a dry run tells of the Deployment whose number it could not hand over: nothing in it changes but who owns the number."""
+    if change.ref.kind != DEPLOYMENT[1] or change.action != "unchanged":
+        return change
+    return dataclasses.replace(change, action="updated", reason="its replicas are left to the autoscaler")
+
+
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, update or delete the server."""
     params = ctx.params
@@ -411,6 +418,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         said = failing.why_not_started(ctx.cluster, wanted.name, wanted.namespace)
         exc.message += f" The server says: {said}" if said else ""
         raise
+    if scaled.autoscaling and scaled.replicas is not None:
+        report.changes = [_as_handed_over(change) for change in report.changes]
     report.merge(gone)
     report.merge(groups.delete_unwanted_policy(ctx, wanted.name, wanted.namespace, owner))
     report.merge(delete_unwanted(ctx.cluster, _unwanted(wanted), owner, check=ctx.check))
