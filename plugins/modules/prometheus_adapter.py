@@ -108,6 +108,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import certificate
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests import metrics_adapter
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.metrics_adapter import MetricsAdapter
@@ -188,7 +189,12 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     labels = operator_labels(metrics_adapter.NAME)
     pairs = certificates.secrets(ctx.cluster, namespace, metrics_adapter.AUTHORITY, [leaf], labels, in_use=False)
     objects = [*pairs, *metrics_adapter.manifests(adapter, str(pairs[-1]["data"]["ca.crt"]))]
-    report = apply_objects(ctx.cluster, objects, owner=owner, check=ctx.check, on_progress=ctx.progress, **waiting)
+    # An API that nobody answers for would disturb everybody who asks what the cluster serves, so that it comes last.
+    apis = [one for one in objects if one["kind"] == metrics_adapter.API_SERVICE[1]]
+    report = Report()
+    for some in ([one for one in objects if one not in apis], apis):
+        made = apply_objects(ctx.cluster, some, owner=owner, check=ctx.check, on_progress=ctx.progress, **waiting)
+        report.merge(made)
     return ctx.result(report)
 
 
