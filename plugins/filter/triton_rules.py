@@ -32,7 +32,7 @@ options:
     type: str
     required: true
   name:
-    description: Its name.
+    description: Name of the server.
     type: str
     default: triton
 """

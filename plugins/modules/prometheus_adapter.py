@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: prometheus_adapter
-short_description: Serve metrics of a Prometheus as an API of Kubernetes
+short_description: Run prometheus-adapter on Kubernetes
 version_added: 0.2.0
 description:
   - Creates, updates and deletes prometheus-adapter, which serves the API C(custom.metrics.k8s.io) (C(v1beta1) and C(v1beta2)), from which
@@ -65,16 +65,18 @@ options:
     type: str
     default: 30s
   state:
-    description: Whether the adapter is there.
+    description: State of the adapter.
     type: str
     choices: [present, absent]
     default: present
+requirements:
+  - cryptography
 seealso:
   - module: muster.ml.triton_server
 """
 
 EXAMPLES = r"""
-- name: Serve the rate of requests of pods
+- name: Run an adapter that serves the rate of requests of pods
   muster.ml.prometheus_adapter:
     namespace: prometheus-adapter
     prometheus_url: http://prometheus.ml.svc:9090

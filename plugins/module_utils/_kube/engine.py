@@ -62,8 +62,7 @@ def apply_objects(
     taken from whoever has them. The report has the objects as they are at the end.
     """
     objects = list(objects)
-    home = namespace or cluster.namespace
-    options = ApplyOptions(owner, home, check, force_conflicts, parallel, adopt, overwrite or {})
+    options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite)
     writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
     run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock)
     steps = make_plan(cluster, objects, options)

@@ -81,7 +81,7 @@ class ApplyOptions:
     force_conflicts: bool = False
     parallel: int = PARALLEL
     adopt: bool = False
-    overwrite: t.Mapping[Ref, t.Collection[str]] = dataclasses.field(default_factory=dict)
+    overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
 
     @property
     def manager(self) -> str:
@@ -118,7 +118,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
 
 
 def _with_overwrites(step: Step, options: ApplyOptions) -> Step:
-    taken = options.overwrite.get(step.ref)
+    taken = (options.overwrite or {}).get(step.ref)
     return dataclasses.replace(step, overwrites=frozenset(taken)) if taken else step
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import typing as t
-import urllib.parse
 from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
@@ -30,6 +30,7 @@ API_SERVICE = "apiregistration.k8s.io/v1", "APIService"
 USER = 65534
 _PORT = 6443
 _CONFIG, _SERVING = "/etc/adapter", "/var/run/serving-cert"
+_URL = re.compile(r"https?://[^/\s]+(/\S*)?")
 _RULE_KEYS = ("seriesQuery", "metricsQuery")
 
 EVERYWHERE = [
@@ -60,14 +61,13 @@ def check(adapter: MetricsAdapter) -> None:
     pinned_tag(
         adapter.image, "Give it a version, such as registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0."
     )
-    where = urllib.parse.urlsplit(adapter.prometheus_url)
-    if where.scheme not in ("http", "https") or not where.netloc:
+    if not _URL.fullmatch(adapter.prometheus_url):
         raise InvalidInput(
             f"prometheus_url: '{adapter.prometheus_url}' is not a URL.", "http://prometheus.ml.svc:9090 is one."
         )
     if not adapter.rules:
         raise InvalidInput(
-            "rules: without one it has no metric.", "docs/config.md of prometheus-adapter describes them."
+            "rules: without one it has no metric.", "The documentation of prometheus-adapter describes them."
         )
     for number, one in enumerate(adapter.rules):
         missing = [key for key in _RULE_KEYS if not one.get(key)]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role prometheus installs: one Prometheus that collects the metrics of pods in the namespaces it is told, and evaluates rules.
+"""What role prometheus installs: one Prometheus that collects the metrics of pods in some namespaces, and evaluates rules.
 
 Pure: only the standard library, no Ansible, no Kubernetes client.
 """
