@@ -48,8 +48,8 @@ options:
   autoscaling:
     description:
       - Leave the number of pods to a HorizontalPodAutoscaler, which starts and ends some by the time that requests wait in the queue.
-        It needs the API C(custom.metrics.k8s.io), such as that of P(muster.ml.prometheus_adapter#role). With O(wait=true) the task
-        also waits until the metric is read.
+        It needs the API C(custom.metrics.k8s.io), such as that of P(muster.ml.prometheus_adapter#role). There is a metric once there is
+        a model, which is not waited for.
       - The change from O(replicas) to this and back starts and ends no pod that both want.
       - A second HorizontalPodAutoscaler for the Deployment is refused.
     type: dict
@@ -273,6 +273,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import APP
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.ready import exists
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Change, Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
@@ -329,6 +330,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_repository",))]}
 
+# A server without a model has no metric, and models may be uploaded only when it serves.
+_WITHOUT_MODELS = {replicas.AUTOSCALER[1]: exists}
 _PLAIN = (
     "name",
     "args",
@@ -413,7 +416,9 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     owner = owner_of("triton_server", wanted.namespace, wanted.name)
     scaled, gone, overwrite = _scaled(ctx, wanted, owner)
     try:
-        report = groups.apply_group(ctx, manifests(scaled), owner, wait=params["wait"], overwrite=overwrite)
+        report = groups.apply_group(
+            ctx, manifests(scaled), owner, wait=params["wait"], overwrite=overwrite, predicates=_WITHOUT_MODELS
+        )
     except WaitTimeout as exc:
         said = failing.why_not_started(ctx.cluster, wanted.name, wanted.namespace)
         exc.message += f" The server says: {said}" if said else ""
