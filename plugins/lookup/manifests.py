@@ -14,7 +14,7 @@ author: Muster contributors (!UNKNOWN)
 description:
   - Returns the Kubernetes objects of a role. Supported roles are P(muster.ml.nats_operator#role),
     P(muster.ml.persia_operator#role), P(muster.ml.training_operator#role), P(muster.ml.jobset#role), P(muster.ml.kueue#role),
-    P(muster.ml.traefik#role), P(muster.ml.gpu_drivers#role),
+    P(muster.ml.traefik#role), P(muster.ml.gpu_drivers#role), P(muster.ml.prometheus#role),
     P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role) and P(muster.ml.s3_artifacts#role).
     No cluster is asked or changed.
   - The roles use it themselves. It is also useful for GitOps, where the objects are written to files that another program applies.
@@ -31,10 +31,10 @@ options:
     type: bool
     default: false
   namespace:
-    description: Namespace of the objects, which has to exist. Required for the operators, efs_csi and s3_artifacts.
+    description: Namespace of the objects, which has to exist. Required for the operators, prometheus, efs_csi and s3_artifacts.
     type: str
   image:
-    description: Image of the operator. Required for the operators.
+    description: Image of the operator or of prometheus. Required for these.
     type: str
   image_pull_policy:
     description: Pull policy of the operator's image. Defaults to V(IfNotPresent).
@@ -155,7 +155,7 @@ options:
     type: str
     choices: [dynamic, static]
   storage_class_name:
-    description: StorageClass of efs_csi. Defaults to V(efs-sc).
+    description: StorageClass of efs_csi, which defaults to V(efs-sc), or of the claim of prometheus.
     type: str
   directory_perms:
     description: Permissions of the root folder of access points of efs_csi. Defaults to V("700").
@@ -223,6 +223,30 @@ options:
   exit_timeout:
     description: Seconds for requests to traefik that are in flight then. Defaults to 30.
     type: int
+  namespaces:
+    description: Namespaces with pods that prometheus collects metrics of. Defaults to its own.
+    type: list
+    elements: str
+  scrape_interval:
+    description: Time between two collections by prometheus. Defaults to V(15s).
+    type: str
+  retention:
+    description: Time that prometheus keeps what it has collected. Defaults to V(1d).
+    type: str
+  rule_groups:
+    description: Groups of rules of prometheus, as in its own files.
+    type: list
+    elements: dict
+  storage_size:
+    description: Size of a claim for what prometheus collects. Without it, that is lost with the pod.
+    type: str
+  network_policy:
+    description: Return a NetworkPolicy that admits only pods of its namespace to prometheus. Defaults to V(true).
+    type: bool
+  network_policy_from:
+    description: Further peers that it admits, as in C(ingress.from) of a NetworkPolicy.
+    type: list
+    elements: dict
 seealso:
   - module: muster.ml.apply
     description: Applies the objects.

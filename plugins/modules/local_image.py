@@ -150,6 +150,11 @@ options:
             description: Linker flags.
             type: str
             default: ''
+          tags:
+            description: Build tags.
+            type: list
+            elements: str
+            default: []
           dest:
             description: Path in the image.
             type: str

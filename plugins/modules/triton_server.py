@@ -42,9 +42,43 @@ options:
     type: str
     default: nvcr.io/nvidia/tritonserver:26.07-py3
   replicas:
-    description: Number of pods.
+    description: Number of pods. With O(autoscaling) it is not used.
     type: int
     default: 1
+  autoscaling:
+    description:
+      - Leave the number of pods to a HorizontalPodAutoscaler, which starts and ends some by the time that requests wait in the queue.
+        It needs the API C(custom.metrics.k8s.io), such as that of P(muster.ml.prometheus_adapter#role). There is a metric once there is
+        a model, which is not waited for.
+      - The change from O(replicas) to this and back starts and ends no pod that both want.
+      - A second HorizontalPodAutoscaler for the Deployment is refused.
+    type: dict
+    suboptions:
+      min_replicas:
+        description: Fewest pods, 1 or more.
+        type: int
+        default: 1
+      max_replicas:
+        description: Most pods.
+        type: int
+        required: true
+      queue_time_us:
+        description:
+          - Microseconds that O(autoscaling.metric) is to be, on average over the pods. The number of pods is changed in proportion, once
+            it differs by a tenth.
+        type: int
+        default: 50000
+      metric:
+        description:
+          - Name of the metric of a pod. The rules of P(muster.ml.prometheus_adapter#role) make V(avg_time_queue_us), the mean time in the
+            queue of its slowest model.
+          - With an adapter of somebody else it is what that one calls it.
+        type: str
+        default: avg_time_queue_us
+      behavior:
+        description:
+          - C(scaleUp) and C(scaleDown), as in the Kubernetes API. By default pods end only after 5 minutes in which fewer were enough.
+        type: dict
   model_repository:
     description:
       - Folder of the models, as V(s3://BUCKET/FOLDER), V(s3://http://HOST:PORT/BUCKET/FOLDER), V(gs://BUCKET/FOLDER), or the path of a
@@ -171,6 +205,20 @@ EXAMPLES = r"""
     wait: true
     wait_timeout: 1800
 
+- name: Run Triton on as many GPUs as the queue needs
+  muster.ml.triton_server:
+    namespace: ml
+    model_repository: gs://example-models/production
+    autoscaling:
+      min_replicas: 2
+      max_replicas: 8
+      queue_time_us: 20000
+      behavior: {scaleDown: {stabilizationWindowSeconds: 900}}
+    resources:
+      limits: {nvidia.com/gpu: 1}
+    wait: true
+    wait_timeout: 1800
+
 - name: Run Triton on CPUs with the models of a volume
   muster.ml.triton_server:
     namespace: ml
@@ -223,16 +271,24 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Wait
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.ready import exists
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Change, Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import failing
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import Autoscaling
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.metrics import Alerts
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import MODES, Repository
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import TritonServer, manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import (
+    DEPLOYMENT,
+    TritonServer,
+    manifests,
+)
 
 WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -247,6 +303,14 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **with_defaults(Repository, repository_poll_interval="int"),
     **with_defaults(TritonServer, replicas="int", strict_readiness="bool", shm_size="str"),
     **with_defaults(TritonServer, startup_timeout="int", drain_timeout="int", exit_timeout="int"),
+    "autoscaling": {
+        "type": "dict",
+        "options": {
+            **with_defaults(Autoscaling, min_replicas="int", queue_time_us="int", metric="str"),
+            "max_replicas": {"type": "int", "required": True},
+            "behavior": {"type": "dict"},
+        },
+    },
     "args": WORDS,
     **groups.POD,
     "image": {"type": "str", "default": "nvcr.io/nvidia/tritonserver:26.07-py3"},
@@ -266,9 +330,10 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_repository",))]}
 
+# A server without a model has no metric, and models may be uploaded only when it serves.
+_WITHOUT_MODELS = {replicas.AUTOSCALER[1]: exists}
 _PLAIN = (
     "name",
-    "replicas",
     "args",
     "shm_size",
     "strict_readiness",
@@ -288,13 +353,20 @@ _REPOSITORY = (
 def desired(params: dict[str, t.Any], namespace: str) -> TritonServer:
     """The server that the options describe."""
     alerts = Alerts(**params["alerts"]) if params["alerts"] else None
+    autoscaling = Autoscaling(**params["autoscaling"]) if params["autoscaling"] else None
     plain = (*_PLAIN, "dashboard", "service_account_annotations", "overrides", *groups.NETWORK)
     # The flags are the server's own, beside those that the module gives it.
     pod = PodSettings.from_params({key: value for key, value in params.items() if key not in ("args", "shm_size")})
     storage = Storage.from_params(params["storage"])
     repository = Repository(storage=storage, **{key: params[key] for key in _REPOSITORY})
     return TritonServer(
-        namespace=namespace, pod=pod, repository=repository, alerts=alerts, **{key: params[key] for key in plain}
+        namespace=namespace,
+        pod=pod,
+        repository=repository,
+        alerts=alerts,
+        autoscaling=autoscaling,
+        replicas=None if autoscaling else params["replicas"],
+        **{key: params[key] for key in plain},
     )
 
 
@@ -305,6 +377,30 @@ def _unwanted(server: TritonServer) -> list[Ref]:
     refs = [Ref(version, kind, server.name, server.namespace) for version, kind in kinds]
     refs.append(Ref("v1", "ConfigMap", f"{server.name}-dashboard", server.namespace))
     return [ref for ref in refs if ref not in made]
+
+
+def _scaled(
+    ctx: Context, server: TritonServer, owner: str
+) -> tuple[TritonServer, Report, dict[Ref, t.Collection[str]] | None]:
+    """Give the number of replicas to the autoscaler, or take it back: the server to apply, what was done, and what may be overwritten."""
+    ref = Ref(*DEPLOYMENT, server.name, server.namespace)
+    if server.autoscaling:
+        replicas.check_only_autoscaler(ctx.cluster, ref, owner)
+        number = replicas.hand_over(ctx.cluster, ref, owner, server.autoscaling.bounds, check=ctx.check)
+        # A dry run cannot hand over first, and would show the default of the API server.
+        return dataclasses.replace(server, replicas=number if ctx.check else None), Report(), None
+    # Before the number is changed, because it would change it again.
+    autoscaler = Ref(*replicas.AUTOSCALER, server.name, server.namespace)
+    gone = delete_unwanted(ctx.cluster, [autoscaler], owner, check=ctx.check)
+    left = replicas.is_left_over(ctx.cluster, ref, owner)
+    return server, gone, {ref: [replicas.FIELD]} if left else None
+
+
+def _as_handed_over(change: Change) -> Change:
+    """What a dry run tells of the Deployment whose number it could not hand over: nothing in it changes but who owns the number."""
+    if change.ref.kind != DEPLOYMENT[1] or change.action != "unchanged":
+        return change
+    return dataclasses.replace(change, action="updated", reason="its replicas are left to the autoscaler")
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
@@ -318,12 +414,18 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     manifests(desired(params, params["namespace"] or "default"))
     wanted = dataclasses.replace(desired(params, groups.namespace_of(ctx)), monitor=groups.monitor_kind(ctx))
     owner = owner_of("triton_server", wanted.namespace, wanted.name)
+    scaled, gone, overwrite = _scaled(ctx, wanted, owner)
     try:
-        report = groups.apply_group(ctx, manifests(wanted), owner, wait=params["wait"])
+        report = groups.apply_group(
+            ctx, manifests(scaled), owner, wait=params["wait"], overwrite=overwrite, predicates=_WITHOUT_MODELS
+        )
     except WaitTimeout as exc:
         said = failing.why_not_started(ctx.cluster, wanted.name, wanted.namespace)
         exc.message += f" The server says: {said}" if said else ""
         raise
+    if scaled.autoscaling and scaled.replicas is not None:
+        report.changes = [_as_handed_over(change) for change in report.changes]
+    report.merge(gone)
     report.merge(groups.delete_unwanted_policy(ctx, wanted.name, wanted.namespace, owner))
     report.merge(delete_unwanted(ctx.cluster, _unwanted(wanted), owner, check=ctx.check))
     # After the pods that still ran as the account of before have gone, if that was waited for.

@@ -15,6 +15,7 @@ from .._kube.engine import apply_objects
 from .._kube.objects import Manifest, Ref
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Report
+from .._kube.wait import Predicates
 from .._manifests import network_policy
 from .._manifests.monitoring import MONITORS
 from .._manifests.storage import Storage
@@ -104,12 +105,22 @@ def namespace_of(ctx: Context) -> str:
     return str(ctx.params["namespace"] or ctx.cluster.namespace)
 
 
-def apply_group(ctx: Context, objects: t.Sequence[Manifest], owner: str, *, wait: bool, prune: bool = False) -> Report:
+def apply_group(
+    ctx: Context,
+    objects: t.Sequence[Manifest],
+    owner: str,
+    *,
+    wait: bool,
+    prune: bool = False,
+    overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
+    predicates: Predicates | None = None,
+) -> Report:
     """Apply the objects of a group with the options of the module."""
     options = {key: ctx.params[key] for key in ("wait_timeout", *APPLY)}
     return apply_objects(
-        ctx.cluster, objects, owner=owner, check=ctx.check, wait=wait, prune=prune, on_progress=ctx.progress, **options
-    )
+        ctx.cluster, objects, owner=owner, check=ctx.check, wait=wait, prune=prune, overwrite=overwrite,
+        predicates=predicates, on_progress=ctx.progress, **options,
+    )  # fmt: skip
 
 
 def delete_group(ctx: Context, namespace: str, owner: str) -> Report:

@@ -46,7 +46,7 @@ RECIPE = {
     "architectures": WORDS,
     "debian": {"type": "dict", "options": DEBIAN},
     "wheels": rows(requirements=FOLDER, python_version=NEEDED, dest=TEXT, members=MAP),
-    "programs": rows(name=NEEDED, module_dir=FOLDER, package=NEEDED, ldflags=TEXT, dest=NEEDED),
+    "programs": rows(name=NEEDED, module_dir=FOLDER, package=NEEDED, ldflags=TEXT, tags=WORDS, dest=NEEDED),
     "files": rows(dest=NEEDED, content=TEXT, mode={"type": "str", "default": "0644"}),
     "links": rows(dest=NEEDED, target=NEEDED),
     "config": {"type": "dict", "required": True, "options": CONFIG},

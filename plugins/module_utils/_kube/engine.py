@@ -48,6 +48,7 @@ def apply_objects(
     recreate: bool = False,
     prune: bool = False,
     prune_data: bool = False,
+    overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
     wait: bool = False,
     wait_timeout: float = 120,
     predicates: Predicates | None = None,
@@ -57,10 +58,11 @@ def apply_objects(
 ) -> Report:
     """Make the cluster have these objects, and (prune) no others of this owner. Safe to run again at any point.
 
-    ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. The report has the objects as they are at the end.
+    ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are
+    taken from whoever has them. The report has the objects as they are at the end.
     """
     objects = list(objects)
-    options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt)
+    options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite)
     writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
     run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock)
     steps = make_plan(cluster, objects, options)

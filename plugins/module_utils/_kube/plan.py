@@ -52,6 +52,7 @@ class Step:
 
     ``deferred``: the server cannot be asked yet, because this run creates its namespace or kind. ``takes``: field managers whose fields
     become ours with the object. ``ours`` is False if an existing object is used as it is, or shared with its owner.
+    ``overwrites``: fields, as conflicts name them, that are taken from whoever has them.
     """
 
     ref: Ref
@@ -62,6 +63,12 @@ class Step:
     deferred: bool = False
     takes: tuple[str, ...] = ()
     ours: bool = True
+    overwrites: frozenset[str] = frozenset()
+
+    def may_overwrite(self, fields: t.Iterable[str]) -> bool:
+        """Whether a conflict is about nothing but fields that are to be taken."""
+        conflicting = set(fields)
+        return bool(conflicting) and conflicting <= self.overwrites
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +81,7 @@ class ApplyOptions:
     force_conflicts: bool = False
     parallel: int = PARALLEL
     adopt: bool = False
+    overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
 
     @property
     def manager(self) -> str:
@@ -106,7 +114,12 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
         lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1
     )
     raise_all(failures)
-    return _with_changing_kinds(steps)
+    return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
+
+
+def _with_overwrites(step: Step, options: ApplyOptions) -> Step:
+    taken = (options.overwrite or {}).get(step.ref)
+    return dataclasses.replace(step, overwrites=frozenset(taken)) if taken else step
 
 
 def _with_changing_kinds(steps: list[Step]) -> list[Step]:

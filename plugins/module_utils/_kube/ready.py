@@ -303,6 +303,17 @@ def _all_true(manifest: Manifest, rows: t.Sequence[t.Mapping[str, t.Any]], kinds
     return READY
 
 
+@_of_existing
+def pod_autoscaler(manifest: Manifest) -> State:
+    """Reads its metrics. One that was switched off, with 0 replicas, has nothing to read."""
+    active = condition(manifest, "ScalingActive")
+    if active.get("status") == "True" or active.get("reason") == "ScalingDisabled":
+        return READY
+    able = condition(manifest, "AbleToScale")
+    failing = active or (able if able.get("status") == "False" else {})
+    return State(False, f"does not scale ({reason_of(failing)})" if failing else "its controller has not seen it yet")
+
+
 PREDICATES: dict[tuple[str, str], Predicate] = {
     ("", "Namespace"): namespace,
     ("", "PersistentVolumeClaim"): claim,
@@ -314,6 +325,7 @@ PREDICATES: dict[tuple[str, str], Predicate] = {
     ("apps", "Deployment"): deployment,
     ("apps", "ReplicaSet"): replica_set,
     ("apps", "StatefulSet"): stateful_set,
+    ("autoscaling", "HorizontalPodAutoscaler"): pod_autoscaler,
     ("batch", "CronJob"): exists,
     ("batch", "Job"): job,
     ("gateway.networking.k8s.io", "Gateway"): gateway,

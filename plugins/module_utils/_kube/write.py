@@ -54,7 +54,7 @@ class Writer:
             return self._predicted(step, step.reason), None
         taken = step if self.check else self._transfer_fields(step)
         try:
-            stored = self._dry_run(taken) if self.check else self._apply(_for_existing_only(taken))
+            stored = self._dry_run(taken) if self.check else self._apply(_for_existing_only(taken), taken)
         except Immutable as exc:
             return self._recreate(taken, exc)
         except MusterError as exc:
@@ -104,7 +104,7 @@ class Writer:
         try:
             return self.cluster.apply(desired, dry_run=True, force_conflicts=self.force_conflicts, manager=manager)
         except Conflict as exc:
-            if not set(exc.managers) <= set(step.takes):
+            if not (set(exc.managers) <= set(step.takes) or step.may_overwrite(exc.fields)):
                 raise
         return self.cluster.apply(desired, dry_run=True, force_conflicts=True, manager=manager)
 
@@ -118,12 +118,18 @@ class Writer:
         now = {**step.live["metadata"], "resourceVersion": patched["metadata"]["resourceVersion"]}
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
-    def _apply(self, desired: Manifest) -> Manifest:
+    def _apply(self, desired: Manifest, step: Step | None = None) -> Manifest:
         backoff = Backoff(self.clock, first=0.5, factor=1)
 
-        def send() -> Manifest:
-            return self.cluster.apply(desired, dry_run=self.check, force_conflicts=self.force_conflicts,
-                                      manager=manager_of(self.owner))  # fmt: skip
+        def send(force: bool = self.force_conflicts) -> Manifest:
+            try:
+                return self.cluster.apply(
+                    desired, dry_run=self.check, force_conflicts=force, manager=manager_of(self.owner)
+                )
+            except Conflict as exc:
+                if force or step is None or not step.may_overwrite(exc.fields):
+                    raise
+            return send(force=True)
 
         return with_retries(send, lambda exc: _is_transient(exc) and backoff.wait_for_retry(limit=_WEBHOOK_PATIENCE))
 

@@ -55,6 +55,7 @@ class OciImage:
                     module_dir=Path(row["module_dir"]),
                     package=row["package"],
                     ldflags=row["ldflags"],
+                    tags=tuple(row.get("tags") or ()),
                     cache_dir=self.cache_dir,
                     architecture=self.architecture,
                 ),

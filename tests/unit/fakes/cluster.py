@@ -50,6 +50,8 @@ KINDS: dict[tuple[str, str], Resource] = {
     ("apps/v1", "DaemonSet"): Resource("daemonsets", True),
     ("apps/v1", "Deployment"): Resource("deployments", True),
     ("apps/v1", "StatefulSet"): Resource("statefulsets", True),
+    ("apiregistration.k8s.io/v1", "APIService"): Resource("apiservices", False),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): Resource("horizontalpodautoscalers", True),
     ("batch/v1", "Job"): Resource("jobs", True),
     ("coordination.k8s.io/v1", "Lease"): Resource("leases", True),
     ("networking.k8s.io/v1", "NetworkPolicy"): Resource("networkpolicies", True),

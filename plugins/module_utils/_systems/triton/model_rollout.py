@@ -99,7 +99,9 @@ class Rollout:
         """The replicas that are ready, and what is missing of them in words."""
         if self.server is None:
             return [], None
-        wanted = self.server.replicas
+        # An autoscaler may have changed it since.
+        live = self._cluster.get(self.server.ref)
+        wanted = int(live["spec"].get("replicas", 1)) if live else self.server.replicas
         found = self._cluster.list("v1", "Pod", self._namespace, selector_of(labels_of(self._name)))
         staying = [one for one in found if not one["metadata"].get("deletionTimestamp")]
         ready = sorted(one["metadata"]["name"] for one in staying if is_true(one, "Ready"))
@@ -109,13 +111,21 @@ class Rollout:
     def _reached(self, pod: Ref) -> contextlib.AbstractContextManager[Client]:
         return reached(self._cluster, pod, timeout=_LOADS_S)
 
+    def _asked(self, pod: Ref, ask: t.Callable[[Client], T]) -> T | None:
+        """What a replica answers; None if it is ending meanwhile, such as by an autoscaler."""
+        try:
+            with self._reached(pod) as client:
+                return ask(client)
+        except MusterError:
+            live = self._cluster.get(pod)
+            if live is None or live["metadata"].get("deletionTimestamp"):
+                return None
+            raise
+
     def indexes(self) -> dict[str, Index]:
         """What each replica that is ready knows of the model."""
-        found: dict[str, Index] = {}
-        for pod in self._pods()[0]:
-            with self._reached(pod) as client:
-                found[pod.name] = client.index(self._model)
-        return found
+        known = {pod.name: self._asked(pod, lambda client: client.index(self._model)) for pod in self._pods()[0]}
+        return {name: index for name, index in known.items() if index is not None}
 
     def wait_for_replicas(self) -> list[Ref]:
         """The replicas, once all are ready."""
@@ -129,8 +139,7 @@ class Rollout:
         for pod in self.wait_for_replicas():
             touched.append(pod)
             try:
-                with self._reached(pod) as client:
-                    client.load(self._model, config)
+                self._asked(pod, lambda client: client.load(self._model, config))
             except MusterError as error:
                 wrong = self._go_back(touched, back=back)
                 error.message += f" {wrong}" if wrong else ""
@@ -140,11 +149,7 @@ class Rollout:
         wrong = ""
         for pod in pods:
             try:
-                with self._reached(pod) as client:
-                    if back:
-                        client.load(self._model)
-                    else:
-                        client.unload(self._model)
+                self._asked(pod, lambda client: client.load(self._model) if back else client.unload(self._model))
             except MusterError as error:
                 wrong = f"Going back failed, too: {error.message}"
         return wrong
@@ -153,13 +158,14 @@ class Rollout:
         """Unload the model at all replicas that have it, and wait until it is gone."""
 
         def observe() -> tuple[None, str | None]:
-            there = []
-            for pod in self._pods()[0]:
-                with self._reached(pod) as client:
-                    if served(client.index(self._model)):
-                        there.append(pod.name)
-                        if self.explicit:
-                            client.unload(self._model)
+            def ask(client: Client) -> bool:
+                if not served(client.index(self._model)):
+                    return False
+                if self.explicit:
+                    client.unload(self._model)
+                return True
+
+            there = [pod.name for pod in self._pods()[0] if self._asked(pod, ask)]
             return None, f"it is still served by {', '.join(there)}" if there else None
 
         self._wait(observe, f"Model {self._model} is not unloaded")
@@ -175,16 +181,22 @@ class Rollout:
             pods, missing = self._pods()
             found, lacks = {}, [missing] if missing else []
             for pod in pods:
-                with self._reached(pod) as client:
+                passed = SYSTEM_CLOCK.monotonic() - began
+
+                def ask(client: Client, pod: Ref = pod, passed: float = passed) -> list[int]:
                     index = client.index(self._model)
-                    found[pod.name] = served(index)
-                    if found[pod.name] != wanted:
-                        self._check_failed(
-                            pod, index, wanted, known.get(pod.name) or {}, SYSTEM_CLOCK.monotonic() - began
-                        )
-                        lacks.append(f"{pod.name} serves {_words(found[pod.name])}")
+                    if served(index) != wanted:
+                        self._check_failed(pod, index, wanted, known.get(pod.name) or {}, passed)
                         if self.explicit:
                             client.load(self._model)
+                    return served(index)
+
+                serves = self._asked(pod, ask)
+                if serves is None:
+                    continue
+                found[pod.name] = serves
+                if serves != wanted:
+                    lacks.append(f"{pod.name} serves {_words(serves)}")
             return found, "; ".join(lacks) or None
 
         return self._wait(observe, f"Model {self._model} is not served in {_words(wanted)} by every replica")

@@ -28,6 +28,7 @@ from ..._manifests.meta import DNS_LABEL_MAX, Manifest, check_count, check_name,
 from ..._manifests.network_policy import EVERY_POD, Flow, network_policy
 from ..._manifests.pods import READ_ONLY_CONTAINER, RESTRICTED_POD, PodSettings, pod_template
 from . import metrics
+from .autoscaling import Autoscaling, autoscaler
 from .metrics import Alerts
 from .repository import Repository, arguments, checked_repository, credentials
 
@@ -54,7 +55,9 @@ class TritonServer:
     namespace: str
     pod: PodSettings
     repository: Repository
-    replicas: int = 1
+    replicas: int | None = 1
+    """None leaves the number to the autoscaler."""
+    autoscaling: Autoscaling | None = None
     args: Sequence[str] = ()
     shm_size: str = "1Gi"
     strict_readiness: bool = False
@@ -98,6 +101,8 @@ def manifests(server: TritonServer) -> list[Manifest]:
         servers.disruption_budget(meta, server.labels),
         apply_overrides(deployment(server), server.overrides),
     ]
+    if server.autoscaling:
+        objects.append(autoscaler(meta, DEPLOYMENT, server.autoscaling))
     objects += _monitoring(server, meta)
     if server.network_policy:
         flows = [Flow([EVERY_POD, *server.network_policy_from], list(PORTS.values()))]
@@ -121,7 +126,10 @@ def _monitoring(server: TritonServer, meta: Manifest) -> list[Manifest]:
 
 def _check(server: TritonServer) -> None:
     check_name(server.name, "name", limit=DNS_LABEL_MAX, service=True)
-    check_count(server.replicas, "replicas")
+    if server.replicas is not None:
+        check_count(server.replicas, "replicas")
+    if server.autoscaling and "replicas" in ((server.overrides or {}).get("spec") or {}):
+        raise InvalidInput("overrides: spec.replicas is what autoscaling changes.", "Leave out one of the two.")
     check_count(server.startup_timeout, "startup_timeout", minimum=_PERIOD_S)
     check_count(server.drain_timeout, "drain_timeout")
     check_count(server.exit_timeout, "exit_timeout")
@@ -222,7 +230,7 @@ def deployment(server: TritonServer) -> Manifest:
         "kind": DEPLOYMENT[1],
         "metadata": {"name": server.name, "namespace": server.namespace, "labels": server.labels},
         "spec": {
-            "replicas": server.replicas,
+            **({} if server.replicas is None else {"replicas": server.replicas}),
             "selector": {"matchLabels": server.labels},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "progressDeadlineSeconds": server.startup_timeout + _PULL_S,

@@ -14,6 +14,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.muster.ml.plugins.filter.efs_mount_targets import efs_mount_targets
 from ansible_collections.muster.ml.plugins.filter.image_version import image_version
 from ansible_collections.muster.ml.plugins.filter.service_account_trust import service_account_trust
+from ansible_collections.muster.ml.plugins.filter.triton_rules import triton_rules
 from ansible_collections.muster.ml.plugins.filter.vpc_subnets import vpc_subnets
 
 CLUSTER = {"account": "123456789012", "partition": "aws-us-gov", "oidc_provider": "oidc.eks.example/id/A"}
@@ -112,3 +113,13 @@ def test_irsa_may_trust_several_service_accounts_of_a_driver() -> None:
         "system:serviceaccount:kube-system:efs-csi-controller-sa",
         "system:serviceaccount:kube-system:efs-csi-node-sa",
     ]
+
+
+def test_alerts_of_a_server_are_rules_of_prometheus() -> None:
+    (group,) = triton_rules({"queue_time_ms": 20}, "ml")
+    assert group["name"] == "triton-triton"
+    assert 'namespace="ml",job="triton"' in group["rules"][0]["expr"]
+    assert group["rules"][0]["expr"].endswith("> 20")
+    for wrong in ({"queue_time_ms": 0}, {"queue_time": 20}):
+        with pytest.raises(AnsibleFilterError, match="queue_time"):
+            triton_rules(wrong, "ml")

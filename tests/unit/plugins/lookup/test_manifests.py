@@ -26,6 +26,7 @@ NAMES = [
     "namespace",
     "nats_operator",
     "persia_operator",
+    "prometheus",
     "s3_artifacts",
     "traefik",
     "training_operator",

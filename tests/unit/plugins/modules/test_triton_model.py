@@ -334,6 +334,26 @@ def test_it_waits_for_every_replica(world: World) -> None:
     assert "add/config.pbtxt" not in world.files()
 
 
+def test_a_replica_that_an_autoscaler_ends_meanwhile_is_not_missed(world: World) -> None:
+    world.start()
+    deployment = world.cluster.stored("Deployment", "triton", "default")
+    assert deployment
+
+    def ends() -> None:
+        """The second replica goes while the first one loads."""
+        deployment["spec"]["replicas"] = 1
+        gone = Ref("v1", "Pod", "triton-b", "default")
+        if world.cluster.stored("Pod", "triton-b", "default"):
+            world.cluster.remove(gone)
+            world.cluster.forwarded.pop(("default", "triton-b", 8000))
+
+    first = world.replicas["triton-a"]
+    load = first.load
+    first.load = lambda *given: (ends(), load(*given))[1]  # type: ignore[method-assign]
+    assert world.run(src=world.model({1: ONE}))["replicas"] == {"triton-a": [1]}
+    assert world.served() == [[1], []]
+
+
 def test_a_server_that_polls_is_waited_for(world: World) -> None:
     world.start("poll")
 

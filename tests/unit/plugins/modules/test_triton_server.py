@@ -12,9 +12,9 @@ import typing as t
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, WaitTimeout
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS, RULES
 from ansible_collections.muster.ml.plugins.modules import triton_server
 from ansible_collections.muster.ml.tests.unit.fakes import pods
@@ -161,3 +161,149 @@ def test_a_server_that_does_not_get_ready_is_told_in_its_own_words() -> None:
     cluster.log_lines["default", "triton-b"] = LOG
     with pytest.raises(WaitTimeout, match=r"of another model$"):
         run(cluster, **BUCKET, wait=True, wait_timeout=1)
+
+
+# Autoscaling: the number of replicas belongs to the autoscaler.
+
+SCALED = {**BUCKET, "autoscaling": {"max_replicas": 5}}
+BY_HPA = {"manager": "kube-controller-manager", "operation": "Update", "subresource": "scale"}
+AUTOSCALER = Ref("autoscaling/v2", "HorizontalPodAutoscaler", "triton", "default")
+
+
+def deployment(cluster: FakeCluster) -> dict[str, t.Any]:
+    found = cluster.stored("Deployment", "triton", "default")
+    assert found
+    return found
+
+
+def scaled_by_autoscaler(cluster: FakeCluster, number: int) -> None:
+    """As the controller of Kubernetes does it: everybody else loses the field."""
+    live = copy.deepcopy(deployment(cluster))
+    for entry in live["metadata"]["managedFields"]:
+        entry["fieldsV1"].get("f:spec", {}).pop("f:replicas", None)
+    live["metadata"]["managedFields"].append({**BY_HPA, "fieldsV1": {"f:spec": {"f:replicas": {}}}})
+    live["spec"]["replicas"] = number
+    cluster.objects[Ref("apps/v1", "Deployment", "triton", "default").identity] = live
+
+
+@pytest.mark.parametrize(
+    ("autoscaling", "told"),
+    [
+        ({"max_replicas": 2, "min_replicas": 0}, "no queue to measure"),
+        ({"max_replicas": 1, "min_replicas": 2}, "is less than min_replicas, 2"),
+        ({"max_replicas": 2, "queue_time_us": 0}, "is too small"),
+        ({"max_replicas": 2, "metric": ""}, "it is empty"),
+        ({"max_replicas": 2, "behavior": {"scale_down": {}}}, "Did you mean 'scaleDown'?"),
+    ],
+)
+def test_autoscaling_that_cannot_work_is_refused(autoscaling: dict[str, t.Any], told: str) -> None:
+    cluster = FakeCluster()
+    with pytest.raises(InvalidInput) as caught:
+        run(cluster, **BUCKET, autoscaling=autoscaling)
+    assert told in f"{caught.value.message} {caught.value.hint}"
+    assert not cluster.requests
+
+
+def test_a_number_of_replicas_by_overrides_is_refused_with_autoscaling() -> None:
+    with pytest.raises(InvalidInput, match="what autoscaling changes"):
+        run(FakeCluster(), **SCALED, overrides={"spec": {"replicas": 2}})
+
+
+def test_an_autoscaler_is_made_and_nobody_writes_the_number() -> None:
+    cluster = FakeCluster()
+    made = actions(run(cluster, **SCALED))
+    assert made["HorizontalPodAutoscaler/triton"] == "created"
+    assert "replicas" not in deployment(cluster)["spec"]
+    scaled_by_autoscaler(cluster, 3)
+    before = len(cluster.writes)
+    assert set(actions(run(cluster, **SCALED)).values()) == {"unchanged"}
+    assert (len(cluster.writes), deployment(cluster)["spec"]["replicas"]) == (before, 3)
+
+
+def test_the_number_stays_when_the_autoscaler_gets_it() -> None:
+    cluster = FakeCluster()
+    run(cluster, **BUCKET, replicas=3)
+    planned = actions(run(cluster, check=True, **SCALED))
+    assert deployment(cluster)["spec"]["replicas"] == 3
+    made = actions(run(cluster, **SCALED))
+    assert (made["Deployment/triton"], made["HorizontalPodAutoscaler/triton"]) == ("updated", "created")
+    assert made == planned
+    assert deployment(cluster)["spec"]["replicas"] == 3
+    assert set(actions(run(cluster, **SCALED)).values()) == {"unchanged"}
+
+
+def test_the_number_is_within_the_bounds_at_once() -> None:
+    cluster = FakeCluster()
+    run(cluster, **BUCKET, replicas=0)
+    run(cluster, **SCALED)
+    assert deployment(cluster)["spec"]["replicas"] == 1
+
+
+@pytest.mark.parametrize("number", [3, 4])
+def test_the_number_is_taken_back_from_the_autoscaler(number: int) -> None:
+    cluster = FakeCluster()
+    run(cluster, **SCALED)
+    scaled_by_autoscaler(cluster, 3)
+    planned = actions(run(cluster, check=True, **BUCKET, replicas=number))
+    assert planned["HorizontalPodAutoscaler/triton"] == "deleted"
+    assert deployment(cluster)["spec"]["replicas"] == 3
+    run(cluster, **BUCKET, replicas=number)
+    assert not cluster.get(AUTOSCALER)
+    assert deployment(cluster)["spec"]["replicas"] == number
+    assert set(actions(run(cluster, **BUCKET, replicas=number)).values()) == {"unchanged"}
+    run(cluster, **BUCKET, replicas=2)
+    assert deployment(cluster)["spec"]["replicas"] == 2
+
+
+def test_the_number_is_taken_back_if_the_autoscaler_never_changed_it() -> None:
+    cluster = FakeCluster()
+    run(cluster, **BUCKET, replicas=3)
+    run(cluster, **SCALED)
+    run(cluster, **BUCKET, replicas=2)
+    assert deployment(cluster)["spec"]["replicas"] == 2
+    run(cluster, **BUCKET, replicas=4)
+    assert deployment(cluster)["spec"]["replicas"] == 4
+
+
+def test_a_run_that_ended_after_the_autoscaler_was_deleted_is_finished_by_the_next() -> None:
+    cluster = FakeCluster()
+    run(cluster, **SCALED)
+    scaled_by_autoscaler(cluster, 3)
+    cluster.remove(AUTOSCALER)
+    run(cluster, **BUCKET, replicas=2)
+    assert deployment(cluster)["spec"]["replicas"] == 2
+
+
+def of_somebody_else(name: str) -> dict[str, t.Any]:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "triton"}
+    metadata = {"name": name, "namespace": "default"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": metadata,
+        "spec": {"scaleTargetRef": target},
+    }
+
+
+def test_a_second_autoscaler_is_refused() -> None:
+    cluster = FakeCluster()
+    run(cluster, **BUCKET)
+    cluster.add(of_somebody_else("theirs"))
+    before = len(cluster.writes)
+    with pytest.raises(Conflict, match="is scaled by HorizontalPodAutoscaler theirs already"):
+        run(cluster, **SCALED)
+    assert len(cluster.writes) == before
+
+
+def test_what_another_autoscaler_or_a_user_has_set_is_not_overwritten() -> None:
+    cluster = FakeCluster()
+    run(cluster, **SCALED)
+    scaled_by_autoscaler(cluster, 3)
+    cluster.remove(AUTOSCALER)
+    cluster.add(of_somebody_else("theirs"))
+    with pytest.raises(Conflict, match="kube-controller-manager"):
+        run(cluster, **BUCKET, replicas=2)
+    cluster.remove(Ref("autoscaling/v2", "HorizontalPodAutoscaler", "theirs", "default"))
+    deployment(cluster)["metadata"]["managedFields"][-1]["manager"] = "kubectl"
+    with pytest.raises(Conflict, match="kubectl"):
+        run(cluster, **BUCKET, replicas=2)

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.autoscaling import Autoscaling
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import (
     Repository,
     arguments,
@@ -56,6 +57,12 @@ def test_a_server_with_a_bucket_and_gpus(golden: Golden) -> None:
     pod = dataclasses.replace(POD, resources={"limits": {"nvidia.com/gpu": 1}})
     account = {"iam.gke.io/gcp-service-account": "triton@example-project.iam.gserviceaccount.com"}
     golden("triton_bucket", manifests(server(pod=pod, repository=BUCKET, service_account_annotations=account)))
+
+
+def test_a_server_with_an_autoscaler(golden: Golden) -> None:
+    behavior = {"scaleDown": {"stabilizationWindowSeconds": 900}}
+    scaling = Autoscaling(min_replicas=2, max_replicas=8, queue_time_us=20_000, behavior=behavior)
+    golden("triton_autoscaling", manifests(server(replicas=None, autoscaling=scaling)))
 
 
 def test_a_claim_is_made_only_with_a_size() -> None:

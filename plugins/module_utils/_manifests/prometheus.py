@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What role prometheus installs: one Prometheus that collects the metrics of pods in some namespaces, and evaluates rules.
+
+Pure: only the standard library, no Ansible, no Kubernetes client.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import typing as t
+from collections.abc import Mapping, Sequence
+
+from .._core.errors import InvalidInput
+from . import servers, storage
+from .access import API_GROUP, rule, service_account
+from .meta import ANNOTATION_CONFIG_HASH, Manifest, check_name, metadata, pinned_tag, spec_hash
+from .network_policy import EVERY_POD, Flow, network_policy
+from .operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
+from .shared import config_map
+
+NAME = "prometheus"
+PORT = 9090
+USER = 65534
+_CONFIG = "/etc/prometheus"
+_DATA = "/prometheus"
+_POD_LABEL = "__meta_kubernetes_pod_label_app_kubernetes_io_instance"
+_DURATION = re.compile(r"([0-9]+(ms|[smhdwy]))+")
+
+READ_PODS = [rule([""], ["pods"], ["get", "list", "watch"])]
+"""What it needs in each namespace whose pods it finds."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Prometheus(Operator):
+    """Where it runs, and what it collects. Field names are the options' names."""
+
+    namespaces: Sequence[str] = ()
+    """Those with pods to collect from; its own where there is none."""
+    scrape_interval: str = "15s"
+    retention: str = "1d"
+    rule_groups: Sequence[Mapping[str, t.Any]] = ()
+    storage_size: str = ""
+    storage_class_name: str = ""
+    network_policy: bool = True
+    network_policy_from: Sequence[Mapping[str, t.Any]] = ()
+
+
+def manifests(prometheus: Prometheus) -> list[Manifest]:
+    """The server with its account, what that may read, its configuration and Service."""
+    pinned_tag(prometheus.image, "Give it a version, such as docker.io/prom/prometheus:v3.15.1, or a digest.")
+    for value, option in ((prometheus.scrape_interval, "scrape_interval"), (prometheus.retention, "retention")):
+        if not _DURATION.fullmatch(value):
+            raise InvalidInput(f"{option}: '{value}' is not a time.", "15s, 5m, 12h and 2d are some.")
+    namespaces = _namespaces(prometheus)
+    labels, selector = operator_labels(NAME), operator_selector(NAME)
+    meta = metadata(NAME, prometheus.namespace, labels)
+    account = service_account(NAME, prometheus.namespace, labels)
+    config = config_map(meta, {"prometheus.yml": _config(prometheus, namespaces), "rules.yml": _rules(prometheus)})
+    objects = [
+        *_claim(prometheus, labels),
+        account,
+        *(one for namespace in namespaces for one in _access(account, namespace)),
+        config,
+        servers.client_service(meta, selector, {"http": PORT}),
+        _deployment(prometheus, spec_hash(config["data"])),
+    ]
+    if prometheus.network_policy:
+        objects.append(
+            network_policy(meta, selector, [Flow([EVERY_POD, *prometheus.network_policy_from], [PORT])]),
+        )
+    return objects
+
+
+def _namespaces(prometheus: Prometheus) -> list[str]:
+    names = list(dict.fromkeys(prometheus.namespaces or (prometheus.namespace,)))
+    return [check_name(name, "namespaces") for name in names]
+
+
+def _access(account: Manifest, namespace: str) -> list[Manifest]:
+    """ACCOUNT may find the pods of one namespace: a Role there, and none for the cluster."""
+    meta = {**account["metadata"], "namespace": namespace}
+    own = {"kind": "ServiceAccount", **{key: account["metadata"][key] for key in ("name", "namespace")}}
+    role = {"apiVersion": f"{API_GROUP}/v1", "kind": "Role", "metadata": meta, "rules": READ_PODS}
+    binding = {
+        "apiVersion": f"{API_GROUP}/v1",
+        "kind": "RoleBinding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": API_GROUP, "kind": "Role", "name": meta["name"]},
+        "subjects": [own],
+    }
+    return [role, binding]
+
+
+def _claim(prometheus: Prometheus, labels: Mapping[str, str]) -> list[Manifest]:
+    if not prometheus.storage_size:
+        return []
+    wanted = storage.Storage(
+        claim_name=NAME,
+        size=prometheus.storage_size,
+        storage_class_name=prometheus.storage_class_name or None,
+        access_modes=("ReadWriteOnce",),
+    )
+    return storage.storage_claim(wanted, prometheus.namespace, dict(labels))
+
+
+def _config(prometheus: Prometheus, namespaces: Sequence[str]) -> str:
+    """As JSON, which is YAML. A pod of ours has its metrics at a port with the name metrics, and its server's name as a label."""
+    port = "__meta_kubernetes_pod_container_port_name"
+    pods = {
+        "job_name": "pods",
+        "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": list(namespaces)}}],
+        "relabel_configs": [
+            {"source_labels": [port], "regex": "metrics", "action": "keep"},
+            {"source_labels": ["__meta_kubernetes_pod_phase"], "regex": "Succeeded|Failed", "action": "drop"},
+            {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
+            {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},
+            # As with a ServiceMonitor, where it is the name of the Service, which is that of the server.
+            {"source_labels": [_POD_LABEL], "regex": "(.+)", "target_label": "job"},
+        ],
+    }
+    interval = prometheus.scrape_interval
+    config = {
+        "global": {"scrape_interval": interval, "evaluation_interval": interval},
+        "rule_files": [f"{_CONFIG}/rules.yml"],
+        "scrape_configs": [pods],
+    }
+    return json.dumps(config, indent=2) + "\n"
+
+
+def _rules(prometheus: Prometheus) -> str:
+    names = [str(group.get("name", "")) for group in prometheus.rule_groups]
+    if "" in names or len(names) != len(set(names)):
+        raise InvalidInput("rule_groups: each needs a name of its own.", "They are groups of rules as in Prometheus.")
+    return json.dumps({"groups": list(prometheus.rule_groups)}, indent=2) + "\n"
+
+
+def _deployment(prometheus: Prometheus, config_hash: str) -> Manifest:
+    data = {"persistentVolumeClaim": {"claimName": NAME}} if prometheus.storage_size else {"emptyDir": {}}
+    container = {
+        "name": NAME,
+        # Arguments and no command: published images and ours have the program at different places.
+        "args": [
+            f"--config.file={_CONFIG}/prometheus.yml",
+            f"--storage.tsdb.path={_DATA}",
+            f"--storage.tsdb.retention.time={prometheus.retention}",
+        ],
+        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
+        # With data on its volume it first reads what it has not yet written in blocks.
+        "startupProbe": {**_health("/-/ready"), "periodSeconds": 2, "failureThreshold": 150},
+        "readinessProbe": {**_health("/-/ready"), "periodSeconds": 5},
+        "livenessProbe": {**_health("/-/healthy"), "periodSeconds": 20},
+        "volumeMounts": [
+            {"name": "config", "mountPath": _CONFIG, "readOnly": True},
+            {"name": "data", "mountPath": _DATA},
+        ],
+    }
+    pod = operator_pod(
+        prometheus,
+        container,
+        user=USER,
+        volumes=[{"name": "config", "configMap": {"name": NAME}}, {"name": "data", **data}],
+        terminationGracePeriodSeconds=60,
+    )
+    pod["securityContext"] |= {"fsGroup": USER, "fsGroupChangePolicy": "OnRootMismatch"}
+    # Two cannot write to one folder.
+    deployment = operator_deployment(NAME, prometheus, {"replicas": 1, "strategy": {"type": "Recreate"}}, pod)
+    deployment["spec"]["template"]["metadata"]["annotations"] = {ANNOTATION_CONFIG_HASH: config_hash}
+    return deployment
+
+
+def _health(path: str) -> Manifest:
+    return {"httpGet": {"path": path, "port": "http"}}
