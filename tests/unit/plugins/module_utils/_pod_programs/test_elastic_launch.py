@@ -17,6 +17,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._manifests.programs import program
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs import elastic_launch
+from ansible_collections.muster.ml.tests.unit.fakes.ports import refused_port
 
 # The names that torch 1.10 to 2.9 have. Its agent runs the script itself, so that a test can see the rendezvous from it.
 TORCH = {
@@ -338,9 +339,8 @@ def test_a_store_in_a_pod_that_is_away_is_lost(pod: Pod) -> None:
 
 
 def test_nobody_waits_for_ever_for_the_store(pod: Pod) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    ended = pod.run("", JOB_COMPLETION_INDEX="1", PET_RDZV_ENDPOINT=f"127.0.0.1:{port}")
+    with refused_port() as port:
+        ended = pod.run("", JOB_COMPLETION_INDEX="1", PET_RDZV_ENDPOINT=f"127.0.0.1:{port}")
     assert ended.status == 1
     assert f"the rendezvous at 127.0.0.1:{port} did not answer for 0 s" in ended.last_words
 

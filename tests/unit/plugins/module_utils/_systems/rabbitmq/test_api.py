@@ -26,6 +26,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
+from ansible_collections.muster.ml.tests.unit.fakes.ports import refused_port
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
 
 
@@ -150,9 +151,8 @@ def test_a_broker_that_starts_is_waited_for() -> None:
 
 
 def test_who_does_not_listen_is_named_with_host_and_port(clock: FakeClock) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     with (
+        refused_port() as port,
         client(port, clock) as found,
         pytest.raises(Unreachable, match=f"127.0.0.1:{port} does not answer: Connection refused. Check"),
     ):
