@@ -23,7 +23,7 @@ from .groups import Group
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 
-Flavors = Mapping[str, Mapping[str, int | None]]
+Flavors: t.TypeAlias = "Mapping[str, Mapping[str, int | None]]"
 """The most of each resource by flavor; None where it is not known."""
 
 

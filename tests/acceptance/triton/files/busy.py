@@ -43,7 +43,7 @@ def work(end: float) -> None:
             found[came] += 1
 
 
-threads = [threading.Thread(target=work, args=(time.monotonic() + LONGEST_S,)) for _ in range(CLIENTS)]
+threads = [threading.Thread(target=work, args=(time.monotonic() + LONGEST_S,)) for _number in range(CLIENTS)]
 for thread in threads:
     thread.start()
 for thread in threads:

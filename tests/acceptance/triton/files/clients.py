@@ -59,7 +59,7 @@ def work(end: float) -> None:
 
 
 began = time.monotonic()
-threads = [threading.Thread(target=work, args=(began + LONGEST_S,)) for _ in range(CLIENTS)]
+threads = [threading.Thread(target=work, args=(began + LONGEST_S,)) for _number in range(CLIENTS)]
 for thread in threads:
     thread.start()
 for thread in threads:
