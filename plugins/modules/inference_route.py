@@ -146,9 +146,8 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Miss
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
-from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count, owner_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route
@@ -191,6 +190,11 @@ def desired(params: dict[str, t.Any], namespace: str) -> InferenceRoute:
     return InferenceRoute(namespace=namespace, weights=weights, **{key: params[key] for key in _PLAIN})
 
 
+def all_refs(name: str, namespace: str) -> list[Ref]:
+    """The routes of all protocols."""
+    return [Ref(route.GATEWAY_API, kind, name, namespace) for kind in KINDS.values()]
+
+
 class _Routes:
     """The routes in a cluster."""
 
@@ -217,30 +221,25 @@ class _Routes:
 
     def write(self, weights: Weights | None = None, before: Weights | None = None, *, wait: bool = True) -> Report:
         """Apply both."""
-        options = {key: self._ctx.params[key] for key in ("wait_timeout", *APPLY)}
-        return apply_objects(
-            self._ctx.cluster,
-            route.manifests(self._wanted, weights, before),
-            owner=self.owner,
-            check=self._ctx.check,
-            wait=wait,
-            on_progress=self._ctx.progress,
-            **options,
-        )
+        return groups.apply_group(self._ctx, route.manifests(self._wanted, weights, before), self.owner, wait=wait)
 
     def unwanted(self) -> list[Ref]:
         """The route of a protocol that is no longer asked for."""
         made = self._wanted.refs()
-        refs = (Ref(route.GATEWAY_API, kind, self._wanted.name, self._wanted.namespace) for kind in KINDS.values())
-        return [ref for ref in refs if ref not in made]
+        return [ref for ref in all_refs(self._wanted.name, self._wanted.namespace) if ref not in made]
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Create, change or delete the routes."""
     params = ctx.params
     if params["state"] == "absent":
-        namespace = groups.namespace_of(ctx)
-        return ctx.result(groups.delete_group(ctx, namespace, owner_of("inference_route", namespace, params["name"])))
+        namespace, name = groups.namespace_of(ctx), params["name"]
+        # By their names: a server without a Gateway is removed the same way, and nobody need ask for all kinds of the cluster.
+        report = delete_objects(
+            ctx.cluster, all_refs(name, namespace), owner_of("inference_route", namespace, name), check=ctx.check,
+            on_progress=ctx.progress, **{key: params[key] for key in WAIT},
+        )  # fmt: skip
+        return ctx.result(report)
     limits = Limits(**{key: params[key] for key in _LIMITS})
     route.manifests(desired(params, params["namespace"] or "default"))  # invalid input fails before any request
     wanted = desired(params, groups.namespace_of(ctx))

@@ -35,23 +35,28 @@ def cluster_access(name: str, account: Manifest, rules: Sequence[Manifest]) -> l
     return _access("ClusterRole", metadata(name, None, account["metadata"].get("labels")), account, rules)
 
 
-def namespace_access(account: Manifest, rules: Sequence[Manifest]) -> list[Manifest]:
-    """A Role with its binding: ACCOUNT may do this in its own namespace."""
-    return _access("Role", account["metadata"], account, rules)
+def namespace_access(account: Manifest, rules: Sequence[Manifest], namespace: str | None = None) -> list[Manifest]:
+    """A Role with its binding: ACCOUNT may do this in its own namespace, or in another one."""
+    own = account["metadata"]
+    return _access("Role", {**own, "namespace": namespace} if namespace else own, account, rules)
 
 
 def _access(kind: str, meta: Manifest, account: Manifest, rules: Sequence[Manifest]) -> list[Manifest]:
+    role = {"apiVersion": f"{API_GROUP}/v1", "kind": kind, "metadata": meta, "rules": list(rules)}
+    return [role, binding(kind, meta["name"], meta, account)]
+
+
+def binding(kind: str, role: str, meta: Manifest, account: Manifest) -> Manifest:
+    """ACCOUNT may do what a Role or ClusterRole (KIND) says that exists."""
     subject = {
         "kind": "ServiceAccount",
         "name": account["metadata"]["name"],
         "namespace": account["metadata"]["namespace"],
     }
-    role = {"apiVersion": f"{API_GROUP}/v1", "kind": kind, "metadata": meta, "rules": list(rules)}
-    binding = {
+    return {
         "apiVersion": f"{API_GROUP}/v1",
         "kind": f"{kind}Binding",
         "metadata": meta,
-        "roleRef": {"apiGroup": API_GROUP, "kind": kind, "name": meta["name"]},
+        "roleRef": {"apiGroup": API_GROUP, "kind": kind, "name": role},
         "subjects": [subject],
     }
-    return [role, binding]

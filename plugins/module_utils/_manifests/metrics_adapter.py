@@ -16,7 +16,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
-from .access import API_GROUP, cluster_access, rule, service_account
+from .access import binding, cluster_access, rule, service_account
 from .meta import ANNOTATION_CONFIG_HASH, Manifest, metadata, pinned_tag, spec_hash
 from .operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
 from .shared import config_map
@@ -106,14 +106,8 @@ def manifests(adapter: MetricsAdapter, ca_bundle: str) -> list[Manifest]:
 
 def _authentication(account: Manifest) -> Manifest:
     """It reads there which certificates are those of the API server and its clients."""
-    own = {"kind": "ServiceAccount", **{key: account["metadata"][key] for key in ("name", "namespace")}}
-    return {
-        "apiVersion": f"{API_GROUP}/v1",
-        "kind": "RoleBinding",
-        "metadata": {**account["metadata"], "namespace": "kube-system"},
-        "roleRef": {"apiGroup": API_GROUP, "kind": "Role", "name": "extension-apiserver-authentication-reader"},
-        "subjects": [own],
-    }
+    meta = {**account["metadata"], "namespace": "kube-system"}
+    return binding("Role", "extension-apiserver-authentication-reader", meta, account)
 
 
 def _api(version: str, namespace: str, ca_bundle: str) -> Manifest:

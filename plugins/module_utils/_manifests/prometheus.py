@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
 from . import servers, storage
-from .access import API_GROUP, rule, service_account
+from .access import namespace_access, rule, service_account
 from .meta import ANNOTATION_CONFIG_HASH, Manifest, check_name, metadata, pinned_tag, spec_hash
 from .network_policy import EVERY_POD, Flow, network_policy
 from .operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
@@ -64,7 +64,8 @@ def manifests(prometheus: Prometheus) -> list[Manifest]:
     objects = [
         *_claim(prometheus, labels),
         account,
-        *(one for namespace in namespaces for one in _access(account, namespace)),
+        # A Role in each namespace, and none for the cluster.
+        *(one for namespace in namespaces for one in namespace_access(account, READ_PODS, namespace)),
         config,
         servers.client_service(meta, selector, {"http": PORT}),
         _deployment(prometheus, spec_hash(config["data"])),
@@ -79,21 +80,6 @@ def manifests(prometheus: Prometheus) -> list[Manifest]:
 def _namespaces(prometheus: Prometheus) -> list[str]:
     names = list(dict.fromkeys(prometheus.namespaces or (prometheus.namespace,)))
     return [check_name(name, "namespaces") for name in names]
-
-
-def _access(account: Manifest, namespace: str) -> list[Manifest]:
-    """ACCOUNT may find the pods of one namespace: a Role there, and none for the cluster."""
-    meta = {**account["metadata"], "namespace": namespace}
-    own = {"kind": "ServiceAccount", **{key: account["metadata"][key] for key in ("name", "namespace")}}
-    role = {"apiVersion": f"{API_GROUP}/v1", "kind": "Role", "metadata": meta, "rules": READ_PODS}
-    binding = {
-        "apiVersion": f"{API_GROUP}/v1",
-        "kind": "RoleBinding",
-        "metadata": meta,
-        "roleRef": {"apiGroup": API_GROUP, "kind": "Role", "name": meta["name"]},
-        "subjects": [own],
-    }
-    return [role, binding]
 
 
 def _claim(prometheus: Prometheus, labels: Mapping[str, str]) -> list[Manifest]:

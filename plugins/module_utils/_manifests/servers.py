@@ -18,20 +18,31 @@ def client_service(
     app_protocols: Mapping[str, str] | None = None,
 ) -> Manifest:
     """The Service for clients: pods that are ready. PORTS: name -> number, APP_PROTOCOLS: name -> what is spoken there."""
-    service = _service(metadata, {"type": "ClusterIP"}, selector, ports)
-    for row in service["spec"]["ports"]:
-        if row["name"] in (app_protocols or {}):
-            row["appProtocol"] = (app_protocols or {})[row["name"]]
-    return service
+    return _service(metadata, {"type": "ClusterIP"}, selector, ports, app_protocols or {})
 
 
 def headless_service(metadata: Manifest, selector: Mapping[str, str], ports: Mapping[str, int]) -> Manifest:
     """The Service that gives every pod a DNS name, ready or not, because pods meet while they start."""
-    return _service(metadata, {"clusterIP": "None", "publishNotReadyAddresses": True}, selector, ports)
+    return _service(metadata, {"clusterIP": "None", "publishNotReadyAddresses": True}, selector, ports, {})
 
 
-def _service(metadata: Manifest, kind: Manifest, selector: Mapping[str, str], ports: Mapping[str, int]) -> Manifest:
-    rows = [{"name": name, "port": port, "targetPort": port, "protocol": "TCP"} for name, port in ports.items()]
+def _service(
+    metadata: Manifest,
+    kind: Manifest,
+    selector: Mapping[str, str],
+    ports: Mapping[str, int],
+    app_protocols: Mapping[str, str],
+) -> Manifest:
+    rows: list[Manifest] = [
+        {
+            "name": name,
+            "port": port,
+            "targetPort": port,
+            "protocol": "TCP",
+            **({"appProtocol": app_protocols[name]} if name in app_protocols else {}),
+        }
+        for name, port in ports.items()
+    ]
     spec = {**kind, "selector": dict(selector), "ports": rows}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 

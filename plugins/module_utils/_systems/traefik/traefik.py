@@ -13,6 +13,7 @@ import dataclasses
 import typing as t
 
 from ..._core.errors import InvalidInput
+from ..._manifests import servers
 from ..._manifests.access import cluster_access, rule, service_account
 from ..._manifests.meta import Manifest, check_count, check_name, metadata
 from ..._manifests.operators import Operator, operator_deployment, operator_labels, operator_pod, operator_selector
@@ -66,12 +67,7 @@ def manifests(traefik: Traefik) -> list[Manifest]:
         "metadata": metadata(NAME, traefik.namespace, labels),
         "spec": {"type": traefik.service_type, "selector": operator_selector(NAME), "ports": ports},
     }
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": metadata(NAME, traefik.namespace, labels),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": operator_selector(NAME)}},
-    }
+    budget = servers.disruption_budget(metadata(NAME, traefik.namespace, labels), operator_selector(NAME))
     gateway_class = {
         "apiVersion": f"{GATEWAY_GROUP}/v1",
         "kind": "GatewayClass",
