@@ -24,6 +24,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from tensorboard.summary import Writer
 
 DIGITS = Path(__file__).with_name("digits.csv")
 TRAINED = 1440
@@ -126,13 +127,15 @@ def run(options: argparse.Namespace) -> None:
     mesh = Mesh(np.array(jax.devices()), ("data",))
     shared = NamedSharding(mesh, PartitionSpec("data"))
     state = multihost_utils.host_local_array_to_global_array(begin(options.seed, options.width), mesh, PartitionSpec())
+    run_dir = Path(options.run_dir).absolute()
     layout = ocp.CheckpointManagerOptions(max_to_keep=2, save_interval_steps=options.save_every, create=True)
-    with ocp.CheckpointManager(Path(options.run_dir).absolute() / "checkpoints", options=layout) as checkpoints:
+    with ocp.CheckpointManager(run_dir / "checkpoints", options=layout) as checkpoints:
         begun = checkpoints.latest_step() or 0
         if begun:
             state = checkpoints.restore(begun, args=ocp.args.StandardRestore(state))
         if first:
             say("start", jax=jax.__version__, platform=jax.devices()[0].platform, hosts=hosts, step=begun)
+            board = Writer(str(run_dir / "tensorboard"))
         compiled, loss = jax.jit(train), jnp.nan
         for step in range(begun, options.steps):
             # Each host takes its part of the batch, in the order of the devices.
@@ -146,12 +149,16 @@ def run(options: argparse.Namespace) -> None:
             checkpoints.save(step + 1, args=ocp.args.StandardSave(state))
             if first and ((step + 1) % options.tell_every == 0 or step + 1 == options.steps):
                 say("step", hosts=hosts, step=step + 1, loss=float(loss))
+                board.add_scalar("loss", float(loss), step + 1)
+                board.flush()
             time.sleep(options.step_time)
         checkpoints.wait_until_finished()
     if first:
         found = jax.device_get(state)
         right = np.argmax(scores(found["params"], test_pixels), axis=1) == test_labels
         seen = found["seen"]
+        board.add_scalar("accuracy", float(np.mean(right)), int(found["step"]))
+        board.close()
         say(
             "result",
             hosts=hosts,

@@ -1,14 +1,15 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks a Gateway for model add without a pause until there is a file, and prints what came of it. Each request has a connection of its own.
+"""Asks for a model without a pause until there is the file /tmp/stop, and prints what came of it: clients.py ADDRESS HOSTNAME MODEL
 
-clients.py ADDRESS HOSTNAME STOP
+Each request has a connection of its own, so that a new replica gets some of them.
 """
 
 from __future__ import annotations
 
 import collections
+import dataclasses
 import http.client
 import json
 import pathlib
@@ -16,31 +17,49 @@ import sys
 import threading
 import time
 
-ADDRESS, HOSTNAME, STOP = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
-LONGEST_S = 1800
-CLIENTS = 4
-BODY = json.dumps(
-    {
-        "inputs": [
-            {"name": "A", "datatype": "FP32", "shape": [1, 2], "data": [1.5, 2.0]},
-            {"name": "B", "datatype": "FP32", "shape": [1, 2], "data": [1.0, 1.0]},
+
+@dataclasses.dataclass
+class Work:
+    """Clients that ask at the same time, each at most once in so many seconds, with these inputs, for these values."""
+
+    clients: int
+    every_s: float
+    inputs: dict[str, tuple[list[int], list[float]]]
+    expected: list[float]
+
+    @property
+    def body(self) -> str:
+        rows = [
+            {"name": name, "datatype": "FP32", "shape": shape, "data": data}
+            for name, (shape, data) in self.inputs.items()
         ]
-    }
-)
+        return json.dumps({"inputs": rows})
+
+
+ADDRESS, HOSTNAME, MODEL = sys.argv[1:]
+STOP = pathlib.Path("/tmp/stop")
+LONGEST_S = 1800
+WORK = {
+    "add": Work(4, 0.05, {"A": ([1, 2], [1.5, 2.0]), "B": ([1, 2], [1.0, 1.0])}, [2.5, 3.0]),
+    # More at a time than three replicas have instances.
+    "slow": Work(24, 0.0, {"SECONDS": ([1], [1.0])}, [1.0]),
+}[MODEL]
+BODY = WORK.body
 found: collections.Counter[str] = collections.Counter()
 times: list[float] = []
 guard = threading.Lock()
 
 
 def ask() -> str:
-    connection = http.client.HTTPConnection(ADDRESS, timeout=30)
+    connection = http.client.HTTPConnection(ADDRESS, timeout=60)
     try:
-        connection.request("POST", "/v2/models/add/infer", BODY, {"Host": HOSTNAME, "Content-Type": "application/json"})
+        headers = {"Host": HOSTNAME, "Content-Type": "application/json"}
+        connection.request("POST", f"/v2/models/{MODEL}/infer", BODY, headers)
         answer = connection.getresponse()
         text = answer.read()
         if answer.status != 200:
             return f"status {answer.status}"
-        return "good" if json.loads(text)["outputs"][0]["data"] == [2.5, 3.0] else "wrong"
+        return "good" if json.loads(text)["outputs"][0]["data"] == WORK.expected else "wrong"
     except (OSError, ValueError, http.client.HTTPException) as exc:
         return f"{type(exc).__name__} {exc}"
     finally:
@@ -55,11 +74,11 @@ def work(end: float) -> None:
         with guard:
             found[what] += 1
             times.append(took)
-        time.sleep(max(0.0, 0.05 - took))
+        time.sleep(max(0.0, WORK.every_s - took))
 
 
 began = time.monotonic()
-threads = [threading.Thread(target=work, args=(began + LONGEST_S,)) for _number in range(CLIENTS)]
+threads = [threading.Thread(target=work, args=(began + LONGEST_S,)) for _number in range(WORK.clients)]
 for thread in threads:
     thread.start()
 for thread in threads:
