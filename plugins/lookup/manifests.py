@@ -210,6 +210,10 @@ options:
     description: Priorities in queues, as the role kueue takes them.
     type: list
     elements: dict
+  provisioning_requests:
+    description: Requests for nodes, as the role kueue takes it.
+    type: list
+    elements: dict
   class_name:
     description: GatewayClass of traefik. Defaults to V(traefik).
     type: str

@@ -57,7 +57,7 @@ _OFF = (
 _READ = ["list", "watch"]
 EVERYWHERE = [
     # Its own kinds; update is for the finalizers of those that are in use.
-    rule([API_GROUP], ["cohorts", "localqueues", "workloadpriorityclasses"], _READ),
+    rule([API_GROUP], ["cohorts", "localqueues", "provisioningrequestconfigs", "workloadpriorityclasses"], _READ),
     rule([API_GROUP], ["admissionchecks", "clusterqueues", "resourceflavors"], [*_READ, "update"]),
     rule([API_GROUP], ["workloads"], [*_READ, "create", "update", "patch", "delete"]),
     rule(
@@ -75,6 +75,9 @@ EVERYWHERE = [
     rule(["node.k8s.io"], ["runtimeclasses"], _READ),
     rule(["scheduling.k8s.io"], ["priorityclasses"], _READ),
     rule(["events.k8s.io"], ["events"], ["create", "patch"]),
+    # By which it asks a cluster autoscaler for nodes. Where that kind is served, as on GKE, the controller does not start without them.
+    rule(["autoscaling.x-k8s.io"], ["provisioningrequests"], [*_READ, "create", "update", "patch", "delete"]),
+    rule([""], ["podtemplates"], [*_READ, "create", "update", "delete"]),
     rule(["admissionregistration.k8s.io"], ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"], _READ),
     rule(["admissionregistration.k8s.io"], ["mutatingwebhookconfigurations"], ["update"], MUTATING),
     rule(["admissionregistration.k8s.io"], ["validatingwebhookconfigurations"], ["update"], VALIDATING),
@@ -102,6 +105,7 @@ class KueueController(Operator):
     cluster_queues: Sequence[Mapping[str, t.Any]] = ()
     local_queues: Sequence[Mapping[str, t.Any]] = ()
     priority_classes: Sequence[Mapping[str, t.Any]] = ()
+    provisioning_requests: Sequence[Mapping[str, t.Any]] = ()
 
 
 def manifests(controller: KueueController) -> list[Manifest]:
@@ -111,6 +115,7 @@ def manifests(controller: KueueController) -> list[Manifest]:
         controller.cluster_queues,
         controller.local_queues,
         controller.priority_classes,
+        controller.provisioning_requests,
     )
     account = service_account(NAME, controller.namespace, operator_labels(NAME))
     config = config_map(metadata(CONFIG, controller.namespace, operator_labels(NAME)), {"config.yaml": _config()})

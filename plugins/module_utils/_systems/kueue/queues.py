@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The queues of Kueue: kinds of nodes, quotas, the queues of the namespaces, and priorities. No I/O."""
+"""The queues of Kueue: kinds of nodes, quotas, who provisions nodes, the queues of the namespaces, and priorities. No I/O."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ API_GROUP = "kueue.x-k8s.io"
 API_VERSION = f"{API_GROUP}/v1beta2"
 # A pod that requests something that its queue has no quota of is never admitted, and nearly every pod requests these.
 _ALWAYS = ("cpu", "memory")
+# What answers an AdmissionCheck by a ProvisioningRequest (Kueue's docs, "Provisioning Admission Check Controller").
+_PROVISIONER = f"{API_GROUP}/provisioning-request"
 _LABELS = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/component": "queue"}
 
 
@@ -24,6 +26,7 @@ def queue_objects(
     cluster_queues: Sequence[Mapping[str, t.Any]],
     local_queues: Sequence[Mapping[str, t.Any]],
     priority_classes: Sequence[Mapping[str, t.Any]],
+    provisioning_requests: Sequence[Mapping[str, t.Any]] = (),
 ) -> list[Manifest]:
     """All queues with what they refer to. What they refer to and is not among them may be there already."""
     for what, given in (
@@ -31,10 +34,12 @@ def queue_objects(
         ("cluster_queues", cluster_queues),
         ("local_queues", local_queues),
         ("priority_classes", priority_classes),
+        ("provisioning_requests", provisioning_requests),
     ):
         _check_unique(what, given)
     return [
         *(_flavor(row) for row in resource_flavors),
+        *(manifest for row in provisioning_requests for manifest in _provisioning(row)),
         *(_cluster_queue(row) for row in cluster_queues),
         *(_object("LocalQueue", row, spec={"clusterQueue": row["cluster_queue"]}) for row in local_queues),
         *(
@@ -65,6 +70,27 @@ def _flavor(row: Mapping[str, t.Any]) -> Manifest:
     return {**_object("ResourceFlavor", row), "spec": compact(spec)}
 
 
+def _provisioning(row: Mapping[str, t.Any]) -> list[Manifest]:
+    """The check that holds a training until nodes are there for all of its pods, and how they are asked for."""
+    targets = [
+        {"key": label, "valueFromProvisioningClassDetail": detail}
+        for label, detail in (row.get("node_selector") or {}).items()
+    ]
+    config = {
+        "provisioningClassName": row["class_name"],
+        "parameters": {name: str(value) for name, value in (row.get("parameters") or {}).items()} or None,
+        "managedResources": row.get("managed_resources"),
+        "retryStrategy": row.get("retry_strategy"),
+        "podSetUpdates": {"nodeSelector": targets} if targets else None,
+    }
+    kind = "ProvisioningRequestConfig"
+    check = {
+        "controllerName": _PROVISIONER,
+        "parameters": {"apiGroup": API_GROUP, "kind": kind, "name": row["name"]},
+    }
+    return [_object(kind, row, spec=compact(config)), _object("AdmissionCheck", row, spec=check)]
+
+
 def _cluster_queue(row: Mapping[str, t.Any]) -> Manifest:
     name, flavors = row["name"], row["flavors"]
     resources = list(dict.fromkeys(resource for flavor in flavors for resource in flavor["nominal_quota"]))
@@ -77,6 +103,7 @@ def _cluster_queue(row: Mapping[str, t.Any]) -> Manifest:
         raise InvalidInput(
             f"cluster_queues: {name} has a borrowing_limit and no cohort_name, so nobody to borrow from."
         )
+    checks = [{"name": check} for check in row.get("admission_checks") or ()]
     group = {"coveredResources": resources, "flavors": [_quotas(name, flavor, resources) for flavor in flavors]}
     spec = {
         "cohortName": row.get("cohort_name"),
@@ -84,6 +111,7 @@ def _cluster_queue(row: Mapping[str, t.Any]) -> Manifest:
         "preemption": row.get("preemption"),
         "flavorFungibility": row.get("flavor_fungibility"),
         "stopPolicy": row.get("stop_policy"),
+        "admissionChecksStrategy": {"admissionChecks": checks} if checks else None,
         "resourceGroups": [group],
     }
     # Without a selector no namespace may use it; an empty one selects all.

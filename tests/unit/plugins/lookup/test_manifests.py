@@ -76,6 +76,7 @@ def test_the_kinds_of_an_operator() -> None:
         "ClusterQueue",
         "Cohort",
         "LocalQueue",
+        "ProvisioningRequestConfig",
         "ResourceFlavor",
         "Workload",
         "WorkloadPriorityClass",

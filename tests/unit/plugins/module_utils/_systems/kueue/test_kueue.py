@@ -35,10 +35,21 @@ QUEUES: dict[str, t.Any] = {
                 {"name": "any", "nominal_quota": {"cpu": "64", "memory": "256Gi"}},
             ],
             "preemption": {"withinClusterQueue": "LowerPriority"},
+            "admission_checks": ["queued"],
         }
     ],
     "local_queues": [{"name": "training", "namespace": "ml", "cluster_queue": "research"}],
     "priority_classes": [{"name": "urgent", "value": 1000}],
+    "provisioning_requests": [
+        {
+            "name": "queued",
+            "class_name": "queued-provisioning.gke.io",
+            "parameters": {"maxRunDurationSeconds": 3600},
+            "managed_resources": ["google.com/tpu"],
+            "node_selector": {"autoscaling.gke.io/provisioning-request": "ResizeRequestName"},
+        },
+        {"name": "asked", "class_name": "check-capacity.autoscaling.x-k8s.io"},
+    ],
 }
 
 
