@@ -14,7 +14,7 @@ description:
     time of the requests.
   - Every replica that is ready is checked, each by a forwarded port, with the rights of the kubeconfig. With O(url) whatever answers there
     is checked instead, such as a gateway.
-  - The HTTP API is used, one request after the other over one connection. Proxies of the environment are not used.
+  - One request is sent after the other over one connection. Proxies of the environment are not used.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -29,13 +29,23 @@ options:
     description: Namespace of the server. Defaults to the namespace of the kubeconfig's context.
     type: str
   url:
-    description: Address of a server, such as V(http://inference.example.com), instead of O(name) and O(namespace).
+    description:
+      - Address of a server, such as V(http://inference.example.com), instead of O(name) and O(namespace).
+      - With O(protocol=grpc), C(https) says that TLS is used, and C(http) that it is not.
     type: str
   hostname:
     description:
       - Host name that is asked for at O(url), such as that of a route whose name leads nowhere yet. By default the host of the URL.
-      - With C(https) the certificate must be valid for the host of the URL all the same.
+      - With C(https) the certificate must be valid for this name.
     type: str
+  url_ca_cert:
+    description: File of certificates (PEM) of the authorities that are trusted for O(url). By default those of the system.
+    type: path
+  protocol:
+    description: API of the server that is used.
+    type: str
+    choices: [http, grpc]
+    default: http
   model:
     description: Name of the model.
     type: str
@@ -54,10 +64,10 @@ options:
         type: str
         required: true
       datatype:
-        description: Type of its values. FP16 and BF16 are missing, because the HTTP API has no JSON for them.
+        description: Type of its values. V(FP16) and V(BF16) need O(protocol=grpc), because the HTTP API has no JSON for them.
         type: str
         required: true
-        choices: [BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FP32, FP64, BYTES]
+        choices: [BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FP16, BF16, FP32, FP64, BYTES]
       shape:
         description: Size of each dimension, the one of the batch first if the model has one.
         type: list
@@ -103,6 +113,9 @@ options:
     description: Seconds after which waiting fails.
     type: int
     default: 120
+requirements:
+  - grpcio, for O(protocol=grpc)
+  - tritonclient, for O(protocol=grpc)
 seealso:
   - module: muster.ml.triton_server
 """
@@ -126,6 +139,16 @@ EXAMPLES = r"""
     url: https://inference.example.com
     model: add
     wait: true
+
+- name: Check by gRPC a model behind a gateway whose name leads nowhere yet
+  muster.ml.inference_check:
+    url: https://203.0.113.7
+    hostname: inference.example.com
+    url_ca_cert: files/ca.crt
+    protocol: grpc
+    model: half
+    inputs:
+      - {name: A, datatype: FP16, shape: [1, 2], data: [1.5, 2]}
 """
 
 RETURN = r"""
@@ -168,11 +191,15 @@ latency_ms:
 """
 
 import contextlib
+import functools
+import ssl
 import typing as t
+from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress
+from ansible_collections.muster.ml.plugins.module_utils._core.trust import trusting
 from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, wait_for
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAIT, with_defaults
@@ -180,8 +207,10 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import replicas
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.grpc_client import GrpcClient
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import (
     DATATYPES,
+    Asked,
     Inference,
     differences,
     latencies,
@@ -200,6 +229,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespace": {"type": "str"},
     "url": {"type": "str"},
     "hostname": {"type": "str"},
+    "url_ca_cert": {"type": "path"},
+    "protocol": {"type": "str", "choices": ["http", "grpc"], "default": "http"},
     "model": NAME,
     "model_version": {"type": "str"},
     "inputs": {"type": "list", "elements": "dict", "default": [], "options": INPUT},
@@ -210,9 +241,10 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **WAIT,
 }
 
-CONSTRAINTS: dict[str, t.Any] = {"required_by": {"hostname": ("url",)}}
+CONSTRAINTS: dict[str, t.Any] = {"required_by": {"hostname": ("url",), "url_ca_cert": ("url",)}}
 
-Opened = t.Callable[[], contextlib.AbstractContextManager[Client]]
+Opened = t.Callable[[], contextlib.AbstractContextManager[Asked]]
+_CLIENTS: dict[str, t.Callable[..., contextlib.AbstractContextManager[Asked]]] = {"http": Client, "grpc": GrpcClient}
 _PAUSE = 1.0
 
 
@@ -223,15 +255,30 @@ def desired(params: dict[str, t.Any]) -> Inference:
     return Inference(**{key: params[key] for key in ("model", "model_version", "inputs", "expected", "tolerance")})
 
 
+def authorities(file: str | None) -> str | None:
+    """The certificates in the file of url_ca_cert."""
+    if not file:
+        return None
+    try:
+        text = Path(file).read_text("ascii", "ignore")
+        trusting(text or " ")  # empty is the same as none, which trusts the whole system
+    except OSError as error:
+        why = "is not a PEM certificate" if isinstance(error, ssl.SSLError) else f"cannot be read: {error.strerror}"
+        raise InvalidInput(f"url_ca_cert: {file} {why}.") from error
+    return text
+
+
 def places(ctx: Context) -> dict[str, Opened]:
     """Name of a replica -> how it is reached."""
-    params = ctx.params
-    timeout = params["request_timeout"]
-    if params["url"]:
-        url, hostname = params["url"], params["hostname"]
-        return {url: lambda: Client(url, f"Triton at {url}", timeout=timeout, hostname=hostname)}
+    params, url = ctx.params, ctx.params["url"]
+    speaking = functools.partial(_CLIENTS[params["protocol"]], timeout=params["request_timeout"])
+    if url:
+        more = {"hostname": params["hostname"], "authorities": authorities(params["url_ca_cert"])}
+        return {url: lambda: speaking(url, f"Triton at {url}", **more)}
     pods = replicas.ready_pods(ctx.cluster, params["name"], groups.namespace_of(ctx))
-    return {pod.name: lambda pod=pod: replicas.reached(ctx.cluster, pod, timeout=timeout) for pod in pods}
+    return {
+        pod.name: lambda pod=pod: replicas.reached_by(ctx.cluster, pod, params["protocol"], speaking) for pod in pods
+    }
 
 
 def unready(found: dict[str, Opened], inference: Inference) -> str | None:
@@ -239,7 +286,7 @@ def unready(found: dict[str, Opened], inference: Inference) -> str | None:
     missing = []
     for name, opened in found.items():
         with opened() as client:
-            if not client.is_ready(inference.path):
+            if not client.is_ready(inference):
                 missing.append(f"{name}: the model is not ready")
     return "; ".join(missing) or None
 
@@ -262,15 +309,15 @@ def wait_until_ready(ctx: Context, inference: Inference) -> dict[str, Opened]:
 
 
 def check_replica(
-    client: Client, inference: Inference, requests: int
+    client: Asked, inference: Inference, requests: int
 ) -> tuple[dict[str, t.Any], dict[str, t.Any], list[float]]:
     """The model's metadata, the last answer, and the seconds of each request."""
-    if not client.is_ready(inference.path):
+    if not client.is_ready(inference):
         raise NotFound(
             f"{client.who}: model {inference.model} is not ready, or there is none.",
             "Its log says why. wait: true waits for it.",
         )
-    model, answer, seconds = client.read(inference.path), {}, []
+    model, answer, seconds = client.model(inference), {}, []
     for number in range(1, requests + 1) if inference.inputs else ():
         answer, took = client.infer(inference)
         seconds.append(took)
@@ -291,7 +338,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     results = []
     for opened in found.values():
         with opened() as client:
-            server = server or client.read("/v2")
+            server = server or client.server()
             results.append(check_replica(client, inference, ctx.params["requests"]))
     model, answer, _seconds = results[0]
     seconds = [one for _model, _answer, took in results for one in took]

@@ -10,11 +10,13 @@ import contextlib
 import dataclasses
 import http.client
 import json
+import ssl
 import typing as t
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ..._core.clock import SYSTEM_CLOCK
 from ..._core.errors import Failed, InvalidInput, Unreachable
+from ..._core.trust import trusting
 from .inference import Inference
 
 READY = "READY"
@@ -45,18 +47,45 @@ def send(
     return found
 
 
-class Client:
-    """Asks the server at URL. WHO names it in messages; HOSTNAME is what it is asked as, if not by the host of the URL."""
+def parts_of(url: str) -> SplitResult:
+    """The parts of the address of a server; InvalidInput if it is none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise InvalidInput(f"url: '{url}' is not the address of a server.", "Write it as http://HOST:PORT.")
+    return parts
 
-    def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None) -> None:
+
+class _Https(http.client.HTTPSConnection):
+    """A connection to a server that has to prove that it is NAME, wherever it is reached."""
+
+    def __init__(self, host: str, port: int | None, name: str, context: ssl.SSLContext, timeout: float) -> None:
+        super().__init__(host, port, timeout=timeout, context=context)
+        self._name, self._trusted = name, context
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._trusted.wrap_socket(self.sock, server_hostname=self._name)
+
+
+class Client:
+    """Asks the server at URL. WHO names it in messages; HOSTNAME is what it is asked as, if not by the host of the URL.
+
+    AUTHORITIES (PEM) are those that HTTPS trusts, instead of those of the system.
+    """
+
+    def __init__(
+        self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None
+    ) -> None:
         self.who = who
         self._headers = {"Host": hostname} if hostname else {}
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise InvalidInput(f"url: '{url}' is not the address of a server.", "Write it as http://HOST:PORT.")
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        parts = parts_of(url)
+        host = str(parts.hostname)
         self._prefix = parts.path.rstrip("/")
-        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        self._connection = (
+            _Https(host, parts.port, hostname or host, trusting(authorities), timeout)
+            if parts.scheme == "https"
+            else http.client.HTTPConnection(host, parts.port, timeout=timeout)
+        )
 
     def close(self) -> None:
         """Close the connection."""
@@ -88,9 +117,17 @@ class Client:
             found = json.loads(text)
         return answer.status, found
 
-    def is_ready(self, path: str = "/v2/health") -> bool:
-        """Whether the server, or the model at PATH, reports that it is ready."""
-        return self.ask("GET", f"{path}/ready")[0] == _OK
+    def is_ready(self, inference: Inference) -> bool:
+        """Whether the server reports that the model is ready."""
+        return self.ask("GET", f"{inference.path}/ready")[0] == _OK
+
+    def server(self) -> dict[str, t.Any]:
+        """The metadata of the server."""
+        return self.read("/v2")
+
+    def model(self, inference: Inference) -> dict[str, t.Any]:
+        """The metadata of the model."""
+        return self.read(inference.path)
 
     def read(self, path: str) -> dict[str, t.Any]:
         """The metadata at PATH."""
@@ -119,8 +156,9 @@ class Client:
 
     def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, and the seconds that it took."""
+        body = inference.body
         began = SYSTEM_CLOCK.monotonic()
-        answer = self.ask("POST", f"{inference.path}/infer", inference.body)
+        answer = self.ask("POST", f"{inference.path}/infer", body)
         return self._needed(answer, f"infer with model {inference.model}"), SYSTEM_CLOCK.monotonic() - began
 
     def _needed(self, answer: Answer, doing: str) -> dict[str, t.Any]:
