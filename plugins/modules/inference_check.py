@@ -20,6 +20,11 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes
   - muster.ml.attributes.kube_info
+attributes:
+  check_mode:
+    support: full
+    details:
+      - This module changes nothing that stays. With O(from_pod=true), check mode makes no pod.
 options:
   name:
     description: Name of the server, as in M(muster.ml.triton_server).
@@ -46,6 +51,17 @@ options:
     type: str
     choices: [http, grpc]
     default: http
+  from_pod:
+    description:
+      - Send the requests from a pod in O(namespace) that is there for as long as that takes, instead of from where the module runs.
+      - For clusters where ports must not be forwarded, and for an O(url) that is reached inside only, such as V(http://triton.ml.svc:8000).
+        By HTTP only.
+      - In check mode nothing is asked, and the result is empty.
+    type: bool
+    default: false
+  image:
+    description: Image of that pod, with C(python3). By default that of the server O(name).
+    type: str
   model:
     description: Name of the model.
     type: str
@@ -110,7 +126,7 @@ options:
     type: bool
     default: false
   wait_timeout:
-    description: Seconds after which waiting fails.
+    description: Seconds after which waiting fails, also for the pod of O(from_pod) to run.
     type: int
     default: 120
 requirements:
@@ -139,6 +155,13 @@ EXAMPLES = r"""
     url: https://inference.example.com
     model: add
     wait: true
+
+- name: Check from inside of the cluster that the Service leads to the model
+  muster.ml.inference_check:
+    namespace: ml
+    url: http://triton.ml.svc:8000
+    from_pod: true
+    model: add
 
 - name: Check by gRPC a model behind a gateway whose name leads nowhere yet
   muster.ml.inference_check:
@@ -192,29 +215,28 @@ latency_ms:
 
 import contextlib
 import functools
-import ssl
 import typing as t
-from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress
-from ansible_collections.muster.ml.plugins.module_utils._core.trust import trusting
-from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, wait_for
+from ansible_collections.muster.ml.plugins.module_utils._core.waiting import Observe, fixed_interval, wait_for
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton import replicas
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.grpc_client import GrpcClient
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import (
-    DATATYPES,
-    Asked,
-    Inference,
-    differences,
-    latencies,
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import pod_check, replicas
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import (
+    Opened,
+    authorities,
+    checked,
+    unready,
 )
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client, parts_of
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.grpc_client import GrpcClient
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import DATATYPES, Asked, Inference
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import DEPLOYMENT
 
 NAME: dict[str, t.Any] = {"type": "str", "required": True}
 DATA: dict[str, t.Any] = {"type": "list", "elements": "raw", "required": True}
@@ -231,6 +253,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "hostname": {"type": "str"},
     "url_ca_cert": {"type": "path"},
     "protocol": {"type": "str", "choices": ["http", "grpc"], "default": "http"},
+    "from_pod": {"type": "bool", "default": False},
+    "image": {"type": "str"},
     "model": NAME,
     "model_version": {"type": "str"},
     "inputs": {"type": "list", "elements": "dict", "default": [], "options": INPUT},
@@ -243,8 +267,11 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_by": {"hostname": ("url",), "url_ca_cert": ("url",)}}
 
-Opened = t.Callable[[], contextlib.AbstractContextManager[Asked]]
+T = t.TypeVar("T")
 _CLIENTS: dict[str, t.Callable[..., contextlib.AbstractContextManager[Asked]]] = {"http": Client, "grpc": GrpcClient}
+NOT_ASKED: dict[str, t.Any] = {
+    "replicas": [], "server": {}, "model": {}, "outputs": [], "model_version": "", "requests": 0, "latency_ms": {},
+}  # fmt: skip
 _PAUSE = 1.0
 
 
@@ -252,20 +279,9 @@ def desired(params: dict[str, t.Any]) -> Inference:
     """The inference that the options describe."""
     for name in ("requests", "request_timeout"):
         check_count(params[name], name, minimum=1)
+    if params["from_pod"] and params["protocol"] != "http":
+        raise InvalidInput("from_pod: the pod asks by HTTP only.", "Leave out protocol, or from_pod.")
     return Inference(**{key: params[key] for key in ("model", "model_version", "inputs", "expected", "tolerance")})
-
-
-def authorities(file: str | None) -> str | None:
-    """The certificates in the file of url_ca_cert."""
-    if not file:
-        return None
-    try:
-        text = Path(file).read_text("ascii", "ignore")
-        trusting(text or " ")  # empty is the same as none, which trusts the whole system
-    except OSError as error:
-        why = "is not a PEM certificate" if isinstance(error, ssl.SSLError) else f"cannot be read: {error.strerror}"
-        raise InvalidInput(f"url_ca_cert: {file} {why}.") from error
-    return text
 
 
 def places(ctx: Context) -> dict[str, Opened]:
@@ -281,77 +297,66 @@ def places(ctx: Context) -> dict[str, Opened]:
     }
 
 
-def unready(found: dict[str, Opened], inference: Inference) -> str | None:
-    """Where the model is not ready, in words; None if it is everywhere."""
-    missing = []
-    for name, opened in found.items():
-        with opened() as client:
-            if not client.is_ready(inference):
-                missing.append(f"{name}: the model is not ready")
-    return "; ".join(missing) or None
+def addresses(ctx: Context) -> dict[str, str]:
+    """Name of a replica -> its address in the cluster."""
+    name, url = ctx.params["name"], ctx.params["url"]
+    if url:
+        return {url: parts_of(url).geturl()}
+
+    def observe() -> tuple[dict[str, str], str | None]:
+        return pod_check.urls_of_pods(
+            ctx.cluster, replicas.ready_pods(ctx.cluster, name, groups.namespace_of(ctx))
+        ), None
+
+    return waited(ctx, f"No replica of {name} is ready", observe) if ctx.params["wait"] else observe()[0]
 
 
-def wait_until_ready(ctx: Context, inference: Inference) -> dict[str, Opened]:
-    """The replicas, once the model is ready in each."""
+def places_of_pod(ctx: Context, inference: Inference) -> dict[str, Opened]:
+    """As reachable, and asked already, by a pod."""
+    params, namespace = ctx.params, groups.namespace_of(ctx)
+    server = Ref(*DEPLOYMENT, params["name"], namespace)
+    settings = pod_check.settings_of(ctx.cluster.get(server), params["image"], server)
+    asking = pod_check.PodCheck(
+        server=params["name"],
+        namespace=namespace,
+        places=addresses(ctx),
+        inference=inference,
+        requests=params["requests"],
+        timeout=params["request_timeout"],
+        wait=params["wait_timeout"],
+        waits=params["wait"],
+        hostname=params["hostname"],
+        authorities=authorities(params["url_ca_cert"]),
+    )
+    return pod_check.asked_by_pod(ctx.cluster, asking, settings, ctx.progress)
+
+
+def waited(ctx: Context, goal: str, observe: Observe[T]) -> T:
+    """What is observed, once nothing is missing."""
+    deadline, pause = Deadline(ctx.params["wait_timeout"], SYSTEM_CLOCK), fixed_interval(_PAUSE, SYSTEM_CLOCK)
+    return wait_for(observe, goal=goal, deadline=deadline, pause=pause, progress=Progress(ctx.progress, SYSTEM_CLOCK))
+
+
+def reachable(ctx: Context, inference: Inference) -> dict[str, Opened]:
+    """As places; if asked to wait, once the model is ready in each."""
 
     def observe() -> tuple[dict[str, Opened], str | None]:
         found = places(ctx)
         return found, unready(found, inference)
 
-    deadline = Deadline(ctx.params["wait_timeout"], SYSTEM_CLOCK)
-    return wait_for(
-        observe,
-        goal=f"Model {inference.model} is not ready",
-        deadline=deadline,
-        pause=fixed_interval(_PAUSE, SYSTEM_CLOCK),
-        progress=Progress(ctx.progress, SYSTEM_CLOCK),
-    )
-
-
-def check_replica(
-    client: Asked, inference: Inference, requests: int
-) -> tuple[dict[str, t.Any], dict[str, t.Any], list[float]]:
-    """The model's metadata, the last answer, and the seconds of each request."""
-    if not client.is_ready(inference):
-        raise NotFound(
-            f"{client.who}: model {inference.model} is not ready, or there is none.",
-            "Its log says why. wait: true waits for it.",
-        )
-    model, answer, seconds = client.model(inference), {}, []
-    for number in range(1, requests + 1) if inference.inputs else ():
-        answer, took = client.infer(inference)
-        seconds.append(took)
-        wrong = differences(inference, answer)
-        if wrong:
-            raise Failed(
-                f"{client.who}, model {inference.model}, request {number}: {' '.join(wrong)}",
-                details={"outputs": answer.get("outputs") or []},
-            )
-    return model, answer, seconds
+    return waited(ctx, f"Model {inference.model} is not ready", observe) if ctx.params["wait"] else places(ctx)
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Check every replica."""
     inference = desired(ctx.params)
-    found = wait_until_ready(ctx, inference) if ctx.params["wait"] else places(ctx)
-    server: dict[str, t.Any] = {}
-    results = []
-    for opened in found.values():
-        with opened() as client:
-            server = server or client.server()
-            results.append(check_replica(client, inference, ctx.params["requests"]))
-    model, answer, _seconds = results[0]
-    seconds = [one for _model, _answer, took in results for one in took]
-    return {
-        "changed": False,
-        "replicas": list(found),
-        "server": server,
-        "model": model,
-        "outputs": answer.get("outputs") or [],
-        "model_version": str(answer.get("model_version") or ""),
-        "requests": len(seconds),
-        "latency_ms": latencies(seconds),
-    }
+    if not ctx.params["from_pod"]:
+        found = checked(reachable(ctx, inference), inference, ctx.params["requests"])
+    elif ctx.check:
+        found = NOT_ASKED
+    else:
+        found = checked(places_of_pod(ctx, inference), inference, ctx.params["requests"])
+    return {"changed": False, **found}
 
 
 def main() -> None:

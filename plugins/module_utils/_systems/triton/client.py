@@ -10,13 +10,13 @@ import contextlib
 import dataclasses
 import http.client
 import json
-import ssl
 import typing as t
 from urllib.parse import SplitResult, urlsplit
 
 from ..._core.clock import SYSTEM_CLOCK
 from ..._core.errors import Failed, InvalidInput, Unreachable
 from ..._core.trust import trusting
+from ..._pod_programs.http_requests import Place
 from .inference import Inference
 
 READY = "READY"
@@ -55,18 +55,6 @@ def parts_of(url: str) -> SplitResult:
     return parts
 
 
-class _Https(http.client.HTTPSConnection):
-    """A connection to a server that has to prove that it is NAME, wherever it is reached."""
-
-    def __init__(self, host: str, port: int | None, name: str, context: ssl.SSLContext, timeout: float) -> None:
-        super().__init__(host, port, timeout=timeout, context=context)
-        self._name, self._trusted = name, context
-
-    def connect(self) -> None:
-        http.client.HTTPConnection.connect(self)
-        self.sock = self._trusted.wrap_socket(self.sock, server_hostname=self._name)
-
-
 class Client:
     """Asks the server at URL. WHO names it in messages; HOSTNAME is what it is asked as, if not by the host of the URL.
 
@@ -77,19 +65,12 @@ class Client:
         self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None
     ) -> None:
         self.who = who
-        self._headers = {"Host": hostname} if hostname else {}
-        parts = parts_of(url)
-        host = str(parts.hostname)
-        self._prefix = parts.path.rstrip("/")
-        self._connection = (
-            _Https(host, parts.port, hostname or host, trusting(authorities), timeout)
-            if parts.scheme == "https"
-            else http.client.HTTPConnection(host, parts.port, timeout=timeout)
-        )
+        parts_of(url)
+        self._place = Place(url, hostname, timeout, lambda: trusting(authorities))
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._place.close()
 
     def __enter__(self) -> Client:
         return self
@@ -103,19 +84,17 @@ class Client:
         return status, found if isinstance(found, dict) else {}
 
     def _exchange(self, method: str, path: str, body: t.Any) -> tuple[int, t.Any]:
-        sent = None if body is None else json.dumps(body)
-        headers = {**self._headers, **({"Content-Type": "application/json"} if sent else {})}
         try:
-            self._connection.request(method, f"{self._prefix}{path}", sent, headers)
-            answer = self._connection.getresponse()
-            text = answer.read()
+            status, text = self._answer(method, path, None if body is None else json.dumps(body))
         except (OSError, http.client.HTTPException) as exc:
-            self.close()
             raise Unreachable(f"{self.who} gives no answer: {exc or type(exc).__name__}.") from exc
         found: t.Any = {}
         with contextlib.suppress(ValueError):
             found = json.loads(text)
-        return answer.status, found
+        return status, found
+
+    def _answer(self, method: str, path: str, body: str | None) -> tuple[int, str]:
+        return self._place.ask(method, path, body)
 
     def is_ready(self, inference: Inference) -> bool:
         """Whether the server reports that the model is ready."""
