@@ -14,12 +14,17 @@ description:
     time of the requests.
   - Every replica that is ready is checked, each by a forwarded port, with the rights of the kubeconfig. With O(url) whatever answers there
     is checked instead, such as a gateway.
-  - The HTTP API is used, one request after the other over one connection. Proxies of the environment are not used.
+  - One request is sent after the other over one connection. Proxies of the environment are not used.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.attributes
   - muster.ml.attributes.kube_info
+attributes:
+  check_mode:
+    support: full
+    details:
+      - This module changes nothing that stays. With O(from_pod=true), check mode makes no pod.
 options:
   name:
     description: Name of the server, as in M(muster.ml.triton_server).
@@ -29,12 +34,33 @@ options:
     description: Namespace of the server. Defaults to the namespace of the kubeconfig's context.
     type: str
   url:
-    description: Address of a server, such as V(http://inference.example.com), instead of O(name) and O(namespace).
+    description:
+      - Address of a server, such as V(http://inference.example.com), instead of O(name) and O(namespace).
+      - With O(protocol=grpc), C(https) says that TLS is used, and C(http) that it is not.
     type: str
   hostname:
     description:
       - Host name that is asked for at O(url), such as that of a route whose name leads nowhere yet. By default the host of the URL.
-      - With C(https) the certificate must be valid for the host of the URL all the same.
+      - With C(https) the certificate must be valid for this name.
+    type: str
+  url_ca_cert:
+    description: File of certificates (PEM) of the authorities that are trusted for O(url). By default those of the system.
+    type: path
+  protocol:
+    description: API of the server that is used.
+    type: str
+    choices: [http, grpc]
+    default: http
+  from_pod:
+    description:
+      - Send the requests from a pod in O(namespace) that is there for as long as that takes, instead of from where the module runs.
+      - For clusters where ports must not be forwarded, and for an O(url) that is reached inside only, such as V(http://triton.ml.svc:8000).
+        By HTTP only.
+      - In check mode nothing is asked, and the result is empty.
+    type: bool
+    default: false
+  image:
+    description: Image of that pod, with C(python3). By default that of the server O(name).
     type: str
   model:
     description: Name of the model.
@@ -54,10 +80,10 @@ options:
         type: str
         required: true
       datatype:
-        description: Type of its values. FP16 and BF16 are missing, because the HTTP API has no JSON for them.
+        description: Type of its values. V(FP16) and V(BF16) need O(protocol=grpc), because the HTTP API has no JSON for them.
         type: str
         required: true
-        choices: [BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FP32, FP64, BYTES]
+        choices: [BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FP16, BF16, FP32, FP64, BYTES]
       shape:
         description: Size of each dimension, the one of the batch first if the model has one.
         type: list
@@ -100,9 +126,12 @@ options:
     type: bool
     default: false
   wait_timeout:
-    description: Seconds after which waiting fails.
+    description: Seconds after which waiting fails, also for the pod of O(from_pod) to run.
     type: int
     default: 120
+requirements:
+  - grpcio, for O(protocol=grpc)
+  - tritonclient, for O(protocol=grpc)
 seealso:
   - module: muster.ml.triton_server
 """
@@ -126,6 +155,23 @@ EXAMPLES = r"""
     url: https://inference.example.com
     model: add
     wait: true
+
+- name: Check from inside of the cluster that the Service leads to the model
+  muster.ml.inference_check:
+    namespace: ml
+    url: http://triton.ml.svc:8000
+    from_pod: true
+    model: add
+
+- name: Check by gRPC a model behind a gateway whose name leads nowhere yet
+  muster.ml.inference_check:
+    url: https://203.0.113.7
+    hostname: inference.example.com
+    url_ca_cert: files/ca.crt
+    protocol: grpc
+    model: half
+    inputs:
+      - {name: A, datatype: FP16, shape: [1, 2], data: [1.5, 2]}
 """
 
 RETURN = r"""
@@ -168,24 +214,29 @@ latency_ms:
 """
 
 import contextlib
+import functools
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress
-from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, wait_for
+from ansible_collections.muster.ml.plugins.module_utils._core.waiting import Observe, fixed_interval, wait_for
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton import replicas
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import (
-    DATATYPES,
-    Inference,
-    differences,
-    latencies,
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import pod_check, replicas
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import (
+    Opened,
+    authorities,
+    checked,
+    unready,
 )
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client, parts_of
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.grpc_client import GrpcClient
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import DATATYPES, Asked, Inference
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.server import DEPLOYMENT
 
 NAME: dict[str, t.Any] = {"type": "str", "required": True}
 DATA: dict[str, t.Any] = {"type": "list", "elements": "raw", "required": True}
@@ -200,6 +251,10 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespace": {"type": "str"},
     "url": {"type": "str"},
     "hostname": {"type": "str"},
+    "url_ca_cert": {"type": "path"},
+    "protocol": {"type": "str", "choices": ["http", "grpc"], "default": "http"},
+    "from_pod": {"type": "bool", "default": False},
+    "image": {"type": "str"},
     "model": NAME,
     "model_version": {"type": "str"},
     "inputs": {"type": "list", "elements": "dict", "default": [], "options": INPUT},
@@ -210,9 +265,13 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **WAIT,
 }
 
-CONSTRAINTS: dict[str, t.Any] = {"required_by": {"hostname": ("url",)}}
+CONSTRAINTS: dict[str, t.Any] = {"required_by": {"hostname": ("url",), "url_ca_cert": ("url",)}}
 
-Opened = t.Callable[[], contextlib.AbstractContextManager[Client]]
+T = t.TypeVar("T")
+_CLIENTS: dict[str, t.Callable[..., contextlib.AbstractContextManager[Asked]]] = {"http": Client, "grpc": GrpcClient}
+NOT_ASKED: dict[str, t.Any] = {
+    "replicas": [], "server": {}, "model": {}, "outputs": [], "model_version": "", "requests": 0, "latency_ms": {},
+}  # fmt: skip
 _PAUSE = 1.0
 
 
@@ -220,91 +279,84 @@ def desired(params: dict[str, t.Any]) -> Inference:
     """The inference that the options describe."""
     for name in ("requests", "request_timeout"):
         check_count(params[name], name, minimum=1)
+    if params["from_pod"] and params["protocol"] != "http":
+        raise InvalidInput("from_pod: the pod asks by HTTP only.", "Leave out protocol, or from_pod.")
     return Inference(**{key: params[key] for key in ("model", "model_version", "inputs", "expected", "tolerance")})
 
 
 def places(ctx: Context) -> dict[str, Opened]:
     """Name of a replica -> how it is reached."""
-    params = ctx.params
-    timeout = params["request_timeout"]
-    if params["url"]:
-        url, hostname = params["url"], params["hostname"]
-        return {url: lambda: Client(url, f"Triton at {url}", timeout=timeout, hostname=hostname)}
+    params, url = ctx.params, ctx.params["url"]
+    speaking = functools.partial(_CLIENTS[params["protocol"]], timeout=params["request_timeout"])
+    if url:
+        more = {"hostname": params["hostname"], "authorities": authorities(params["url_ca_cert"])}
+        return {url: lambda: speaking(url, f"Triton at {url}", **more)}
     pods = replicas.ready_pods(ctx.cluster, params["name"], groups.namespace_of(ctx))
-    return {pod.name: lambda pod=pod: replicas.reached(ctx.cluster, pod, timeout=timeout) for pod in pods}
+    return {
+        pod.name: lambda pod=pod: replicas.reached_by(ctx.cluster, pod, params["protocol"], speaking) for pod in pods
+    }
 
 
-def unready(found: dict[str, Opened], inference: Inference) -> str | None:
-    """Where the model is not ready, in words; None if it is everywhere."""
-    missing = []
-    for name, opened in found.items():
-        with opened() as client:
-            if not client.is_ready(inference.path):
-                missing.append(f"{name}: the model is not ready")
-    return "; ".join(missing) or None
+def addresses(ctx: Context) -> dict[str, str]:
+    """Name of a replica -> its address in the cluster."""
+    name, url = ctx.params["name"], ctx.params["url"]
+    if url:
+        return {url: parts_of(url).geturl()}
+
+    def observe() -> tuple[dict[str, str], str | None]:
+        return pod_check.urls_of_pods(
+            ctx.cluster, replicas.ready_pods(ctx.cluster, name, groups.namespace_of(ctx))
+        ), None
+
+    return waited(ctx, f"No replica of {name} is ready", observe) if ctx.params["wait"] else observe()[0]
 
 
-def wait_until_ready(ctx: Context, inference: Inference) -> dict[str, Opened]:
-    """The replicas, once the model is ready in each."""
+def places_of_pod(ctx: Context, inference: Inference) -> dict[str, Opened]:
+    """As reachable, and asked already, by a pod."""
+    params, namespace = ctx.params, groups.namespace_of(ctx)
+    server = Ref(*DEPLOYMENT, params["name"], namespace)
+    settings = pod_check.settings_of(ctx.cluster.get(server), params["image"], server)
+    asking = pod_check.PodCheck(
+        server=params["name"],
+        namespace=namespace,
+        places=addresses(ctx),
+        inference=inference,
+        requests=params["requests"],
+        timeout=params["request_timeout"],
+        wait=params["wait_timeout"],
+        waits=params["wait"],
+        hostname=params["hostname"],
+        authorities=authorities(params["url_ca_cert"]),
+    )
+    return pod_check.asked_by_pod(ctx.cluster, asking, settings, ctx.progress)
+
+
+def waited(ctx: Context, goal: str, observe: Observe[T]) -> T:
+    """What is observed, once nothing is missing."""
+    deadline, pause = Deadline(ctx.params["wait_timeout"], SYSTEM_CLOCK), fixed_interval(_PAUSE, SYSTEM_CLOCK)
+    return wait_for(observe, goal=goal, deadline=deadline, pause=pause, progress=Progress(ctx.progress, SYSTEM_CLOCK))
+
+
+def reachable(ctx: Context, inference: Inference) -> dict[str, Opened]:
+    """As places; if asked to wait, once the model is ready in each."""
 
     def observe() -> tuple[dict[str, Opened], str | None]:
         found = places(ctx)
         return found, unready(found, inference)
 
-    deadline = Deadline(ctx.params["wait_timeout"], SYSTEM_CLOCK)
-    return wait_for(
-        observe,
-        goal=f"Model {inference.model} is not ready",
-        deadline=deadline,
-        pause=fixed_interval(_PAUSE, SYSTEM_CLOCK),
-        progress=Progress(ctx.progress, SYSTEM_CLOCK),
-    )
-
-
-def check_replica(
-    client: Client, inference: Inference, requests: int
-) -> tuple[dict[str, t.Any], dict[str, t.Any], list[float]]:
-    """The model's metadata, the last answer, and the seconds of each request."""
-    if not client.is_ready(inference.path):
-        raise NotFound(
-            f"{client.who}: model {inference.model} is not ready, or there is none.",
-            "Its log says why. wait: true waits for it.",
-        )
-    model, answer, seconds = client.read(inference.path), {}, []
-    for number in range(1, requests + 1) if inference.inputs else ():
-        answer, took = client.infer(inference)
-        seconds.append(took)
-        wrong = differences(inference, answer)
-        if wrong:
-            raise Failed(
-                f"{client.who}, model {inference.model}, request {number}: {' '.join(wrong)}",
-                details={"outputs": answer.get("outputs") or []},
-            )
-    return model, answer, seconds
+    return waited(ctx, f"Model {inference.model} is not ready", observe) if ctx.params["wait"] else places(ctx)
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
     """Check every replica."""
     inference = desired(ctx.params)
-    found = wait_until_ready(ctx, inference) if ctx.params["wait"] else places(ctx)
-    server: dict[str, t.Any] = {}
-    results = []
-    for opened in found.values():
-        with opened() as client:
-            server = server or client.read("/v2")
-            results.append(check_replica(client, inference, ctx.params["requests"]))
-    model, answer, _seconds = results[0]
-    seconds = [one for _model, _answer, took in results for one in took]
-    return {
-        "changed": False,
-        "replicas": list(found),
-        "server": server,
-        "model": model,
-        "outputs": answer.get("outputs") or [],
-        "model_version": str(answer.get("model_version") or ""),
-        "requests": len(seconds),
-        "latency_ms": latencies(seconds),
-    }
+    if not ctx.params["from_pod"]:
+        found = checked(reachable(ctx, inference), inference, ctx.params["requests"])
+    elif ctx.check:
+        found = NOT_ASKED
+    else:
+        found = checked(places_of_pod(ctx, inference), inference, ctx.params["requests"])
+    return {"changed": False, **found}
 
 
 def main() -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import http.server
 import json
+import pathlib
+import ssl
 import threading
 import typing as t
 
@@ -17,8 +19,14 @@ METADATA: dict[str, t.Any] = {"name": "add", "versions": ["1"], "platform": "pyt
 class Served:
     """An HTTP server at ``port`` until it is stopped."""
 
-    def __init__(self, handler: type[http.server.BaseHTTPRequestHandler]) -> None:
+    def __init__(
+        self, handler: type[http.server.BaseHTTPRequestHandler], certificate: pathlib.Path | None = None
+    ) -> None:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.server.daemon_threads = True
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -31,7 +39,7 @@ class Served:
 class FakeTriton(Served):
     """The server with the model ``add``."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: pathlib.Path | None = None) -> None:
         self.ready = True
         self.error = 0.0
         """Added to every output."""
@@ -78,4 +86,4 @@ class FakeTriton(Served):
             def log_message(self, *_args: object) -> None:
                 """Print nothing."""
 
-        super().__init__(Handler)
+        super().__init__(Handler, certificate)

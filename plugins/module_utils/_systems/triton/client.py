@@ -11,10 +11,12 @@ import dataclasses
 import http.client
 import json
 import typing as t
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ..._core.clock import SYSTEM_CLOCK
 from ..._core.errors import Failed, InvalidInput, Unreachable
+from ..._core.trust import trusting
+from ..._pod_programs.http_requests import Place
 from .inference import Inference
 
 READY = "READY"
@@ -45,22 +47,30 @@ def send(
     return found
 
 
-class Client:
-    """Asks the server at URL. WHO names it in messages; HOSTNAME is what it is asked as, if not by the host of the URL."""
+def parts_of(url: str) -> SplitResult:
+    """The parts of the address of a server; InvalidInput if it is none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise InvalidInput(f"url: '{url}' is not the address of a server.", "Write it as http://HOST:PORT.")
+    return parts
 
-    def __init__(self, url: str, who: str, *, timeout: float, hostname: str | None = None) -> None:
+
+class Client:
+    """Asks the server at URL. WHO names it in messages; HOSTNAME is what it is asked as, if not by the host of the URL.
+
+    AUTHORITIES (PEM) are those that HTTPS trusts, instead of those of the system.
+    """
+
+    def __init__(
+        self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None
+    ) -> None:
         self.who = who
-        self._headers = {"Host": hostname} if hostname else {}
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise InvalidInput(f"url: '{url}' is not the address of a server.", "Write it as http://HOST:PORT.")
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._prefix = parts.path.rstrip("/")
-        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        parts_of(url)
+        self._place = Place(url, hostname, timeout, lambda: trusting(authorities))
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._place.close()
 
     def __enter__(self) -> Client:
         return self
@@ -74,23 +84,29 @@ class Client:
         return status, found if isinstance(found, dict) else {}
 
     def _exchange(self, method: str, path: str, body: t.Any) -> tuple[int, t.Any]:
-        sent = None if body is None else json.dumps(body)
-        headers = {**self._headers, **({"Content-Type": "application/json"} if sent else {})}
         try:
-            self._connection.request(method, f"{self._prefix}{path}", sent, headers)
-            answer = self._connection.getresponse()
-            text = answer.read()
+            status, text = self._answer(method, path, None if body is None else json.dumps(body))
         except (OSError, http.client.HTTPException) as exc:
-            self.close()
             raise Unreachable(f"{self.who} gives no answer: {exc or type(exc).__name__}.") from exc
         found: t.Any = {}
         with contextlib.suppress(ValueError):
             found = json.loads(text)
-        return answer.status, found
+        return status, found
 
-    def is_ready(self, path: str = "/v2/health") -> bool:
-        """Whether the server, or the model at PATH, reports that it is ready."""
-        return self.ask("GET", f"{path}/ready")[0] == _OK
+    def _answer(self, method: str, path: str, body: str | None) -> tuple[int, str]:
+        return self._place.ask(method, path, body)
+
+    def is_ready(self, inference: Inference) -> bool:
+        """Whether the server reports that the model is ready."""
+        return self.ask("GET", f"{inference.path}/ready")[0] == _OK
+
+    def server(self) -> dict[str, t.Any]:
+        """The metadata of the server."""
+        return self.read("/v2")
+
+    def model(self, inference: Inference) -> dict[str, t.Any]:
+        """The metadata of the model."""
+        return self.read(inference.path)
 
     def read(self, path: str) -> dict[str, t.Any]:
         """The metadata at PATH."""
@@ -119,8 +135,9 @@ class Client:
 
     def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
         """The answer of the model, and the seconds that it took."""
+        body = inference.body
         began = SYSTEM_CLOCK.monotonic()
-        answer = self.ask("POST", f"{inference.path}/infer", inference.body)
+        answer = self.ask("POST", f"{inference.path}/infer", body)
         return self._needed(answer, f"infer with model {inference.model}"), SYSTEM_CLOCK.monotonic() - began
 
     def _needed(self, answer: Answer, doing: str) -> dict[str, t.Any]:

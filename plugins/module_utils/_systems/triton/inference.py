@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from ..._core.errors import InvalidInput
 
 DATATYPES = (
-    "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP32", "FP64", "BYTES",
+    "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "BF16", "FP32", "FP64", "BYTES",
 )  # fmt: skip
-"""Those that the HTTP API takes as JSON. FP16 and BF16 it takes as bytes only."""
+NOT_IN_JSON = ("FP16", "BF16")
+"""Those that the HTTP API takes as bytes only."""
 _PERCENTILES = (50, 90, 99)
 
 
@@ -55,12 +56,36 @@ class Inference:
     @property
     def body(self) -> dict[str, t.Any]:
         """The request. Without expected outputs all are asked for."""
+        for row in self.inputs:
+            if row["datatype"] in NOT_IN_JSON:
+                raise InvalidInput(
+                    f"inputs: {row['name']} is {row['datatype']}, for which the HTTP API has no JSON.",
+                    "Use protocol: grpc.",
+                )
         inputs = [
             {"name": row["name"], "datatype": row["datatype"], "shape": row["shape"], "data": flat(row["data"])}
             for row in self.inputs
         ]
         outputs = [{"name": row["name"]} for row in self.expected]
         return {"inputs": inputs, **({"outputs": outputs} if outputs else {})}
+
+
+class Asked(t.Protocol):
+    """What a check asks a server, by whichever protocol."""
+
+    who: str
+
+    def is_ready(self, inference: Inference) -> bool:
+        """Whether the server reports that the model is ready."""
+
+    def server(self) -> dict[str, t.Any]:
+        """The metadata of the server."""
+
+    def model(self, inference: Inference) -> dict[str, t.Any]:
+        """The metadata of the model."""
+
+    def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
+        """The answer of the model, and the seconds that it took."""
 
 
 def flat(data: t.Any) -> list[t.Any]:

@@ -27,8 +27,8 @@ from ..._kube.engine import apply_objects
 from ..._kube.objects import Manifest, Ref, ref_of
 from ..._kube.removal import delete_objects
 from ..._kube.report import Report
-from ..._manifests.pods import READ_ONLY_CONTAINER, PodSettings, pod_template
-from ..._manifests.programs import program
+from ..._manifests.pods import PodSettings
+from ..._manifests.program_pod import program_pod
 from ..._manifests.storage import Storage
 from ..._pod_programs import model_writer
 from .client import send
@@ -41,7 +41,7 @@ if t.TYPE_CHECKING:
 _PORT = 8765
 _ANSWERS_S = 3600.0
 """Seconds for one file: the pod computes its SHA-256, and a volume may be slow."""
-_PROGRAM = "/opt/muster/model_writer.py"
+_FOLDER = "/opt/muster"
 _FILES = "files.json"
 
 
@@ -95,29 +95,17 @@ def noted(volume: Volume, found: Manifest | None) -> Stored:
 
 def writer(volume: Volume) -> list[Manifest]:
     """The pod that writes, with its program."""
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(volume, f"{volume.name}-writer"),
-              "data": {Path(_PROGRAM).name: program(model_writer)}}  # fmt: skip
     connects = f"import socket; socket.create_connection(('127.0.0.1', {_PORT}), 5)"
     pod = dataclasses.replace(
         volume.pod,
-        command=("python3", _PROGRAM, f"{volume.folder}/{volume.model}", str(_PORT)),
-        volumes=(
-            {"name": "models", "persistentVolumeClaim": {"claimName": volume.storage.claim_name}},
-            {"name": "program", "configMap": {"name": f"{volume.name}-writer"}},
-        ),
-        volume_mounts=(
-            {"name": "models", "mountPath": volume.storage.mount_path},
-            {"name": "program", "mountPath": str(Path(_PROGRAM).parent), "readOnly": True},
-        ),
-        env=({"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}, *volume.pod.env),
+        command=("python3", f"{_FOLDER}/writer.py", f"{volume.folder}/{volume.model}", str(_PORT)),
+        volumes=({"name": "models", "persistentVolumeClaim": {"claimName": volume.storage.claim_name}},),
+        volume_mounts=({"name": "models", "mountPath": volume.storage.mount_path},),
         readiness_probe={"exec": {"command": ["python3", "-c", connects]}, "periodSeconds": 1, "timeoutSeconds": 5},
-        security_context=volume.pod.security_context or READ_ONLY_CONTAINER,
         termination_grace_period_seconds=1,
     )
-    template = pod_template(pod, container="writer", labels=volume.labels, selector=volume.labels)
-    spec = {**template["spec"], "restartPolicy": "Never"}
-    metadata = {**_metadata(volume, f"{volume.name}-writer"), "labels": volume.labels}
-    return [config, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}]
+    metadata = _metadata(volume, f"{volume.name}-writer")
+    return program_pod(metadata, pod, container="writer", module=model_writer, folder=_FOLDER)
 
 
 def _metadata(volume: Volume, name: str) -> Manifest:

@@ -39,11 +39,21 @@ def ready_pods(cluster: Cluster, name: str, namespace: str) -> list[Ref]:
     raise Unreachable(f"No pod of {deployment} is ready.", _TELLS_WHY, ref=deployment)
 
 
-@contextlib.contextmanager
-def reached(cluster: Cluster, pod: Ref, *, timeout: float) -> Iterator[Client]:
+T = t.TypeVar("T")
+Speaking = t.Callable[[str, str], contextlib.AbstractContextManager[T]]
+"""Makes the client of a server, by its URL and what messages call it."""
+
+
+def reached(cluster: Cluster, pod: Ref, *, timeout: float) -> contextlib.AbstractContextManager[Client]:
     """A client of one replica, for the time of the with block."""
-    way = forward.forwarded(cluster, pod, PORTS["http"], _TELLS_WHY)
-    with way as open_way, Client(f"http://{open_way.address}", f"Triton in {pod}", timeout=timeout) as client:
+    return reached_by(cluster, pod, "http", lambda url, who: Client(url, who, timeout=timeout))
+
+
+@contextlib.contextmanager
+def reached_by(cluster: Cluster, pod: Ref, port: str, speaking: Speaking[T]) -> Iterator[T]:
+    """As reached, by the client that SPEAKING makes, at the PORT of that name."""
+    way = forward.forwarded(cluster, pod, PORTS[port], _TELLS_WHY)
+    with way as open_way, speaking(f"http://{open_way.address}", f"Triton in {pod}") as client:
         try:
             yield client
         except Unreachable as exc:

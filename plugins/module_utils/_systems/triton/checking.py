@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check servers, however they are reached: is the model ready, and does it infer what is expected.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import typing as t
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..._core.errors import Failed, InvalidInput, NotFound
+from ..._core.trust import trusting
+from .inference import Asked, Inference, differences, latencies
+
+Opened = t.Callable[[], contextlib.AbstractContextManager[Asked]]
+"""Opens the way to one server."""
+
+
+def authorities(file: str | None) -> str | None:
+    """The certificates in the file of url_ca_cert."""
+    if not file:
+        return None
+    try:
+        text = Path(file).read_text("ascii", "ignore")
+        trusting(text or " ")  # empty is the same as none, which trusts the whole system
+    except OSError as error:
+        why = "is not a PEM certificate" if isinstance(error, ssl.SSLError) else f"cannot be read: {error.strerror}"
+        raise InvalidInput(f"url_ca_cert: {file} {why}.") from error
+    return text
+
+
+def unready(found: Mapping[str, Opened], inference: Inference) -> str | None:
+    """Where the model is not ready, in words; None if it is everywhere."""
+    missing = []
+    for name, opened in found.items():
+        with opened() as client:
+            if not client.is_ready(inference):
+                missing.append(f"{name}: the model is not ready")
+    return "; ".join(missing) or None
+
+
+def check_replica(
+    client: Asked, inference: Inference, requests: int
+) -> tuple[dict[str, t.Any], dict[str, t.Any], list[float]]:
+    """The model's metadata, the last answer, and the seconds of each request."""
+    if not client.is_ready(inference):
+        raise NotFound(
+            f"{client.who}: model {inference.model} is not ready, or there is none.",
+            "Its log says why. wait: true waits for it.",
+        )
+    model, seconds = client.model(inference), []
+    answer: dict[str, t.Any] = {}
+    for number in range(1, requests + 1) if inference.inputs else ():
+        answer, took = client.infer(inference)
+        seconds.append(took)
+        wrong = differences(inference, answer)
+        if wrong:
+            raise Failed(
+                f"{client.who}, model {inference.model}, request {number}: {' '.join(wrong)}",
+                details={"outputs": answer.get("outputs") or []},
+            )
+    return model, answer, seconds
+
+
+def checked(found: Mapping[str, Opened], inference: Inference, requests: int) -> dict[str, t.Any]:
+    """What all servers answered together."""
+    server: dict[str, t.Any] = {}
+    results = []
+    for opened in found.values():
+        with opened() as client:
+            results.append(check_replica(client, inference, requests))
+            server = server or client.server()
+    model, answer, _seconds = results[0]
+    seconds = [one for _model, _answer, took in results for one in took]
+    return {
+        "replicas": list(found),
+        "server": server,
+        "model": model,
+        "outputs": answer.get("outputs") or [],
+        "model_version": str(answer.get("model_version") or ""),
+        "requests": len(seconds),
+        "latency_ms": latencies(seconds),
+    }

@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A client of Triton's gRPC API, which keeps its connection. Messages and methods are those of Triton's own package, tritonclient.
+
+gRPC is loaded when a client is made, because few runs need it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import ssl
+import typing as t
+import warnings
+from pathlib import Path
+
+from ..._core.clock import SYSTEM_CLOCK
+from ..._core.errors import Failed, InvalidInput, Unreachable
+from .client import parts_of
+from .inference import Inference, flat
+from .tensors import packed, unpacked
+
+_INSTALL = "Install grpcio, protobuf and tritonclient for the Python that runs this, as requirements-triton.txt of the collection has them."
+_OPTIONS = (
+    # As over HTTP: no proxy, and no limit for the size of a message.
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    # Otherwise a new client of the same address would wait for as long as the one before would have to.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+def _library() -> tuple[t.Any, t.Any, t.Any]:
+    """gRPC, Triton's messages, and its methods."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of another version of protobuf that is still compatible
+            import grpc
+            from tritonclient.grpc import service_pb2, service_pb2_grpc
+    except (ImportError, RuntimeError) as error:  # tritonclient turns the first into the second
+        raise InvalidInput(f"protocol: nothing here speaks gRPC: {error}.", _INSTALL) from error
+    return grpc, service_pb2, service_pb2_grpc
+
+
+class GrpcClient:
+    """Asks the server at URL. WHO names it in messages; HOSTNAME is what it is asked as, if not by the host of the URL."""
+
+    def __init__(
+        self, url: str, who: str, *, timeout: float, hostname: str | None = None, authorities: str | None = None
+    ) -> None:
+        self.who = who
+        self._timeout = timeout
+        parts = parts_of(url)
+        if parts.path.strip("/"):
+            raise InvalidInput(f"url: '{url}' has a path, which gRPC has not.", "Write it as http://HOST:PORT.")
+        host = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
+        secure = parts.scheme == "https"
+        target = f"{host}:{parts.port or (443 if secure else 80)}"
+        options = [*_OPTIONS, *([("grpc.default_authority", hostname)] if hostname else [])]
+        self._grpc, self._messages, methods = _library()
+        if secure:
+            trusted = self._grpc.ssl_channel_credentials(authorities.encode() if authorities else _of_the_system())
+            self._channel = self._grpc.secure_channel(target, trusted, options)
+        else:
+            self._channel = self._grpc.insecure_channel(target, options)
+        self._server = methods.GRPCInferenceServiceStub(self._channel)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+    def __enter__(self) -> GrpcClient:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def _call(self, method: t.Any, request: t.Any, doing: str) -> t.Any:
+        try:
+            return method(request, timeout=self._timeout)
+        except self._grpc.RpcError as error:
+            code, said = error.code(), str(error.details() or "no reason given").rstrip(".")
+            if code in (self._grpc.StatusCode.UNAVAILABLE, self._grpc.StatusCode.DEADLINE_EXCEEDED):
+                raise Unreachable(f"{self.who} gives no answer: {said}.") from error
+            raise Failed(f"{self.who} refuses to {doing}: {said} (status {code.name}).") from error
+
+    def is_ready(self, inference: Inference) -> bool:
+        """Whether the server reports that the model is ready."""
+        request = self._messages.ModelReadyRequest(name=inference.model, version=inference.model_version or "")
+        return bool(self._call(self._server.ModelReady, request, "tell whether the model is ready").ready)
+
+    def server(self) -> dict[str, t.Any]:
+        """The metadata of the server."""
+        found = self._call(self._server.ServerMetadata, self._messages.ServerMetadataRequest(), "tell about itself")
+        return {"name": found.name, "version": found.version, "extensions": list(found.extensions)}
+
+    def model(self, inference: Inference) -> dict[str, t.Any]:
+        """The metadata of the model."""
+        request = self._messages.ModelMetadataRequest(name=inference.model, version=inference.model_version or "")
+        found = self._call(self._server.ModelMetadata, request, f"tell about model {inference.model}")
+        tensors = {
+            what: [{"name": row.name, "datatype": row.datatype, "shape": list(row.shape)} for row in rows]
+            for what, rows in (("inputs", found.inputs), ("outputs", found.outputs))
+        }
+        return {"name": found.name, "versions": list(found.versions), "platform": found.platform, **tensors}
+
+    def infer(self, inference: Inference) -> tuple[dict[str, t.Any], float]:
+        """The answer of the model, as over HTTP, and the seconds that it took."""
+        request = self._request(inference)
+        began = SYSTEM_CLOCK.monotonic()
+        answer = self._call(self._server.ModelInfer, request, f"infer with model {inference.model}")
+        took = SYSTEM_CLOCK.monotonic() - began
+        outputs = [
+            {"name": row.name, "datatype": row.datatype, "shape": list(row.shape), "data": unpacked(row.datatype, raw)}
+            for row, raw in zip(answer.outputs, answer.raw_output_contents, strict=True)
+        ]
+        return {"model_name": answer.model_name, "model_version": answer.model_version, "outputs": outputs}, took
+
+    def _request(self, inference: Inference) -> t.Any:
+        request = self._messages.ModelInferRequest(
+            model_name=inference.model, model_version=inference.model_version or ""
+        )
+        for row in inference.inputs:
+            request.inputs.add(name=row["name"], datatype=row["datatype"], shape=row["shape"])
+            request.raw_input_contents.append(packed(row["name"], row["datatype"], flat(row["data"])))
+        for row in inference.expected:
+            request.outputs.add(name=row["name"])
+        return request
+
+
+def _of_the_system() -> bytes | None:
+    """The authorities that HTTPS trusts, too: gRPC would take those of its own package."""
+    file = ssl.get_default_verify_paths().cafile
+    return Path(file).read_bytes() if file else None
