@@ -9,7 +9,7 @@ module: gcp_address
 short_description: Manage static addresses of Google Cloud
 version_added: 0.2.0
 description:
-  - Creates and deletes static addresses of a region, and changes their labels.
+  - Creates and deletes static addresses of a region or global ones, and changes their labels.
   - Google takes labels only in a second request. So that a run that is interrupted in between is continued, the owner's mark is also at the
     end of the description.
 author: Muster contributors (!UNKNOWN)
@@ -26,9 +26,8 @@ options:
     type: str
     required: true
   region:
-    description: Region of the address.
+    description: Region of the address. Without it the address is global, for a global load balancer.
     type: str
-    required: true
   address_type:
     description: Type of the address. Cannot be changed.
     type: str
@@ -61,6 +60,13 @@ EXAMPLES = r"""
     name: broker
     region: us-central1
     owner: training
+
+- name: Create the address of a Gateway with a global load balancer
+  muster.ml.gcp_address:
+    project: my-project
+    auth_kind: application
+    name: inference
+    owner: training
 """
 
 RETURN = r"""
@@ -90,7 +96,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **OWNER,
     **wait_options(300),
     "name": {"type": "str", "required": True},
-    "region": {"type": "str", "required": True},
+    "region": {"type": "str"},
     "address_type": {"type": "str", "choices": ["EXTERNAL", "INTERNAL"], "default": "EXTERNAL"},
     "network_tier": {"type": "str", "choices": ["PREMIUM", "STANDARD"]},
     "subnetwork": {"type": "str"},

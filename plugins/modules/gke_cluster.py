@@ -117,6 +117,9 @@ options:
       parallelstore_csi_driver: {description: "CSI driver for Parallelstore.", type: bool}
       ray_operator: {description: "Operator for Ray.", type: bool}
       stateful_ha: {description: "Controller for StatefulSets of high availability.", type: bool}
+  gateway_api:
+    description: Serve the Gateway API, with GKE's classes of Gateways. Without this option it stays as it is.
+    type: bool
   maintenance_window:
     description: Time at which Google may upgrade the cluster, which is a window every day or one that recurs.
     type: dict
@@ -256,6 +259,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "managed_prometheus": {"type": "bool"},
     "logging_components": {"type": "list", "elements": "str"},
     "monitoring_components": {"type": "list", "elements": "str"},
+    "gateway_api": {"type": "bool"},
     "addons": {"type": "dict", "options": {name: {"type": "bool"} for name in (*ADDONS, *DISABLED_ADDONS)}},
     "maintenance_window": WINDOW,
     "deletion_protection": {"type": "bool"},

@@ -11,7 +11,7 @@ short_description: Manage the routes from a Gateway to Triton servers, and repla
 version_added: 0.2.0
 description:
   - Routes of the Gateway API (an HTTPRoute and a GRPCRoute with the same weights) from a Gateway to servers of
-    M(muster.ml.triton_server), for any controller that serves them.
+    M(muster.ml.triton_server), for any controller that serves them; or Istio's own, a VirtualService with both protocols.
   - With O(steps), requests move to another server little by little. After each step the servers that get more of them are judged by their
     own statistics. If too many requests fail, or take too long, or a replica gets lost, all requests go again to where they went
     before, and the task fails with the reason. A run that was interrupted is taken up where it was.
@@ -31,6 +31,14 @@ options:
   namespace:
     description: Namespace of the routes and of the servers. Defaults to the namespace of the kubeconfig's context.
     type: str
+  kind:
+    description:
+      - Kind of the routes. V(istio) needs a Gateway of C(networking.istio.io). Its VirtualService has no status, so that nobody can wait
+        until the new weights count.
+      - With another kind than before, routes of the other one are deleted when the new ones are there.
+    type: str
+    choices: [gateway-api, istio]
+    default: gateway-api
   gateway:
     description: Name of the Gateway. Required with O(state=present).
     type: str
@@ -114,6 +122,14 @@ EXAMPLES = r"""
     backends: [{name: triton}]
     wait: true
 
+- name: Create the routes from a Gateway of Istio
+  muster.ml.inference_route:
+    namespace: ml
+    kind: istio
+    gateway: inference
+    hostnames: [inference.example.com]
+    backends: [{name: triton}]
+
 - name: Replace it by another server, but not if one in a hundred requests fails or the mean is more than 50 ms
   muster.ml.inference_route:
     namespace: ml
@@ -150,7 +166,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count, owner_of
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route, route_istio
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route import KINDS, InferenceRoute, Weights
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route_steps import Limits, Steps
 
@@ -158,9 +174,12 @@ BACKEND: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "weight": {"type": "int", "default": 1},
 }
+APIS = {"gateway-api": route, "istio": route_istio}
+"""How routes are written, by option kind."""
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": "inference"},
     "namespace": {"type": "str"},
+    "kind": {"type": "str", "choices": list(APIS), "default": "gateway-api"},
     "gateway": {"type": "str"},
     "gateway_namespace": {"type": "str"},
     "hostnames": {"type": "list", "elements": "str", "default": []},
@@ -191,8 +210,8 @@ def desired(params: dict[str, t.Any], namespace: str) -> InferenceRoute:
 
 
 def all_refs(name: str, namespace: str) -> list[Ref]:
-    """The routes of all protocols."""
-    return [Ref(route.GATEWAY_API, kind, name, namespace) for kind in KINDS.values()]
+    """The routes of all protocols and kinds."""
+    return [ref for api in APIS.values() for ref in api.all_refs(name, namespace)]
 
 
 class _Routes:
@@ -200,33 +219,35 @@ class _Routes:
 
     def __init__(self, ctx: Context, wanted: InferenceRoute) -> None:
         self._ctx, self._wanted = ctx, wanted
+        self._api = APIS[ctx.params["kind"]]
+        self._refs = self._api.refs(wanted)
         self.owner = owner_of("inference_route", wanted.namespace, wanted.name)
 
     def require_kinds(self) -> None:
         """Raise if the cluster does not serve the routes."""
-        for ref in self._wanted.refs():
+        for ref in self._refs:
             if not self._ctx.check and self._ctx.cluster.resource(ref.api_version, ref.kind) is None:
                 raise MissingKind(
                     f"This cluster does not serve {ref.kind} ({ref.api_version}).",
-                    hint="Enable the Gateway API (on GKE --gateway-api=standard), or install a controller of it, such as role traefik.",
+                    hint=self._api.MISSING,
                 )
 
     def live(self) -> tuple[Weights, Weights]:
         """The weights that count now, and those to go back to; both empty if there is no route."""
-        for ref in self._wanted.refs():
+        for ref in self._refs:
             if found := self._ctx.cluster.get(ref):
-                weights = route.weights_of(found)
+                weights = self._api.weights_of(found)
                 return weights, route.weights_before(found) or weights
         return {}, {}
 
     def write(self, weights: Weights | None = None, before: Weights | None = None, *, wait: bool = True) -> Report:
-        """Apply both."""
-        return groups.apply_group(self._ctx, route.manifests(self._wanted, weights, before), self.owner, wait=wait)
+        """Apply them."""
+        made = self._api.manifests(self._wanted, weights, before)
+        return groups.apply_group(self._ctx, made, self.owner, wait=wait)
 
     def unwanted(self) -> list[Ref]:
-        """The route of a protocol that is no longer asked for."""
-        made = self._wanted.refs()
-        return [ref for ref in all_refs(self._wanted.name, self._wanted.namespace) if ref not in made]
+        """The routes of protocols and kinds that are no longer asked for."""
+        return [ref for ref in all_refs(self._wanted.name, self._wanted.namespace) if ref not in self._refs]
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:
@@ -241,7 +262,9 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         )  # fmt: skip
         return ctx.result(report)
     limits = Limits(**{key: params[key] for key in _LIMITS})
-    route.manifests(desired(params, params["namespace"] or "default"))  # invalid input fails before any request
+    APIS[params["kind"]].manifests(
+        desired(params, params["namespace"] or "default")
+    )  # invalid input fails before any request
     wanted = desired(params, groups.namespace_of(ctx))
     routes = _Routes(ctx, wanted)
     routes.require_kinds()

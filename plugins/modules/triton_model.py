@@ -63,9 +63,11 @@ options:
     default: false
   model_repository:
     description:
-      - Folder of the models, as the server has it. It is V(s3://BUCKET/FOLDER), V(s3://http://HOST:PORT/BUCKET/FOLDER), or a path of a
-        folder of O(storage). A store in the cluster, C(NAME.NAMESPACE.svc), is reached by a forwarded port.
-      - There is no upload to V(gs://).
+      - Folder of the models, as the server has it. It is V(s3://BUCKET/FOLDER), V(s3://http://HOST:PORT/BUCKET/FOLDER),
+        V(gs://BUCKET/FOLDER), or a path of a folder of O(storage). A store in the cluster, C(NAME.NAMESPACE.svc), is reached by a
+        forwarded port.
+      - A V(gs://) repository needs the permissions C(storage.objects.list), C(storage.objects.get), C(storage.objects.create) and
+        C(storage.objects.delete) on its bucket, as C(roles/storage.objectUser) has them. An object that is replaced is deleted.
     type: str
     required: true
   storage:
@@ -77,6 +79,14 @@ options:
       - Secret of the namespace with the keys C(AWS_ACCESS_KEY_ID) and C(AWS_SECRET_ACCESS_KEY) for an C(s3://) repository. Without it boto3
         finds those of the machine that runs the module.
     type: str
+  auth_kind:
+    description:
+      - Kind of the credentials for a V(gs://) repository, as in the modules of C(google.cloud). The credentials themselves are those of the
+        environment, C(GCP_ACCESS_TOKEN), C(GCP_SERVICE_ACCOUNT_FILE), C(GCP_SERVICE_ACCOUNT_CONTENTS) or C(GCP_SERVICE_ACCOUNT_EMAIL),
+        or the application default credentials.
+      - Defaults to C(GCP_AUTH_KIND) of the environment, else V(accesstoken) if it has C(GCP_ACCESS_TOKEN), else V(application).
+    type: str
+    choices: [application, accesstoken, serviceaccount, machineaccount]
   image:
     description: Image of the pod that writes to a volume, with C(python3), 3.9 or newer.
     type: str
@@ -92,8 +102,11 @@ options:
 requirements:
   - tritonclient
   - protobuf
-  - boto3, for buckets
-  - botocore, for buckets
+  - boto3, for s3:// repositories
+  - botocore, for s3:// repositories
+  - google-auth, for gs:// repositories
+  - google-cloud-storage, for gs:// repositories
+  - requests, for gs:// repositories
 seealso:
   - module: muster.ml.triton_server
   - module: muster.ml.inference_check
@@ -107,6 +120,14 @@ EXAMPLES = r"""
     src: models/add
     model_repository: s3://http://store.ml.svc:7070/models
     credentials_secret: store-login
+
+- name: Upload a model to a bucket of Google Cloud Storage, and have version 2 served
+  muster.ml.triton_model:
+    namespace: ml
+    model: add
+    src: models/add
+    versions: [2]
+    model_repository: gs://example-models/production
 
 - name: Replace the version by an earlier one
   muster.ml.triton_model:
@@ -174,7 +195,7 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton import model_bucket, model_volume
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import model_bucket, model_gcs, model_volume
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model import Store
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_plan import Stored, plan
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_rollout import Rollout
@@ -196,6 +217,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "model_repository": {"type": "str", "required": True},
     **groups.STORAGE,
     "credentials_secret": {"type": "str", "no_log": False},  # its name
+    "auth_kind": {"type": "str", "choices": ["application", "accesstoken", "serviceaccount", "machineaccount"]},
     **groups.POD,
     "image": {"type": "str", "default": "docker.io/library/python:3.12-slim-bookworm"},
     "delete_data": {"type": "bool", "default": False},
@@ -215,7 +237,7 @@ def source_of(params: dict[str, t.Any]) -> Source | None:
     storage = Storage.from_params(params["storage"])
     keys = ("model_repository", "credentials_secret")
     checked_repository(Repository(storage=storage, **{key: params[key] for key in keys}))
-    if not storage:
+    if not storage and not _on_google(params):
         model_bucket.bucket_of(params["model_repository"])
     if params["state"] == "absent":
         return None
@@ -224,10 +246,20 @@ def source_of(params: dict[str, t.Any]) -> Source | None:
     return read_source(Path(params["src"]), params["model"]) if params["src"] else None
 
 
+def _on_google(params: dict[str, t.Any]) -> bool:
+    return str(params["model_repository"]).startswith(model_gcs.SCHEME)
+
+
 def opened(ctx: Context, namespace: str, owner: str) -> contextlib.AbstractContextManager[Store]:
     """The model's folder in the repository."""
     params = ctx.params
     storage = Storage.from_params(params["storage"])
+    if _on_google(params):
+        # It imports the libraries of Google, which nobody else needs.
+        from ansible_collections.muster.ml.plugins.module_utils._edge import google_login
+
+        credentials = google_login.credentials_of(params["auth_kind"])
+        return model_gcs.opened(params["model_repository"], params["model"], credentials)
     if storage is None:
         bucket = model_bucket.bucket_of(params["model_repository"])
         return model_bucket.opened(ctx.cluster, bucket, params["model"], params["credentials_secret"], namespace)

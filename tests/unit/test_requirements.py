@@ -36,8 +36,9 @@ NEEDED_BY_COLLECTION = {
 }
 # What only the modules of one cloud need, by a package that all of those need.
 CLOUDS = {"requirements-aws.txt": "boto3", "requirements-gcp.txt": "google-auth"}
-# What modules for models need besides those of a cloud, and what one of them needs for checks by gRPC.
-MODELS, OF_MODELS, BY_GRPC = "requirements-triton.txt", {"protobuf", "tritonclient"}, {"grpcio"}
+# What modules for models need besides those of the clouds. The definition is a file of tritonclient, found and not imported.
+DEFINITION = {"protobuf", "tritonclient"}
+MODELS, OF_MODELS = "requirements-triton.txt", DEFINITION | {"google-cloud-storage", "grpcio"}
 # Every plugin runs within it.
 HOST = {"ansible-core"}
 # What Galaxy's package has of YAML that runs: roles and playbooks.
@@ -59,7 +60,7 @@ def needs(path: Path) -> frozenset[str]:
             elif top == "ansible_collections":
                 found |= NEEDED_BY_COLLECTION[".".join(name.split(".")[1:3])]
             elif top == "google":
-                found |= OF_MODELS  # the definition is a file of tritonclient, found and not imported
+                found |= DEFINITION if name.startswith("google.protobuf") else {"google-cloud-storage"}
             elif top not in sys.stdlib_module_names:
                 found.add(INSTALLED_AS.get(top, top))
     return frozenset(found - HOST)
@@ -122,15 +123,13 @@ def test_requirements_are_what_plugins_import_and_roles_use() -> None:
 
 @pytest.mark.parametrize(("file", "package"), CLOUDS.items())
 def test_requirements_of_a_cloud_are_what_its_modules_need_besides(file: str, package: str) -> None:
-    desired = {name for path in plugins() if package in needs(path) for name in needs(path)}
-    assert listed(file) == desired - listed("requirements.txt") - OF_MODELS - BY_GRPC
+    own = [path for path in plugins() if package in needs(path) and not OF_MODELS & needs(path)]
+    assert listed(file) == {name for path in own for name in needs(path)} - listed("requirements.txt")
 
 
 def test_requirements_of_models_are_what_their_modules_need_besides() -> None:
     desired = {name for path in plugins() if OF_MODELS & needs(path) for name in needs(path)}
-    assert (
-        listed(MODELS) == OF_MODELS | BY_GRPC == desired - listed("requirements.txt") - listed("requirements-aws.txt")
-    )
+    assert listed(MODELS) == OF_MODELS == desired.difference(*map(listed, ("requirements.txt", *CLOUDS)))
 
 
 def test_a_clone_runs_with_ansible_and_its_collections() -> None:

@@ -24,6 +24,7 @@ LIBRARIES = {
     "boto3": "boto3",
     "botocore": "boto3",
     "cryptography": "cryptography",
+    "google": "google-cloud-storage",
     "nacl": "PyNaCl",
     "yaml": "PyYAML",
 }

@@ -11,7 +11,6 @@ Private to the collection.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import typing as t
 
@@ -22,10 +21,10 @@ from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import GcpM
 
 from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
 from .._cloud.plan import Body, Plan, without_none
-from .._core.errors import InvalidInput, Unauthorized, Unreachable
+from .._core.errors import InvalidInput
 from .._gcp.api import Api
 from .._gcp.compare import MARK
-from .._gcp.errors import without_secrets
+from .._gcp.errors import library_errors, without_secrets
 from .._gcp.iam_member import IamMember, converge_member, place
 from .._gcp.resource import Resource
 from .failure import EXPECTED, failure
@@ -52,33 +51,16 @@ class HttpSession:
         module.params["scopes"] = module.params.get("scopes") or SCOPES
         ours = GcpSession(module, "muster")
         self._headers = ours._headers()
-        with _told():
+        with library_errors():
             self._session = ours.session()
 
     def request(self, verb: str, url: str, *, json: Body | None, params: Body) -> tuple[int, t.Any]:
-        with _told():
+        with library_errors():
             answer = self._session.request(verb, url, json=json, params=params, headers=self._headers, **SECONDS)
         try:
             return answer.status_code, answer.json() if answer.content else {}
         except ValueError:
             return answer.status_code, without_secrets(answer.text)
-
-
-@contextlib.contextmanager
-def _told() -> t.Iterator[None]:
-    """Errors of the HTTP and login libraries as ours; their messages may hold a token."""
-    try:
-        yield
-    except Exception as error:
-        source = type(error).__module__
-        if not source.startswith(("requests.", "urllib3.", "google.auth.")):
-            raise
-        said = without_secrets(str(error))
-        if source.startswith("google.auth.") and type(error).__name__ != "TransportError":
-            hint = "Check auth_kind and its options, or renew the token"
-            raise Unauthorized(f"Google does not accept the credentials: {said}", hint) from None
-        hint = "Check the network, the proxy and its certificates"
-        raise Unreachable(f"Google could not be reached: {said}", hint) from None
 
 
 def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:

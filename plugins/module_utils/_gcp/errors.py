@@ -9,11 +9,13 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import typing as t
 
 from .._cloud.errors import CallRefused
 from .._cloud.plan import Body
+from .._core.errors import Unauthorized, Unreachable
 
 _SECRET = (
     (re.compile(r"(?i)\b(authorization)(\s*[:=]\s*)[^\n]+"), r"\1\2(not shown)"),
@@ -162,3 +164,20 @@ def _hint(found: Problem, codes: list[str], service: str, http: int) -> str:
     )
     named = found.metadata.get("permission") or next(spoken, "")
     return f"The caller lacks the permission {named}" if named else "The caller lacks the permission"
+
+
+@contextlib.contextmanager
+def library_errors() -> t.Iterator[None]:
+    """Errors of the HTTP and login libraries as ours; their messages may hold a token."""
+    try:
+        yield
+    except Exception as error:
+        source = type(error).__module__
+        if not source.startswith(("requests.", "urllib3.", "google.auth.")):
+            raise
+        said = without_secrets(str(error))
+        if source.startswith("google.auth.") and type(error).__name__ != "TransportError":
+            hint = "Check auth_kind and its options, or renew the token"
+            raise Unauthorized(f"Google does not accept the credentials: {said}", hint) from None
+        hint = "Check the network, the proxy and its certificates"
+        raise Unreachable(f"Google could not be reached: {said}", hint) from None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Static addresses of a region as values.
+"""Static addresses as values, of a region or global.
 
 Private to the collection.
 """
@@ -13,6 +13,7 @@ import dataclasses
 import typing as t
 
 from .._cloud.plan import Body, Plan
+from .._core.errors import InvalidInput
 from .compare import MARK, split_mark, text_with
 from .links import link
 from .plan import Step
@@ -21,20 +22,31 @@ from .resource import SET_LABELS, Labelled
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GcpAddress(Labelled):
-    """A static address. It gets labels only by a second request; a description is there at once, and ends in its owner's mark, too."""
+    """A static address, without a region a global one. It gets labels only by a second request; a description is there at once, and ends
+    in its owner's mark, too."""
 
     NOUN = "address"
     SERVICE, COLLECTION = "compute", "addresses"
-    PARENT = "projects/{project}/regions/{region}"
     CHANGES = (SET_LABELS,)
     ONCE = frozenset({"description"})
     FIXED_HINT = "Choose another name, or delete it first: the address itself will then be another one"
 
-    region: str
+    region: str | None = None
     address_type: str | None = None
     network_tier: str | None = None
     subnetwork: str | None = None
     description: str | None = None
+
+    @property
+    def parent(self) -> str:
+        return f"projects/{self.project}/" + (f"regions/{self.region}" if self.region else "global")
+
+    def method(self, name: str) -> str:
+        return f"{self.COLLECTION if self.region else 'globalAddresses'}.{name}"
+
+    def validate(self) -> None:
+        if not self.region and (self.address_type == "INTERNAL" or self.subnetwork or self.network_tier == "STANDARD"):
+            raise InvalidInput(f"{self.label} is global, so it is external and of the tier PREMIUM", hint="Set region")
 
     def body(self) -> Body:
         return {

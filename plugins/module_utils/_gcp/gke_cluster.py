@@ -52,11 +52,13 @@ ADDONS = {
     "ray_operator": "rayOperatorConfig",
     "stateful_ha": "statefulHaConfig",
 }
+_CHANNELS = {True: "CHANNEL_STANDARD", False: "CHANNEL_DISABLED"}
 # Field of a cluster: the one field of ClusterUpdate that changes it, and how a person calls it. GKE takes one of them in a request.
 UPDATES = {
     "releaseChannel": ("desiredReleaseChannel", "release channel"),
     "controlPlaneEndpointsConfig": ("desiredControlPlaneEndpointsConfig", "access to the control plane"),
     "networkConfig": ("desiredDefaultEnablePrivateNodes", "private nodes"),
+    "gatewayApiConfig": ("desiredGatewayApiConfig", "Gateway API"),
     "workloadIdentityConfig": ("desiredWorkloadIdentityConfig", "workload identity"),
     "addonsConfig": ("desiredAddonsConfig", "addons"),
     "monitoringConfig": ("desiredMonitoringConfig", "monitoring"),
@@ -100,6 +102,7 @@ class GkeCluster(Rest):
     logging_components: list[str] | None = None
     monitoring_components: list[str] | None = None
     addons: dict[str, bool] | None = None
+    gateway_api: bool | None = None
     maintenance_window: Body | None = None
     deletion_protection: bool | None = None
     service_account: str | None = None
@@ -147,6 +150,7 @@ class GkeCluster(Rest):
             "controlPlaneEndpointsConfig": endpoints(self.private_endpoint, self.master_authorized_networks),
             "workloadIdentityConfig": {"workloadPool": pool},
             "addonsConfig": _addons(self.addons) if self.addons is not None else None,
+            "gatewayApiConfig": None if self.gateway_api is None else {"channel": _CHANNELS[self.gateway_api]},
             "monitoringConfig": self._monitoring(),
             "loggingConfig": _components(self.logging_components),
             "maintenancePolicy": {"window": _window(self.maintenance_window)} if self.maintenance_window else None,
@@ -181,13 +185,24 @@ class GkeCluster(Rest):
         return found or None
 
     def seen(self, live: Body) -> Body:
-        """The network by its full path; no channel by its name; a version that is late enough as the one that was asked for."""
+        """The network by its full path; no channel by its name; a version that is late enough as the one that was asked for.
+
+        The Gateway API stands beside the network, which has it: another request changes it.
+        """
         networks = live.get("networkConfig") or {}
         named = {key: networks[key] for key in ("network", "subnetwork") if networks.get(key)}
         version = live.get("currentMasterVersion", "")
         done = self.version and reached(version, self.version)
         channel = {"channel": (live.get("releaseChannel") or {}).get("channel") or "UNSPECIFIED"}
-        return {**live, **named, "releaseChannel": channel, "currentMasterVersion": self.version if done else version}
+        gateways = {"channel": (networks.get("gatewayApiConfig") or {}).get("channel") or _CHANNELS[False]}
+        version = self.version if done else version
+        return {
+            **live,
+            **named,
+            "releaseChannel": channel,
+            "gatewayApiConfig": gateways,
+            "currentMasterVersion": version,
+        }
 
     def validate(self) -> None:
         if self.version is not None:
@@ -241,6 +256,8 @@ class GkeCluster(Rest):
             cluster["initialClusterVersion"] = version
         if not self.workload_identity:
             del cluster["workloadIdentityConfig"]
+        if gateways := cluster.pop("gatewayApiConfig", None):
+            cluster["networkConfig"] = {**cluster.get("networkConfig", {}), "gatewayApiConfig": gateways}
         config = {
             "machineType": "e2-medium",
             "serviceAccount": self.service_account,

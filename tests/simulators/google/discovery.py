@@ -122,10 +122,12 @@ def methods(document: str) -> list[Method]:
         if upload := description.get("mediaUpload"):
             found += [
                 Method(
-                    document, DOCUMENTS[document], description["id"], description["httpMethod"],
+                    document, DOCUMENTS[document], description["id"], verb,
                     _pattern(one["path"], "", parameters), description, len(one["path"]),
                 )
                 for one in upload["protocols"].values()
+                # The pieces of a resumable upload come by PUT (cloud.google.com/storage/docs/performing-resumable-uploads).
+                for verb in (description["httpMethod"], "PUT")
                 if one["path"] != f"{base}{path}"
             ]  # fmt: skip
         # google-cloud-storage reads an object's content at an address of its own.

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,8 +95,11 @@ class Play:
             "MUSTER_ACTIONS": str(self.actions_file),
         }
 
-    def __call__(self, playbook: str, *options: str, **settings: Any) -> subprocess.CompletedProcess[str]:
-        process = self._start(playbook, options, settings)
+    def __call__(
+        self, playbook: str, *options: str, also: Sequence[str] = (), **settings: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """``also``: permissions besides those of the table."""
+        process = self._start(playbook, options, settings, also)
         return self._end(process)
 
     def killed(self, method: str, playbook: str, *options: str, **settings: Any) -> None:
@@ -109,9 +112,11 @@ class Play:
         kill_all(process.pid)
         self._end(process)
 
-    def _start(self, playbook: str, options: tuple[str, ...], settings: dict[str, Any]) -> subprocess.Popen[str]:
+    def _start(
+        self, playbook: str, options: tuple[str, ...], settings: dict[str, Any], also: Sequence[str] = ()
+    ) -> subprocess.Popen[str]:
         part = "check" if "--check" in options else {"gke": "apply", "gke_teardown": "tear down"}[playbook]
-        self.google.permissions(permissions(part))
+        self.google.permissions([*permissions(part), *also])
         self.actions_file.unlink(missing_ok=True)
         return subprocess.Popen(
             self.command(playbook, *options, **settings),

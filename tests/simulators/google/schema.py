@@ -77,6 +77,8 @@ def _root(method: Method) -> str:
 
 def _query(method: Method, query: dict[str, list[str]]) -> dict[str, Any]:
     known = {**load(method.document).get("parameters", {}), **method.parameters}
+    if "uploadType" in known:
+        known["upload_id"] = {"type": "string"}  # the session of a resumable upload; no discovery document has it
     params: dict[str, Any] = {}
     for name, values in query.items():
         if name not in known:

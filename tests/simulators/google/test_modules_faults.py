@@ -31,6 +31,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "router": ("gcp_router_nat", {"name": "x", "region": REGION, **NETWORK}, "compute.routers.insert", "compute.routers.get"),
     "firewall": ("gcp_firewall", {"name": "x", **NETWORK, **RANGES}, "compute.firewalls.insert", "compute.firewalls.get"),
     "address": ("gcp_address", {"name": "x", "region": REGION}, "compute.addresses.insert", "compute.addresses.get"),
+    "global address": ("gcp_address", {"name": "x"}, "compute.globalAddresses.insert", "compute.globalAddresses.get"),
     "machine": ("gcp_instance", {"name": "x", **MACHINE}, "compute.instances.insert", "compute.instances.get"),
     "account": (
         "gcp_service_account", {"account_id": "faults-of-x"}, "iam.projects.serviceAccounts.create", "iam.projects.serviceAccounts.get",

@@ -316,6 +316,22 @@ def test_an_address_gets_its_labels_by_a_second_request(run: Run, changes: Run, 
     changes("gcp_address", **ADDRESS, labels={})
 
 
+def test_an_address_without_a_region_is_global(run: Run, changes: Run, reader: Reader) -> None:
+    """A global load balancer takes no other one, and another region's of the same name is another address."""
+    wide = {"name": "a", "owner": "m"}
+    done = changes("gcp_address", **wide, labels={"team": "ml"})
+    assert done["actions"] == ["compute:globalAddresses.insert (create)", "compute:globalAddresses.setLabels (labels)"]
+    found = reader.get(f"{COMPUTE}/global/addresses/a")
+    assert (found["labels"], found["addressType"]) == ({"team": "ml", "muster-owner": "m"}, "EXTERNAL")
+    for wrong in ({"address_type": "INTERNAL"}, {"network_tier": "STANDARD"}, {"subnetwork": "s"}):
+        assert (
+            "is global, so it is external and of the tier PREMIUM. Set region"
+            in run("gcp_address", **wide, **wrong)["msg"]
+        )
+    assert "does not have the mark" in run("gcp_address", name="a", owner="x", state="absent")["kept"]
+    assert changes("gcp_address", **wide, state="absent")["actions"] == ["compute:globalAddresses.delete (delete)"]
+
+
 @pytest.mark.parametrize("answered", [False, True])
 @pytest.mark.parametrize("at", [1, 2])
 def test_a_run_killed_between_the_two_requests_is_taken_up(

@@ -34,6 +34,7 @@ from simulators.google.play import (
     DATA_TOO,
     MANAGEMENT,
     NO_MACHINE,
+    ROOT,
     TOKEN,
     Play,
     failure,
@@ -67,6 +68,7 @@ CLUSTER = f"{GKE}/{REGION}/clusters/muster"
 DISK = f"{COMPUTE}/zones/{ZONE}/disks/muster-broker"
 MACHINE = f"{COMPUTE}/zones/{ZONE}/instances/muster-broker"
 IMAGES = f"https://artifactregistry.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}/repositories"
+INFERENCE = f"{COMPUTE}/global/addresses/muster-inference"
 HMAC = "storage:projects.hmacKeys"
 
 
@@ -80,6 +82,7 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
         "tpu_slices": 2,
         "gke_network_firewall_rules": [OFFICE, GUESTS],
         "muster_gke_nodes": 50,
+        "triton_gateway": True,
     }
     with playground(tmp_path_factory.mktemp("gke"), settings) as ground:
         yield ground
@@ -235,6 +238,25 @@ def test_a_training_is_planned_for_the_slices_of_the_pools(play: Play, google: S
         assert line in planned.stdout, line
 
 
+def test_a_gateway_of_triton_has_its_address_and_its_classes(reader: Reader) -> None:
+    """Global, as the inventory's class of Gateways takes no other one; it outlives whatever is on the cluster."""
+    address = reader.get(INFERENCE)
+    assert (address["status"], address["labels"]) == ("RESERVED", {"muster-owner": "muster"})
+    assert reader.get(CLUSTER)["networkConfig"]["gatewayApiConfig"] == {"channel": "CHANNEL_STANDARD"}
+
+
+def test_models_are_planned_for_the_bucket_that_the_server_reads(play: Play, google: Simulator) -> None:
+    """By playbooks/triton.yml, with the permission to list objects and no more."""
+    google.clear()
+    models = [{"model": "add", "src": str(ROOT / "tests/acceptance/triton/files/models/add")}]
+    given = {"triton_gateway": False, "triton_models": models, "gpu_drivers_flavour": "none"}
+    planned = play("triton", "--check", also=["storage.objects.list"], **given)
+    assert (planned.returncode, google.attempts()) == (0, []), failure(planned)
+    assert f"model add in gs://{MODELS}/models" in planned.stdout
+    assert f"--model-repository=gs://{MODELS}/models" in planned.stdout
+    assert "serviceAccountName: triton-models" in planned.stdout
+
+
 def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in google.environment().items():
         monkeypatch.setenv(name, value)
@@ -359,6 +381,10 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
     assert pools.keys() == {"management", "gpu", "tpu-0", "tpu-1", "tpu-2"}
     assert pools["management"]["autoscaling"]["totalMaxNodeCount"] == 5
     assert pools["management"]["config"]["labels"] == {"pool": "management"}
+    assert {name: pool["config"]["resourceLabels"]["team"] for name, pool in pools.items()} == dict.fromkeys(
+        pools, "ml"
+    )
+    assert reader.get(INFERENCE)["labels"] == {"muster-owner": "muster", "team": "ml"}
     assert pools["management"]["config"]["machineType"] == "e2-standard-8"
     assert sorted(row["key"] for row in pools["gpu"]["config"]["taints"]) == ["nvidia.com/gpu", "team"]
     office = reader.get(f"{COMPUTE}/global/firewalls/muster-office")
@@ -444,10 +470,13 @@ FAULTS: tuple[tuple[str, str, dict[str, str], str], ...] = (
 def test_runs_that_are_killed_or_fail_are_taken_up_with_what_was_kept(
     play: Play, google: Simulator, reader: Reader
 ) -> None:
-    """Killed while the cluster is made; then two runs that end with one clear error each; what passes by itself is ridden out."""
+    """Killed while the cluster is made, and before the address of the Gateway has its labels; then two runs that end with one clear error
+    each; what passes by itself is ridden out."""
     disk, bucket = reader.get(DISK), reader.get(f"{STORAGE}/b/{STORE}")
     play.api_server.empty()
     play.killed("container:projects.locations.clusters.create", "gke", *NO_MACHINE)
+    play.killed("compute:globalAddresses.insert", "gke", "--tags", "gcp_addresses")
+    assert "labels" not in reader.get(INFERENCE)
     google.clear()
     for kind, method in RIDDEN_OUT:
         google.fault(kind, method)

@@ -172,3 +172,43 @@ class FakeBucket:
         with contextlib.suppress(OSError):
             (self.root / Key).parent.rmdir()
             (self.root / Key).parent.parent.rmdir()
+
+
+class FakeGoogleBucket(FakeBucket):
+    """google-cloud-storage's client, as far as it is asked."""
+
+    def __enter__(self) -> FakeGoogleBucket:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close nothing."""
+
+    def list_blobs(self, bucket: str, *, prefix: str, **_more: t.Any) -> list[FakeBlob]:
+        rows = self.paginate(Bucket=bucket, Prefix=prefix)[0]["Contents"]
+        return [FakeBlob(self, bucket, row["Key"], self.sums.get(row["Key"])) for row in rows]
+
+    def bucket(self, name: str) -> FakeGoogleBucket:
+        self.name = name
+        return self
+
+    def blob(self, key: str) -> FakeBlob:
+        return FakeBlob(self, self.name, key)
+
+
+class FakeBlob:
+    """One object of it."""
+
+    def __init__(self, bucket: FakeGoogleBucket, name: str, key: str, metadata: dict[str, str] | None = None) -> None:
+        self.within, self.bucket, self.name, self.metadata = bucket, name, key, metadata
+
+    def download_as_bytes(self, **_more: t.Any) -> bytes:
+        return (self.within.root / self.name).read_bytes()
+
+    def upload_from_filename(self, path: str, **_more: t.Any) -> None:
+        self.within.upload_file(path, self.bucket, self.name, {"Metadata": self.metadata})
+
+    def upload_from_string(self, content: bytes, **_more: t.Any) -> None:
+        self.within.put_object(Bucket=self.bucket, Key=self.name, Body=content)
+
+    def delete(self, **_more: t.Any) -> None:
+        self.within.delete_object(Bucket=self.bucket, Key=self.name)

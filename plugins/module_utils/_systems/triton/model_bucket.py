@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A model's folder in an S3-compatible bucket. What a file has in it is kept with the object, as metadata.
+"""A model in an S3-compatible bucket.
 
 Private to the collection.
 """
@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import re
 import typing as t
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..._core import s3
@@ -31,10 +31,9 @@ from ..._core.errors import (
 from ..._core.sensitive import Sensitive
 from ..._kube import forward
 from ..._kube.objects import Ref, selector_of
-from ..._kube.report import Report
 from ..._kube.secret_text import needed_text
 from .model_config import FILE
-from .model_plan import Stored
+from .model_objects import SUM, BucketStore
 from .repository import KEYS
 
 if t.TYPE_CHECKING:
@@ -43,7 +42,6 @@ if t.TYPE_CHECKING:
 _PLACE = re.compile(r"s3://(?:(https?://[^/\s]+)/|([^/\s:]+:\d+)/)?([^/\s:]+)(?:/(\S*))?")
 _INSIDE = re.compile(r"http://([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?(?::(\d+))?")
 _REGION = "us-east-1"
-_SUM = "sha256"
 _MISSING = ("404", "NoSuchKey", "NotFound")
 
 
@@ -58,81 +56,51 @@ class Bucket:
 
 def bucket_of(place: str) -> Bucket:
     """The bucket in option model_repository."""
-    if place.startswith("gs://"):
-        raise InvalidInput(
-            f"model_repository: nothing is uploaded to {place}, Google Cloud Storage, by this module.",
-            "Upload with gcloud storage rsync, and let the server poll the bucket.",
-        )
     match = _PLACE.fullmatch(place)
     if not match:
         raise InvalidInput(
             f"model_repository: '{place}' is not a bucket.",
-            "It is s3://BUCKET/FOLDER or s3://http://HOST:PORT/BUCKET/FOLDER.",
+            "It is s3://BUCKET/FOLDER, s3://http://HOST:PORT/BUCKET/FOLDER or gs://BUCKET/FOLDER.",
         )
     url, host, name, folder = match.groups()
     prefix = (folder or "").strip("/")
     return Bucket(url or (f"http://{host}" if host else None), name, f"{prefix}/" if prefix else "")
 
 
-class BucketStore:
-    """One model in a bucket. CLIENT is boto3's; WAY the forwarded port that it uses, if it does."""
+class S3Objects:
+    """Its objects. CLIENT is boto3's; WAY the forwarded port that it uses, if it does."""
 
-    def __init__(self, client: t.Any, bucket: Bucket, model: str, way: forward.Forward | None = None) -> None:
+    def __init__(self, client: t.Any, bucket: Bucket, way: forward.Forward | None = None) -> None:
         self._client, self._bucket, self._way = client, bucket, way
-        self._prefix = f"{bucket.prefix}{model}/"
 
-    def read(self) -> Stored:
-        """The files by the SHA-256 with which they were uploaded. Of one that something else uploaded it is not known."""
+    def sums(self, prefix: str) -> dict[str, str]:
+        """A listing has no metadata: they are asked for object by object."""
         with self._errors("list the model"):
-            pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self._bucket.name, Prefix=self._prefix
-            )
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket.name, Prefix=prefix)
             keys = [row["Key"] for page in pages for row in page.get("Contents") or []]
-        names = [key.removeprefix(self._prefix) for key in keys if not key.endswith("/")]
-        return Stored(
-            {name: self._sum(name) for name in names if name != FILE}, self._config() if FILE in names else None
-        )
+        return {key: "" if key.endswith("/") or key == prefix + FILE else self._sum(key, prefix) for key in keys}
 
-    def verify(self) -> Stored:
-        """The same: nothing is noted elsewhere."""
-        return self.read()
+    def text(self, key: str, doing: str) -> str:
+        with self._errors(doing):
+            content = self._client.get_object(Bucket=self._bucket.name, Key=key)["Body"].read()
+        return str(content, "utf-8", "replace")
 
-    def note(self, stored: Stored, *, check: bool) -> Report:
-        """Nothing is noted elsewhere."""
-        del stored, check
-        return Report()
+    def upload(self, path: Path, key: str, sha256: str, doing: str) -> None:
+        with self._errors(doing):
+            self._client.upload_file(str(path), self._bucket.name, key, ExtraArgs={"Metadata": {SUM: sha256}})
 
-    def put(self, folder: Path, files: Mapping[str, str]) -> None:
-        """Upload files of FOLDER."""
-        for name, sha256 in files.items():
-            with self._errors(f"write {name}"):
-                self._client.upload_file(
-                    str(folder / name), self._bucket.name, self._prefix + name, ExtraArgs={"Metadata": {_SUM: sha256}}
-                )
+    def write(self, key: str, text: str, doing: str) -> None:
+        with self._errors(doing):
+            self._client.put_object(Bucket=self._bucket.name, Key=key, Body=text.encode())
 
-    def put_config(self, text: str) -> None:
-        """Replace the configuration."""
-        with self._errors(f"write {FILE}"):
-            self._client.put_object(Bucket=self._bucket.name, Key=self._prefix + FILE, Body=text.encode())
+    def delete(self, key: str, doing: str) -> None:
+        with self._errors(doing):
+            self._client.delete_object(Bucket=self._bucket.name, Key=key)
 
-    def delete(self, names: Iterable[str]) -> None:
-        """Delete files."""
-        for name in names:
-            with self._errors(f"delete {name}"):
-                self._client.delete_object(Bucket=self._bucket.name, Key=self._prefix + name)
-
-    def _sum(self, name: str) -> str:
-        with self._errors(f"read {name}"):
-            found = self._client.head_object(Bucket=self._bucket.name, Key=self._prefix + name)
-        return str((found.get("Metadata") or {}).get(_SUM, ""))
-
-    def _config(self) -> str:
-        with self._errors(f"read {FILE}"):
-            return str(
-                self._client.get_object(Bucket=self._bucket.name, Key=self._prefix + FILE)["Body"].read(),
-                "utf-8",
-                "replace",
-            )
+    def _sum(self, key: str, prefix: str) -> str:
+        with self._errors(f"read {key.removeprefix(prefix)}"):
+            found = self._client.head_object(Bucket=self._bucket.name, Key=key)
+        return str((found.get("Metadata") or {}).get(SUM, ""))
 
     def _errors(self, doing: str) -> contextlib.AbstractContextManager[None]:
         return s3.errors(functools.partial(self._refused, doing), self._unreachable)
@@ -164,7 +132,7 @@ def opened(cluster: Cluster, bucket: Bucket, model: str, secret: str | None, nam
         endpoint = f"http://{way.address}" if way else bucket.endpoint
         region = _REGION if endpoint else None
         client = s3.client(endpoint, *keys, region=region, direct=way is not None)
-        yield BucketStore(client, bucket, model, way)
+        yield BucketStore(S3Objects(client, bucket, way), bucket.prefix, model)
 
 
 def _keys(cluster: Cluster, ref: Ref) -> tuple[Sensitive, ...]:

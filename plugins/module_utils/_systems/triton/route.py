@@ -25,14 +25,15 @@ from .server import PORTS
 GATEWAY_API = "gateway.networking.k8s.io/v1"
 KINDS = {"http": "HTTPRoute", "grpc": "GRPCRoute"}
 """Protocol -> the kind of its route."""
+MISSING = "Enable the Gateway API (on GKE --gateway-api=standard), or install a controller of it, such as role traefik."
 ANNOTATION_FROM = "muster.ml/weights-before"
 """The weights to which a route goes back, for as long as they are changed in steps."""
 
 _MOST = 1_000_000
 """Of a weight, as the API has it."""
 _PATHS = (("Exact", "/v2"), ("PathPrefix", "/v2/health"), ("PathPrefix", "/v2/models"))
-_SERVICE = "inference.GRPCInferenceService"
-_METHODS = (
+SERVICE = "inference.GRPCInferenceService"
+METHODS = (
     "ServerLive",
     "ServerReady",
     "ModelReady",
@@ -60,9 +61,15 @@ class InferenceRoute:
     management: bool = False
     request_timeout: int | None = None
 
-    def refs(self) -> list[Ref]:
-        """The routes that there are to be."""
-        return [Ref(GATEWAY_API, KINDS[protocol], self.name, self.namespace) for protocol in self.protocols]
+
+def refs(route: InferenceRoute) -> list[Ref]:
+    """The routes that there are to be."""
+    return [Ref(GATEWAY_API, KINDS[protocol], route.name, route.namespace) for protocol in route.protocols]
+
+
+def all_refs(name: str, namespace: str) -> list[Ref]:
+    """The routes of all protocols."""
+    return [Ref(GATEWAY_API, kind, name, namespace) for kind in KINDS.values()]
 
 
 def checked_weights(rows: Sequence[Mapping[str, t.Any]]) -> dict[str, int]:
@@ -85,14 +92,20 @@ def manifests(route: InferenceRoute, weights: Weights | None = None, before: Wei
     check_name(route.name, "name")
     made = []
     for protocol in route.protocols:
-        metadata: Manifest = {"name": route.name, "namespace": route.namespace}
-        if before is not None:
-            metadata["annotations"] = {ANNOTATION_FROM: json.dumps(dict(before), sort_keys=True)}
         spec: Manifest = {"parentRefs": [_parent(route)], "rules": [_rule(route, protocol, weights or route.weights)]}
         if route.hostnames:
             spec["hostnames"] = list(route.hostnames)
+        metadata = metadata_of(route, before)
         made.append({"apiVersion": GATEWAY_API, "kind": KINDS[protocol], "metadata": metadata, "spec": spec})
     return made
+
+
+def metadata_of(route: InferenceRoute, before: Weights | None) -> Manifest:
+    """Those of an object of the route, with the weights of before as long as there are any."""
+    metadata: Manifest = {"name": route.name, "namespace": route.namespace}
+    if before is not None:
+        metadata["annotations"] = {ANNOTATION_FROM: json.dumps(dict(before), sort_keys=True)}
+    return metadata
 
 
 def _parent(route: InferenceRoute) -> Manifest:
@@ -120,8 +133,8 @@ def _http_matches(route: InferenceRoute) -> list[Manifest]:
 
 
 def _grpc_matches(route: InferenceRoute) -> list[Manifest]:
-    whole: Manifest = {"type": "Exact", "service": _SERVICE}
-    methods = [whole] if route.management else [{**whole, "method": name} for name in _METHODS]
+    whole: Manifest = {"type": "Exact", "service": SERVICE}
+    methods = [whole] if route.management else [{**whole, "method": name} for name in METHODS]
     return [{"method": method} for method in methods]
 
 

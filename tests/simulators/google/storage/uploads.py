@@ -61,7 +61,7 @@ def _multipart(asked: Asked) -> tuple[Body, bytes]:
 
 
 def _begin(asked: Asked, bucket: str) -> Answer:
-    if (session := str(asked.params.get("upload_id") or "")) and asked.method.verb == "POST":
+    if session := str(asked.params.get("upload_id") or ""):
         return piece(session, asked.headers, asked.raw)
     meta = json.loads(asked.raw) if asked.raw else {}
     name = str(asked.params.get("name") or meta.get("name") or "")

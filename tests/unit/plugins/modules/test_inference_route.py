@@ -20,26 +20,31 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, Resource
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route, route_steps
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route, route_istio, route_steps
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route_steps import Counts
 from ansible_collections.muster.ml.plugins.modules import inference_route
 from ansible_collections.muster.ml.tests.unit.fakes import pods
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 Manifest = dict[str, t.Any]
+VIRTUAL = Ref(route_istio.API, route_istio.KIND, "inference", "default")
 HTTP, GRPC = (Ref(route.GATEWAY_API, kind, "inference", "default") for kind in ("HTTPRoute", "GRPCRoute"))
 
 
 class World:
     """A cluster with the servers blue and green, whose replicas count requests by the weights of the route."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: str = "gateway-api") -> None:
+        self.kind, self.api = kind, inference_route.APIS[kind]
         monkeypatch.setattr(route_steps, "_PAUSE", 0.01)
         monkeypatch.setattr(route_steps, "reached", self.reached)
         self.cluster = FakeCluster()
         for kind, plural in (("HTTPRoute", "httproutes"), ("GRPCRoute", "grpcroutes")):
             self.cluster.kinds_served[route.GATEWAY_API, kind] = Resource(plural, namespaced=True)
             self.cluster.controllers[kind] = self.accepts
+        if self.kind == "istio":
+            self.install_istio()
+        self.cluster.controllers["VirtualService"] = self.accepts
         for name in ("blue", "green"):
             self.cluster.add(self.pod(name))
         self.seen: list[dict[str, int]] = []
@@ -47,16 +52,19 @@ class World:
         self.each = Counts(good=10, nanoseconds=10 * 5_000_000)
         """What a server counts between two looks at it, while it gets requests."""
 
+    def install_istio(self) -> None:
+        self.cluster.kinds_served[route_istio.API, "VirtualService"] = Resource("virtualservices", namespaced=True)
+
     def pod(self, name: str) -> Manifest:
         labels = {"app.kubernetes.io/name": "triton", "app.kubernetes.io/instance": name}
         return pods.pod(f"{name}-0", labels=labels, conditions=[{"type": "Ready", "status": "True"}])
 
     def accepts(self, live: Manifest) -> Manifest:
         rows = [{"type": kind, "status": "True"} for kind in ("Accepted", "ResolvedRefs")]
-        weights = route.weights_of(live)
-        if live["kind"] == "HTTPRoute" and (not self.seen or self.seen[-1] != weights):
+        weights = self.api.weights_of(live)
+        if live["kind"] != "GRPCRoute" and (not self.seen or self.seen[-1] != weights):
             self.seen.append(weights)
-        return {"parents": [{"conditions": rows}]}
+        return {"parents": [{"conditions": rows}]} if live["kind"] != "VirtualService" else {}
 
     def reached(self, _cluster: t.Any, pod: Ref, **_more: t.Any) -> t.Any:
         return Statistics(self, pod.name.removesuffix("-0"))
@@ -65,6 +73,7 @@ class World:
         given = {
             "namespace": "default",
             "gateway": "edge",
+            "kind": self.kind,
             "backends": [{"name": name, "weight": weight} for name, weight in backends],
             "interval": 1,
             "wait_timeout": 1,
@@ -77,9 +86,12 @@ class World:
         return inference_route.execute(ctx)
 
     def weights(self) -> dict[str, int]:
-        live = self.cluster.get(HTTP)
-        assert live is not None
-        return route.weights_of(live)
+        return self.api.weights_of(self.live())
+
+    def live(self) -> Manifest:
+        found = self.cluster.get(HTTP if self.kind == "gateway-api" else VIRTUAL)
+        assert found is not None
+        return found
 
 
 class Statistics:
@@ -103,15 +115,26 @@ class Statistics:
         return {"model_stats": [{"name": "add", "inference_stats": stats}]}
 
 
+@pytest.fixture(params=list(inference_route.APIS))
+def world(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> World:
+    return World(monkeypatch, request.param)
+
+
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
+def gateway_api(monkeypatch: pytest.MonkeyPatch) -> World:
     return World(monkeypatch)
+
+
+@pytest.fixture
+def istio(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch, "istio")
 
 
 MOVE = {"steps": [10, 50], "min_requests": 5}
 
 
-def test_both_routes_have_the_weights(world: World) -> None:
+def test_both_routes_have_the_weights(gateway_api: World) -> None:
+    world = gateway_api
     assert world.run(("blue", 9), ("green", 1), hostnames=["a.example.com"])["changed"]
     http, grpc = world.cluster.get(HTTP), world.cluster.get(GRPC)
     assert http is not None
@@ -125,7 +148,9 @@ def test_both_routes_have_the_weights(world: World) -> None:
     assert world.cluster.writes == []
 
 
-def test_what_loads_models_is_closed_unless_it_is_asked_for(world: World) -> None:
+def test_what_loads_models_is_closed_unless_it_is_asked_for(gateway_api: World) -> None:
+    world = gateway_api
+
     def paths() -> list[str]:
         live = world.cluster.get(HTTP)
         assert live is not None
@@ -137,7 +162,54 @@ def test_what_loads_models_is_closed_unless_it_is_asked_for(world: World) -> Non
     assert paths() == ["/"]
 
 
-def test_a_protocol_that_is_no_longer_wanted_loses_its_route(world: World) -> None:
+def test_istio_has_one_object_with_a_rule_for_each_protocol(istio: World) -> None:
+    given = {"hostnames": ["a.example.com"], "gateway_namespace": "edges", "request_timeout": 9}
+    assert istio.run(("blue", 9), ("green", 0), **given)["changed"]
+    spec = istio.live()["spec"]
+    assert (spec["hosts"], spec["gateways"]) == (["a.example.com"], ["edges/edge"])
+    http, grpc = spec["http"]
+    assert [(row["destination"], row["weight"]) for row in http["route"]] == [
+        ({"host": "blue", "port": {"number": 8000}}, 9),
+        ({"host": "green", "port": {"number": 8000}}, 0),
+    ]
+    assert [row["destination"]["port"]["number"] for row in grpc["route"]] == [8001, 8001]
+    assert (http["timeout"], "timeout" in grpc) == ("9s", False)
+    istio.cluster.requests.clear()
+    assert not istio.run(("blue", 9), ("green", 0), **given)["changed"]
+    assert istio.cluster.writes == []
+    istio.run(("blue", 1), protocols=["grpc"])
+    assert [rule["name"] for rule in istio.live()["spec"]["http"]] == ["grpc"]
+    assert istio.run(state="absent")["changed"]
+    assert istio.cluster.get(VIRTUAL) is None
+
+
+def test_what_loads_models_is_closed_with_istio_too(istio: World) -> None:
+    """A prefix of Istio's is one of the text: that of /v2/models without a slash would be one of /v2/models-of-others, too."""
+
+    def admitted(path: str) -> bool:
+        matches = [match["uri"] for rule in istio.live()["spec"]["http"] for match in rule["match"]]
+        return any(path == uri.get("exact") or path.startswith(uri.get("prefix", "\n")) for uri in matches)
+
+    loads = ["/v2/repository/index", "/v2/repository/models/add/load", "/v2/systemsharedmemory/status",
+             "/inference.GRPCInferenceService/RepositoryModelLoad", "/v2/models-of-others", "/metrics"]  # fmt: skip
+    infers = ["/v2", "/v2/health/ready", "/v2/models/add/infer", "/inference.GRPCInferenceService/ModelInfer"]
+    istio.run(("blue", 1))
+    assert [path for path in loads if admitted(path)] == []
+    assert [path for path in infers if not admitted(path)] == []
+    istio.run(("blue", 1), management=True)
+    assert [path for path in [*loads[:4], *infers] if not admitted(path)] == []
+
+
+def test_routes_of_another_kind_go_when_the_new_ones_are_there(gateway_api: World) -> None:
+    gateway_api.install_istio()
+    gateway_api.run(("blue", 1))
+    assert gateway_api.run(("blue", 1), kind="istio")["changed"]
+    assert (gateway_api.cluster.get(HTTP), gateway_api.cluster.get(GRPC)) == (None, None)
+    assert gateway_api.cluster.get(VIRTUAL) is not None
+
+
+def test_a_protocol_that_is_no_longer_wanted_loses_its_route(gateway_api: World) -> None:
+    world = gateway_api
     world.run(("blue", 1))
     world.run(("blue", 1), protocols=["http"])
     assert world.cluster.get(GRPC) is None
@@ -149,9 +221,7 @@ def test_requests_move_in_steps(world: World) -> None:
     world.run(("blue", 1))
     assert world.run(("green", 1), **MOVE)["weights"] == {"green": 1}
     assert world.seen == [{"blue": 1}, {"blue": 900, "green": 100}, {"blue": 500, "green": 500}, {"green": 1}]
-    live = world.cluster.get(HTTP)
-    assert live is not None
-    assert route.weights_before(live) is None
+    assert route.weights_before(world.live()) is None
     world.cluster.requests.clear()
     assert not world.run(("green", 1), **MOVE)["changed"]
     assert world.cluster.writes == []
@@ -251,6 +321,13 @@ def test_a_cluster_without_the_gateway_api_is_told_what_to_do() -> None:
     with pytest.raises(MissingKind, match="does not serve GRPCRoute"):
         world.run(("blue", 1))
     assert world.run(("blue", 1), protocols=["http"])["changed"]
+
+
+def test_a_cluster_without_istio_is_told_what_to_do(istio: World) -> None:
+    del istio.cluster.kinds_served[route_istio.API, "VirtualService"]
+    with pytest.raises(MissingKind, match=r"does not serve VirtualService.*") as caught:
+        istio.run(("blue", 1))
+    assert "Install Istio" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""triton_model: what is refused, uploaded, loaded, rolled back and deleted, on a volume and in a bucket."""
+"""triton_model: what is refused, uploaded, loaded, rolled back and deleted, on a volume, in a bucket and in one of Google's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Unreachable,
     WaitTimeout,
 )
+from ansible_collections.muster.ml.plugins.module_utils._edge import google_login
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._gcp import objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import model_rollout
 from ansible_collections.muster.ml.plugins.modules import triton_model
@@ -30,6 +32,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.models import (
     CONFIG,
     FakeBucket,
+    FakeGoogleBucket,
     FakeReplica,
     serve_writer,
     write_model,
@@ -51,7 +54,9 @@ class World:
         self.warned: list[str] = []
         self.where, self.root, self.src = where, tmp / "live", tmp / "src"
         self.root.mkdir()
-        self.bucket = FakeBucket(self.root)
+        self.bucket = FakeGoogleBucket(self.root) if where == "google" else FakeBucket(self.root)
+        monkeypatch.setattr(objects, "client", lambda _credentials: self.bucket)
+        monkeypatch.setattr(google_login, "credentials_of", lambda _kind: None)
         monkeypatch.setattr(s3, "client", lambda *_args, **_more: self.bucket)
         self.replicas = {name: FakeReplica(self.root) for name in ("triton-a", "triton-b")}
         self.writer = serve_writer(self.root / "add")
@@ -89,7 +94,7 @@ class World:
         return str(write_model(self.src, versions, config))
 
     def run(self, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
-        place: Manifest = {"model_repository": "s3://models"}
+        place: Manifest = {"model_repository": "gs://models" if self.where == "google" else "s3://models"}
         if self.where == "volume":
             place = {"model_repository": "/models", "storage": {"claim_name": "models", "mount_path": "/models"}}
         given = ArgumentSpecValidator(triton_model.ARGUMENT_SPEC, **triton_model.CONSTRAINTS).validate(
@@ -116,7 +121,7 @@ class World:
         return (self.root / "add" / "config.pbtxt").read_text()
 
 
-@pytest.fixture(params=["volume", "bucket"])
+@pytest.fixture(params=["volume", "bucket", "google"])
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[World]:
     found = World(tmp_path, monkeypatch, request.param)
     yield found
@@ -167,7 +172,7 @@ def test_a_configuration_that_no_server_would_load_is_refused_before_anything_is
         ({"src": "/nosuch"}, "is not a folder"),
         ({"model": "a/b", "versions": [1]}, "not a name of a model"),
         ({"versions": [0]}, "versions: 0 is too small"),
-        ({"versions": [1], "model_repository": "gs://models", "storage": None}, "nothing is uploaded to gs://models"),
+        ({"versions": [1], "model_repository": "gs://models:1/a", "storage": None}, "is not a place for models"),
         ({"versions": [1], "model_repository": "/elsewhere"}, "not below storage.mount_path"),
     ],
 )

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A model's folder in a bucket, of whichever store. What a file has in it is kept with the object, as metadata.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ..._kube.report import Report
+from .model_config import FILE
+from .model_plan import Stored
+
+SUM = "sha256"
+"""The name of the metadata."""
+
+
+class Objects(t.Protocol):
+    """The bucket, by whole keys. ``doing`` says in an error what was refused."""
+
+    def sums(self, prefix: str) -> dict[str, str]:
+        """Key -> SHA-256 with which the object was uploaded, empty where something else did."""
+
+    def text(self, key: str, doing: str) -> str:
+        """The content of an object."""
+
+    def upload(self, path: Path, key: str, sha256: str, doing: str) -> None:
+        """Write an object with the content of a file."""
+
+    def write(self, key: str, text: str, doing: str) -> None:
+        """Write an object."""
+
+    def delete(self, key: str, doing: str) -> None:
+        """Delete an object, if it is there."""
+
+
+class BucketStore:
+    """One model in a bucket. PREFIX: the repository's folder, with a slash at its end, or empty."""
+
+    def __init__(self, objects: Objects, prefix: str, model: str) -> None:
+        self._objects, self._prefix = objects, f"{prefix}{model}/"
+
+    def read(self) -> Stored:
+        """The files by the SHA-256 with which they were uploaded. Of one that something else uploaded it is not known."""
+        found = {
+            key.removeprefix(self._prefix): sha256
+            for key, sha256 in self._objects.sums(self._prefix).items()
+            if not key.endswith("/")
+        }
+        there = found.pop(FILE, None) is not None
+        return Stored(found, self._objects.text(self._prefix + FILE, f"read {FILE}") if there else None)
+
+    def verify(self) -> Stored:
+        """The same: nothing is noted elsewhere."""
+        return self.read()
+
+    def note(self, stored: Stored, *, check: bool) -> Report:
+        """Nothing is noted elsewhere."""
+        del stored, check
+        return Report()
+
+    def put(self, folder: Path, files: Mapping[str, str]) -> None:
+        """Upload files of FOLDER."""
+        for name, sha256 in files.items():
+            self._objects.upload(folder / name, self._prefix + name, sha256, f"write {name}")
+
+    def put_config(self, text: str) -> None:
+        """Replace the configuration."""
+        self._objects.write(self._prefix + FILE, text, f"write {FILE}")
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete files."""
+        for name in names:
+            self._objects.delete(self._prefix + name, f"delete {name}")

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The same way by Istio's own objects: a VirtualService with a rule for each protocol.
+
+Read in istio.io/api 1.32.0 (networking/v1alpha3/virtual_service.proto): weights are relative to each other, 0 gets nothing, and with one
+destination the weight does not count. A prefix is one of the text, so that here a path ends in a slash where those of the Gateway API end
+with an element.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+from ..._kube.objects import Manifest, Ref
+from ..._manifests.meta import check_name
+from .route import METHODS, SERVICE, InferenceRoute, Weights, metadata_of
+from .server import PORTS
+
+API = "networking.istio.io/v1"
+KIND = "VirtualService"
+MISSING = "Install Istio, or Cloud Service Mesh with its API, or choose another kind."
+
+_PATHS = (("exact", "/v2"), ("prefix", "/v2/health/"), ("exact", "/v2/models"), ("prefix", "/v2/models/"))
+
+
+def refs(route: InferenceRoute) -> list[Ref]:
+    """The one object of all protocols."""
+    return all_refs(route.name, route.namespace)
+
+
+def all_refs(name: str, namespace: str) -> list[Ref]:
+    """The same: there is nothing else."""
+    return [Ref(API, KIND, name, namespace)]
+
+
+def manifests(route: InferenceRoute, weights: Weights | None = None, before: Weights | None = None) -> list[Manifest]:
+    """The VirtualService, for now with other WEIGHTS; BEFORE: those to go back to."""
+    check_name(route.name, "name")
+    gateway = f"{route.gateway_namespace}/{route.gateway}" if route.gateway_namespace else route.gateway
+    spec: Manifest = {
+        "hosts": list(route.hostnames) or ["*"],
+        "gateways": [gateway],
+        "http": [_rule(route, protocol, weights or route.weights) for protocol in route.protocols],
+    }
+    return [{"apiVersion": API, "kind": KIND, "metadata": metadata_of(route, before), "spec": spec}]
+
+
+def _rule(route: InferenceRoute, protocol: str, weights: Weights) -> Manifest:
+    rule: Manifest = {
+        "name": protocol,
+        "match": [{"uri": {how: text}} for how, text in _uris(route, protocol)],
+        "route": [
+            {"destination": {"host": name, "port": {"number": PORTS[protocol]}}, "weight": weight}
+            for name, weight in weights.items()
+        ],
+    }
+    if route.request_timeout and protocol == "http":
+        rule["timeout"] = f"{route.request_timeout}s"
+    return rule
+
+
+def _uris(route: InferenceRoute, protocol: str) -> list[tuple[str, str]]:
+    """A request of gRPC is one of HTTP for /SERVICE/METHOD."""
+    if protocol == "grpc":
+        return (
+            [("prefix", f"/{SERVICE}/")] if route.management else [("exact", f"/{SERVICE}/{name}") for name in METHODS]
+        )
+    # The rule of gRPC, which stands behind this one, has to get what is its own.
+    return [("prefix", "/v2")] if route.management else list(_PATHS)
+
+
+def weights_of(live: Manifest) -> dict[str, int]:
+    """The weights of a live VirtualService; of a destination that is the only one it need not be written."""
+    rows = (row for rule in live["spec"].get("http") or () for row in rule.get("route") or ())
+    return {row["destination"]["host"]: int(row.get("weight", 1)) for row in rows}
