@@ -75,7 +75,7 @@ EVERYWHERE = [
     rule(["node.k8s.io"], ["runtimeclasses"], _READ),
     rule(["scheduling.k8s.io"], ["priorityclasses"], _READ),
     rule(["events.k8s.io"], ["events"], ["create", "patch"]),
-    # By which it asks a cluster autoscaler for nodes. Where that kind is served, as on GKE, the controller does not start without them.
+    # By which it asks a cluster autoscaler for nodes. Where that kind is served, as on GKE, the controller reads it in any case.
     rule(["autoscaling.x-k8s.io"], ["provisioningrequests"], [*_READ, "create", "update", "patch", "delete"]),
     rule([""], ["podtemplates"], [*_READ, "create", "update", "delete"]),
     rule(["admissionregistration.k8s.io"], ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"], _READ),
