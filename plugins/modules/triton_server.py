@@ -100,7 +100,8 @@ options:
     type: dict
   model_control_mode:
     description:
-      - V(none) loads every model at the start. V(poll) also reads the repository again and again, and follows its changes.
+      - V(none) loads every model at the start. V(poll) also reads the repository again and again, and follows its changes. When a bucket
+        does not answer, it unloads its models until that does (seen with 2.51.0), so that V(explicit) is better there.
       - V(explicit) loads those of O(load_models), and others when a client asks for them.
     type: str
     choices: [none, poll, explicit]
@@ -414,14 +415,19 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     manifests(desired(params, params["namespace"] or "default"))
     wanted = dataclasses.replace(desired(params, groups.namespace_of(ctx)), monitor=groups.monitor_kind(ctx))
     owner = owner_of("triton_server", wanted.namespace, wanted.name)
+    if wanted.repository.model_control_mode == "poll" and not wanted.repository.storage:
+        ctx.warn(
+            f"model_control_mode poll: when {wanted.repository.model_repository} does not answer, Triton unloads its models until it does"
+            " (seen with 2.51.0). With explicit it serves on."
+        )
     scaled, gone, overwrite = _scaled(ctx, wanted, owner)
     try:
         report = groups.apply_group(
             ctx, manifests(scaled), owner, wait=params["wait"], overwrite=overwrite, predicates=_WITHOUT_MODELS
         )
     except WaitTimeout as exc:
-        said = failing.why_not_started(ctx.cluster, wanted.name, wanted.namespace)
-        exc.message += f" The server says: {said}" if said else ""
+        place = wanted.repository.model_repository
+        exc.message += failing.explained(ctx.cluster, wanted.name, wanted.namespace, place)
         raise
     if scaled.autoscaling and scaled.replicas is not None:
         report.changes = [_as_handed_over(change) for change in report.changes]

@@ -4,6 +4,9 @@
 
 """Why a Triton server does not start, in its own words: the pod's state only has that it ended.
 
+Where its store does not answer, 2.51.0 tries for about a minute without a word, and then ends with what the client of S3 said, which names
+neither store nor bucket.
+
 Private to the collection.
 """
 
@@ -16,6 +19,7 @@ import typing as t
 from ..._core.conditions import is_true
 from ..._core.errors import MusterError
 from ..._kube.objects import selector_of
+from .model_bucket import bucket_of, service_of
 from .server import labels_of
 
 if t.TYPE_CHECKING:
@@ -43,3 +47,30 @@ def why_not_started(cluster: Cluster, name: str, namespace: str) -> str | None:
                 if said := said_by_server(log):
                     return said
     return None
+
+
+def why_store_is_away(cluster: Cluster, place: str) -> str | None:
+    """What is wrong with the store of the models, as far as the cluster shows it."""
+    service = service_of(bucket_of(place)) if place.startswith("s3://") else None
+    if service is None:
+        return None
+    ref = service[0]
+    live = cluster.get(ref)
+    if live is None:
+        return f"{ref}, which leads to the store of the models, does not exist."
+    pods = cluster.list("v1", "Pod", ref.namespace, selector_of(live["spec"].get("selector") or {}))
+    return (
+        None
+        if any(is_true(pod, "Ready") for pod in pods)
+        else f"The store of the models, {ref}, has no pod that is ready."
+    )
+
+
+def explained(cluster: Cluster, name: str, namespace: str, place: str) -> str:
+    """Sentences about it, behind those of the wait; empty for a server on a volume that said nothing."""
+    said = why_not_started(cluster, name, namespace)
+    words = [f"The server says: {said}"] if said else []
+    with contextlib.suppress(MusterError):
+        words += filter(None, [why_store_is_away(cluster, place)])
+    words += [] if place.startswith("/") else [f"Its models are in {place}"]
+    return "".join(f" {one.rstrip('.')}." for one in words)

@@ -67,6 +67,12 @@ def bucket_of(place: str) -> Bucket:
     return Bucket(url or (f"http://{host}" if host else None), name, f"{prefix}/" if prefix else "")
 
 
+def service_of(bucket: Bucket) -> tuple[Ref, str | None] | None:
+    """The Service of a store in the cluster, and its port; None for a store elsewhere."""
+    inside = _INSIDE.fullmatch(bucket.endpoint or "")
+    return (Ref("v1", "Service", inside[1], inside[2]), inside[3]) if inside else None
+
+
 class S3Objects:
     """Its objects. CLIENT is boto3's; WAY the forwarded port that it uses, if it does."""
 
@@ -126,9 +132,9 @@ class S3Objects:
 def opened(cluster: Cluster, bucket: Bucket, model: str, secret: str | None, namespace: str) -> Iterator[BucketStore]:
     """The model in BUCKET. A store in the cluster is reached by a forwarded port. Without SECRET the keys are those of this machine."""
     keys = _keys(cluster, Ref("v1", "Secret", secret, namespace)) if secret else (None, None)
-    inside = _INSIDE.fullmatch(bucket.endpoint or "")
+    inside = service_of(bucket)
     with contextlib.ExitStack() as stack:
-        way = stack.enter_context(_forwarded(cluster, *inside.groups())) if inside else None
+        way = stack.enter_context(_forwarded(cluster, *inside)) if inside else None
         endpoint = f"http://{way.address}" if way else bucket.endpoint
         region = _REGION if endpoint else None
         client = s3.client(endpoint, *keys, region=region, direct=way is not None)
@@ -144,18 +150,15 @@ def _keys(cluster: Cluster, ref: Ref) -> tuple[Sensitive, ...]:
     return tuple(needed_text(found, key, " and ".join(KEYS)) for key in KEYS)
 
 
-def _forwarded(
-    cluster: Cluster, name: str, namespace: str, port: str | None
-) -> contextlib.AbstractContextManager[forward.Forward]:
+def _forwarded(cluster: Cluster, ref: Ref, port: str | None) -> contextlib.AbstractContextManager[forward.Forward]:
     """A local port that leads to a pod of a Service."""
-    ref = Ref("v1", "Service", name, namespace)
     service = cluster.get(ref)
     if service is None:
         raise NotFound(
             f"{ref}, which leads to the store of the models, does not exist.", "Correct model_repository.", ref=ref
         )
     spec = service["spec"]
-    pods = cluster.list("v1", "Pod", namespace, selector_of(spec.get("selector") or {}))
+    pods = cluster.list("v1", "Pod", ref.namespace, selector_of(spec.get("selector") or {}))
     entries = [one for one in spec["ports"] if str(one["port"]) == (port or "80")]
     if not pods or not entries:
         what = "has no pods" if entries else f"has no port {port or 80}"
@@ -167,5 +170,5 @@ def _forwarded(
     }
     number = int(target) if str(target).isdigit() else named.get(target, entries[0]["port"])
     return forward.forwarded(
-        cluster, Ref("v1", "Pod", pod["metadata"]["name"], namespace), number, "The store of the models must run."
+        cluster, Ref("v1", "Pod", pod["metadata"]["name"], ref.namespace), number, "The store of the models must run."
     )

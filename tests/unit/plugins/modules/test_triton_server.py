@@ -25,14 +25,15 @@ BUCKET = {"model_repository": "gs://example-models/live"}
 VOLUME = {"model_repository": "/models", "storage": {"claim_name": "models", "mount_path": "/models", "size": "1Gi"}}
 
 
-def run(cluster: FakeCluster, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
+def run(
+    cluster: FakeCluster, *, check: bool = False, warned: list[str] | None = None, **params: t.Any
+) -> dict[str, t.Any]:
     given = ArgumentSpecValidator(triton_server.ARGUMENT_SPEC, **triton_server.CONSTRAINTS).validate(
         copy.deepcopy({"namespace": "default", **params})
     )
     assert not given.error_messages
-    context = Context(
-        params=given.validated_parameters, check=check, connect=lambda: cluster, warn=lambda _said: None, diff=True
-    )
+    warn = ([] if warned is None else warned).append
+    context = Context(params=given.validated_parameters, check=check, connect=lambda: cluster, warn=warn, diff=True)
     return triton_server.execute(context)
 
 
@@ -159,8 +160,46 @@ def test_a_server_that_does_not_get_ready_is_told_in_its_own_words() -> None:
         run(cluster, **BUCKET, wait=True, wait_timeout=1)
     assert "The server says" not in caught.value.message
     cluster.log_lines["default", "triton-b"] = LOG
-    with pytest.raises(WaitTimeout, match=r"of another model$"):
+    with pytest.raises(WaitTimeout, match=r"of another model. Its models are in gs://example-models/live.$"):
         run(cluster, **BUCKET, wait=True, wait_timeout=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "warns"),
+    [
+        ({**BUCKET, "model_control_mode": "poll"}, True),
+        ({**BUCKET, "model_control_mode": "explicit"}, False),
+        ({**VOLUME, "model_control_mode": "poll"}, False),
+    ],
+)
+def test_a_server_that_would_lose_its_models_with_the_store_is_warned_of(given: dict[str, t.Any], warns: bool) -> None:
+    warned: list[str] = []
+    run(FakeCluster(), **given, warned=warned)
+    assert [True for text in warned if "Triton unloads its models until it does" in text] == [True] * warns
+
+
+def test_a_store_in_the_cluster_that_is_away_is_named() -> None:
+    """The server says nothing of it for a minute, and then neither its name nor that of the bucket."""
+    cluster = FakeCluster()
+
+    def told() -> str:
+        place = {"model_repository": "s3://http://store.ml.svc:7070/models/live"}
+        with pytest.raises(WaitTimeout) as caught:
+            run(cluster, **place, wait=True, wait_timeout=1)
+        assert "Its models are in s3://http://store.ml.svc:7070/models/live." in caught.value.message
+        return caught.value.message
+
+    assert "Service ml/store, which leads to the store of the models, does not exist." in told()
+    spec = {"selector": {"app": "store"}, "ports": [{"port": 7070}]}
+    cluster.add({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "store", "namespace": "ml"}, "spec": spec})
+    away = "The store of the models, Service ml/store, has no pod that is ready."
+    assert away in told()
+    cluster.add(pods.pod("store-0", namespace="ml", labels={"app": "store"}))
+    assert away in told()
+    cluster.add(
+        pods.pod("store-1", namespace="ml", labels={"app": "store"}, conditions=[{"type": "Ready", "status": "True"}])
+    )
+    assert "no pod that is ready" not in told()
 
 
 # Autoscaling: the number of replicas belongs to the autoscaler.
