@@ -87,7 +87,7 @@ options:
     description:
       - Flavour of gpu_drivers, see its role. There are no objects for V(managed) and V(none). Required for gpu_drivers.
     type: str
-    choices: [managed, gke_cos, gke_ubuntu, nvidia_device_plugin, none]
+    choices: [managed, gke_cos, gke_ubuntu, nvidia_device_plugin, simulated, none]
   version:
     description: Driver that gpu_drivers installs with O(flavour=gke_cos). Defaults to V(default).
     type: str
@@ -103,6 +103,15 @@ options:
     type: str
   device_plugin_image:
     description: Image of NVIDIA's device plugin, for O(flavour=nvidia_device_plugin).
+    type: str
+  simulated_image:
+    description: Image of the device plugin of O(flavour=simulated).
+    type: str
+  simulated_gpus:
+    description: GPUs that each node offers with O(flavour=simulated). Defaults to 2.
+    type: int
+  resource:
+    description: Extended resource that the nodes offer with O(flavour=simulated). Defaults to V(nvidia.com/gpu).
     type: str
   device_plugin_env:
     description: Additional environment variables of the device plugin.

@@ -10,7 +10,7 @@ module: local_build
 short_description: Build programs and container images into the cache
 version_added: 0.1.0
 description:
-  - Builds programs without cgo from folders with C(go.mod) and C(go.sum), which pin them and their dependencies, and keeps them in a cache.
+  - Builds programs from folders with C(go.mod) and C(go.sum), which pin them and their dependencies, and keeps them in a cache.
     The same pins and flags are never built twice.
   - Builds container images at the same time, so that all cores have work until the end. Module M(muster.ml.local_image) finds them in the
     cache.
@@ -48,6 +48,12 @@ options:
         type: list
         elements: str
         default: []
+      cgo:
+        description:
+          - Use of packages in C. They need a C compiler, and the program needs the C library, which an image must have by
+            O(muster.ml.local_image#module:recipe.debian).
+        type: bool
+        default: false
   images:
     description: Recipes of images to build beside the programs, by full name, as O(muster.ml.local_image#module:recipe).
     type: dict
@@ -62,6 +68,7 @@ options:
 requirements:
   - Go in the version of C(go.mod), or 1.21 and later if it may download a newer toolchain
   - mmdebstrap, debian-archive-keyring and pip, for images that need them
+  - gcc and libc6-dev, for programs with C(cgo)
 seealso:
   - module: muster.ml.local_image
 """
@@ -106,13 +113,20 @@ from pathlib import Path
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import FOLDER, NEEDED, TEXT, WORDS, checked_recipe
+from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import (
+    FOLDER,
+    NEEDED,
+    OFF,
+    TEXT,
+    WORDS,
+    checked_recipe,
+)
 from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, oci_nodes
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
 from ansible_collections.muster.ml.plugins.module_utils._local.programs import go_build
 from ansible_collections.muster.ml.plugins.module_utils._local.side_by_side import Build, Progress, side_by_side
 
-PROGRAM = {"name": NEEDED, "module_dir": FOLDER, "package": NEEDED, "ldflags": TEXT, "tags": WORDS}
+PROGRAM = {"name": NEEDED, "module_dir": FOLDER, "package": NEEDED, "ldflags": TEXT, "tags": WORDS, "cgo": OFF}
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "programs": {"type": "list", "elements": "dict", "default": [], "options": PROGRAM},
     "images": {"type": "dict", "default": {}},

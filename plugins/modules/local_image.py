@@ -155,6 +155,12 @@ options:
             type: list
             elements: str
             default: []
+          cgo:
+            description:
+              - Use of packages in C. They need a C compiler, and the program needs the C library, which comes with O(recipe.debian), of a
+                release that is not older than this machine's.
+            type: bool
+            default: false
           dest:
             description: Path in the image.
             type: str
@@ -229,6 +235,7 @@ options:
             default: {}
 requirements:
   - Go, for umoci, ORAS and programs
+  - gcc and libc6-dev, for programs with C(cgo)
   - mmdebstrap and debian-archive-keyring, for images with Debian packages
   - pip, for images with wheels
 """

@@ -31,6 +31,20 @@ options:
     description: Minimum number of nodes that match.
     type: int
     default: 0
+  plugin:
+    description:
+      - Pods that make the nodes offer O(resource), such as those of a device plugin. What the one on a node says is part of
+        RV(pending_reason) while the node does not offer it.
+    type: dict
+    suboptions:
+      namespace:
+        description: Namespace of the pods.
+        type: str
+        required: true
+      label_selector:
+        description: Label selector of the pods.
+        type: str
+        required: true
   wait:
     description: Wait until every node offers O(resource) and O(minimum_nodes) is reached, and fail if that does not happen.
     type: bool
@@ -51,6 +65,7 @@ EXAMPLES = r"""
     label_selectors: [cloud.google.com/gke-accelerator]
     resource: nvidia.com/gpu
     minimum_nodes: 8
+    plugin: {namespace: kube-system, label_selector: app.kubernetes.io/component=gpu-drivers}
     wait: true
     wait_timeout: 900
 """
@@ -116,10 +131,15 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import nodes
 
+PLUGIN: dict[str, dict[str, t.Any]] = {
+    "namespace": {"type": "str", "required": True},
+    "label_selector": {"type": "str", "required": True},
+}
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "label_selectors": {"type": "list", "elements": "str", "default": []},
     "resource": {"type": "str"},
     "minimum_nodes": {"type": "int", "default": 0},
+    "plugin": {"type": "dict", "options": PLUGIN},
     "wait": {"type": "bool", "default": False},
     "wait_timeout": {"type": "int", "default": 120},
 }
@@ -131,7 +151,10 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     """List the nodes, and wait for their resources if requested."""
     params = ctx.params
     query = nodes.NodeQuery(
-        selectors=params["label_selectors"], resource=params["resource"], minimum_nodes=params["minimum_nodes"]
+        selectors=params["label_selectors"],
+        resource=params["resource"],
+        minimum_nodes=params["minimum_nodes"],
+        plugin=nodes.Plugin(**params["plugin"]) if params["plugin"] else None,
     )
     if params["wait"]:
         found = nodes.wait(ctx.cluster, query, timeout=params["wait_timeout"], progress=ctx.progress)

@@ -20,6 +20,7 @@ NEEDED: dict[str, t.Any] = {"type": "str", "required": True}
 FOLDER: dict[str, t.Any] = {"type": "path", "required": True}
 WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 MAP: dict[str, t.Any] = {"type": "dict", "default": {}}
+OFF: dict[str, t.Any] = {"type": "bool", "default": False}
 
 
 def rows(**options: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -46,7 +47,7 @@ RECIPE = {
     "architectures": WORDS,
     "debian": {"type": "dict", "options": DEBIAN},
     "wheels": rows(requirements=FOLDER, python_version=NEEDED, dest=TEXT, members=MAP),
-    "programs": rows(name=NEEDED, module_dir=FOLDER, package=NEEDED, ldflags=TEXT, tags=WORDS, dest=NEEDED),
+    "programs": rows(name=NEEDED, module_dir=FOLDER, package=NEEDED, ldflags=TEXT, tags=WORDS, cgo=OFF, dest=NEEDED),
     "files": rows(dest=NEEDED, content=TEXT, mode={"type": "str", "default": "0644"}),
     "links": rows(dest=NEEDED, target=NEEDED),
     "config": {"type": "dict", "required": True, "options": CONFIG},

@@ -8,14 +8,17 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import re
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
 from .._core.clock import SYSTEM_CLOCK, Clock
 from .._core.conditions import condition, is_true
-from .._core.errors import InvalidInput
+from .._core.errors import InvalidInput, MusterError, WaitTimeout
 from .objects import Manifest, labels_of
+from .pod_status import why_not_running
 from .watching import Changes, watch_until
 
 if t.TYPE_CHECKING:
@@ -24,14 +27,43 @@ if t.TYPE_CHECKING:
 _LOOK_AGAIN = 10.0
 """Seconds between two reads while no node changes."""
 
+_SHOWN = 3
+"""Nodes of which a message tells what their plugin says."""
+_TAIL, _LONGEST = 20, 300
+"""Lines of a log that are read, and letters of one that are shown."""
+_PREFIX = re.compile(r"^[IWEF]\d{4} \S+\s+\d+ \S+\] ")
+"""What the logger of Kubernetes (klog) puts before a message."""
+_NO_DRIVER = re.compile(r"Incompatible (strategy|platform) detected")
+"""NVIDIA's device plugin where it finds no driver (internal/rm/factory.go in 0.18, whose older versions say platform)."""
+
+_LOOK = "Look at the pods of the driver installer or device plugin on these nodes, and at `kubectl describe node`."
+_INSTALL = (
+    "The device plugin finds no NVIDIA driver on these nodes. Install the driver and the NVIDIA Container Toolkit, make `nvidia` the "
+    "default runtime of containerd, and then delete the pods of the plugin there: one that waits does not look again. "
+    "If they have no GPU, select other nodes."
+)
+_LABEL = "Label the nodes that must have the resource, or select them by other labels."
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plugin:
+    """The pods that make nodes offer a resource."""
+
+    namespace: str
+    label_selector: str
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NodeQuery:
-    """The nodes that match any of SELECTORS (all nodes if there are none), and the RESOURCE they must offer."""
+    """The nodes that match any of SELECTORS (all nodes if there are none), and the RESOURCE they must offer.
+
+    PLUGIN is asked why a node does not offer it.
+    """
 
     selectors: Sequence[str] = ()
     resource: str | None = None
     minimum_nodes: int = 0
+    plugin: Plugin | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +72,10 @@ class Nodes:
 
     query: NodeQuery
     found: Sequence[Manifest]
+    said: Sequence[str] = ()
+    """What is known of the plugin on nodes that lack the resource."""
+    without_driver: bool = False
+    """Whether the plugin found no driver on one of them."""
 
     @property
     def lacking(self) -> list[str]:
@@ -54,11 +90,19 @@ class Nodes:
         """Why the query is not satisfied, None where it is satisfied."""
         desired, lacking = self.query, self.lacking
         if lacking:
-            return f"{len(lacking)} of {len(self.found)} nodes report no allocatable {desired.resource}: {', '.join(lacking)}."
+            named = f"{len(lacking)} of {len(self.found)} nodes report no allocatable {desired.resource}: {', '.join(lacking)}."
+            return " ".join([named, *self.said])
         if len(self.found) < desired.minimum_nodes:
             fits = " or ".join(desired.selectors) or "any"
             return f"{len(self.found)} nodes fit ({fits}), {desired.minimum_nodes} are needed."
         return None
+
+    @property
+    def hint(self) -> str:
+        """The next step where the query is not satisfied."""
+        if not self.lacking:
+            return _LABEL
+        return _INSTALL if self.without_driver else _LOOK
 
 
 def matches(labels: Mapping[str, str], selector: str) -> bool:
@@ -110,7 +154,48 @@ def read(cluster: Cluster, query: NodeQuery) -> tuple[Nodes, str]:
         for node in listing
         if not query.selectors or any(matches(labels_of(node), selector) for selector in query.selectors)
     ]
-    return Nodes(query, fitting), listing.resource_version
+    nodes = Nodes(query, fitting)
+    if query.plugin and nodes.lacking:
+        nodes = _with_words(cluster, nodes, query.plugin)
+    return nodes, listing.resource_version
+
+
+def _with_words(cluster: Cluster, nodes: Nodes, plugin: Plugin) -> Nodes:
+    """The nodes with what the plugin's pods on the lacking ones say; they only add a reason, so none is needed."""
+    try:
+        pods = cluster.list("v1", "Pod", plugin.namespace, plugin.label_selector)
+    except MusterError:
+        return nodes
+    by_node = {(pod.get("spec") or {}).get("nodeName"): pod for pod in pods}
+    said, without_driver = list[str](), False
+    for name in nodes.lacking[:_SHOWN]:
+        if name not in by_node:
+            said.append(f"On {name} there is no pod with {plugin.label_selector}.")
+            continue
+        log = _log(cluster, by_node[name])
+        said.append(f"On {name} {_words(by_node[name], log)}.")
+        without_driver = without_driver or bool(_NO_DRIVER.search(log))
+    return dataclasses.replace(nodes, said=said, without_driver=without_driver)
+
+
+def _words(pod: Manifest, log: str) -> str:
+    reason, _stuck = why_not_running(pod)
+    lines = [_PREFIX.sub("", line).strip().rstrip(".") for line in log.splitlines() if line.strip()]
+    parts = [reason.rstrip(".")] if reason else []
+    parts += [f"its log ends with: {lines[-1][:_LONGEST]}"] if lines else []
+    return f"pod {pod['metadata']['name']} is {(pod.get('status') or {}).get('phase')}: {'; '.join(parts) or 'it says nothing'}"
+
+
+def _log(cluster: Cluster, pod: Manifest) -> str:
+    """The end of the log of its first container that has not succeeded: of an installer, the init container."""
+    status = pod.get("status") or {}
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        if ((container.get("state") or {}).get("terminated") or {}).get("exitCode") != 0:
+            with contextlib.suppress(MusterError):
+                where = pod["metadata"]["namespace"], pod["metadata"]["name"]
+                return cluster.logs(*where, container=container.get("name"), tail_lines=_TAIL)
+            break
+    return ""
 
 
 def wait(
@@ -123,12 +208,19 @@ def wait(
 ) -> Nodes:
     """Watch the nodes until QUERY is satisfied; WaitTimeout names what was still missing."""
     changes = Changes("v1", "Node", longest=_LOOK_AGAIN)
+    latest: Nodes | None = None
 
     def observe(asked: Cluster) -> tuple[Nodes, str | None]:
-        nodes, changes.version = read(asked, query)
-        return nodes, nodes.pending_reason
+        nonlocal latest
+        latest, changes.version = read(asked, query)
+        return latest, latest.pending_reason
 
-    return watch_until(
-        cluster, changes, observe, goal="The nodes are not as required", timeout=timeout, progress=progress, clock=clock,
-        hint="Look at the pods of the driver installer or device plugin on these nodes, and at `kubectl describe node`.",
-    )  # fmt: skip
+    try:
+        return watch_until(
+            cluster, changes, observe, goal="The nodes are not as required", timeout=timeout, progress=progress,
+            hint=_LOOK, clock=clock,
+        )  # fmt: skip
+    except WaitTimeout as failure:
+        if latest:
+            failure.hint = latest.hint
+        raise

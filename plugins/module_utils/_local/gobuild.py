@@ -35,6 +35,8 @@ class GoBuild:
     ldflags: str = ""
     tags: tuple[str, ...] = ()
     architecture: str = "amd64"
+    # Whether packages in C belong to it: it is then linked to the C library, which its image must have.
+    cgo: bool = False
 
     def sources(self) -> list[Path]:
         """The files that determine the result: the pins, and our own Go files beside them."""
@@ -47,7 +49,7 @@ class GoBuild:
         return [self.module_dir / pin for pin in PIN_FILES] + sorted(self.module_dir.glob("*.go"))
 
     def key(self) -> str:
-        parts = [self.name, self.package, self.ldflags, *self.tags, self.architecture]
+        parts = [self.name, self.package, self.ldflags, *self.tags, self.architecture, *(["cgo"] if self.cgo else [])]
         digest = hashlib.sha256(json.dumps(parts).encode())
         for path in self.sources():
             digest.update(path.read_bytes())
@@ -64,7 +66,13 @@ class GoBuild:
 
     def environment(self) -> dict[str, str]:
         # Without cgo a program needs no library of the host, so it runs in an image that contains nothing else.
-        return {"CGO_ENABLED": "0", "GOOS": "linux", "GOARCH": self.architecture, "GOFLAGS": "", "GOWORK": "off"}
+        return {
+            "CGO_ENABLED": "1" if self.cgo else "0",
+            "GOOS": "linux",
+            "GOARCH": self.architecture,
+            "GOFLAGS": "",
+            "GOWORK": "off",
+        }
 
 
 def architecture(machine: str | None = None) -> str:
@@ -89,11 +97,17 @@ def _build(desired: GoBuild, go: str, runner: t.Callable[..., str]) -> None:
         draft.replace(target)
     except CommandFailed as exc:
         raise CommandFailed(
-            f"Building {desired.name} from {desired.package} failed: {exc.message}",
-            hint="If modules could not be fetched, check GOPROXY (go env GOPROXY) and run again: what was built is kept.",
+            f"Building {desired.name} from {desired.package} failed: {exc.message}", hint=_hint(desired, exc.message)
         ) from exc
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _hint(desired: GoBuild, said: str) -> str:
+    # Go's words where there is no compiler, and a compiler's where there is no C library to compile for.
+    if desired.cgo and re.search(r"C compiler .* not found|fatal error: \S+\.h: No such file", said):
+        return "Install gcc and libc6-dev, which it needs besides Go."
+    return "If modules could not be fetched, check GOPROXY (go env GOPROXY) and run again: what was built is kept."
 
 
 def ensure(desired: GoBuild, message: str, progress: t.Callable[[str], None]) -> Path:

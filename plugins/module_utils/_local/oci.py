@@ -56,6 +56,7 @@ class OciImage:
                     package=row["package"],
                     ldflags=row["ldflags"],
                     tags=tuple(row.get("tags") or ()),
+                    cgo=bool(row.get("cgo")),
                     cache_dir=self.cache_dir,
                     architecture=self.architecture,
                 ),

@@ -136,5 +136,6 @@ def go_build(row: t.Mapping[str, t.Any], cache_dir: Path, architecture: str) -> 
         cache_dir=cache_dir,
         ldflags=row.get("ldflags") or "",
         tags=tuple(row.get("tags") or ()),
+        cgo=bool(row.get("cgo")),
         architecture=architecture,
     )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What role gpu_drivers installs: a DaemonSet that installs NVIDIA's driver or device plugin on the nodes.
+"""What role gpu_drivers installs: a DaemonSet that installs NVIDIA's driver or a device plugin on the nodes.
 
 Built from documented facts about the installers and the plugin; nothing is copied from their own manifests.
 """
@@ -54,6 +54,9 @@ class GpuDrivers:
     device_plugin_env: Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     device_plugin_node_selector: Mapping[str, str] | None = None
     device_plugin_tolerations: Sequence[Mapping[str, t.Any]] = ()
+    simulated_image: str = ""
+    simulated_gpus: int = 2
+    resource: str = "nvidia.com/gpu"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +162,29 @@ def _plugin_pod(drivers: GpuDrivers) -> Manifest:
         "name": "nvidia-device-plugin",
         "image": _image(drivers, "device_plugin_image"),
         "env": _env(env),
+    }
+    return _registering_pod(drivers, plugin)
+
+
+def _simulated_pod(drivers: GpuDrivers) -> Manifest:
+    if drivers.simulated_gpus < 1:
+        raise InvalidInput(
+            f"flavour simulated: simulated_gpus is {drivers.simulated_gpus}.",
+            hint="Set it to 1 or more, or install nothing with flavour none.",
+        )
+    plugin = {
+        "name": "simulated-gpus",
+        "image": _image(drivers, "simulated_image"),
+        "args": [f"--resource={drivers.resource}", f"--count={drivers.simulated_gpus}"],
+        "resources": {"requests": {"cpu": "1m", "memory": "16Mi"}},
+    }
+    return _registering_pod(drivers, plugin)
+
+
+def _registering_pod(drivers: GpuDrivers, plugin: Manifest) -> Manifest:
+    """A device plugin: it registers at a socket of the kubelet, and serves another one beside it."""
+    plugin = {
+        **plugin,
         "securityContext": RESTRICTED_CONTAINER,
         "volumeMounts": [{"name": "device-plugins", "mountPath": PLUGINS}],
     }
@@ -188,4 +214,5 @@ DAEMONSETS: dict[str, tuple[str, str, t.Callable[[GpuDrivers], Manifest]]] = {
     "gke_cos": ("nvidia-driver-installer", "nvidia-driver-installer", _cos_pod),
     "gke_ubuntu": ("nvidia-driver-installer", "nvidia-driver-installer", _ubuntu_pod),
     "nvidia_device_plugin": ("nvidia-device-plugin-daemonset", "nvidia-device-plugin", _plugin_pod),
+    "simulated": ("simulated-gpus", "simulated-gpus", _simulated_pod),
 }

@@ -163,10 +163,110 @@ def test_wait_that_gives_up_in_trouble_tells_both(cluster: t.Any) -> None:
 
 def test_module_reads_only(cluster: t.Any) -> None:
     cluster.add(node("b", "8", type="kwok"), node("a", ready="Unknown"))
-    params = {"label_selectors": [], "resource": GPU, "minimum_nodes": 0, "wait": False, "wait_timeout": 1}
+    params = {
+        "label_selectors": [],
+        "resource": GPU,
+        "minimum_nodes": 0,
+        "plugin": None,
+        "wait": False,
+        "wait_timeout": 1,
+    }
     result = node_info.execute(Context(params=params, check=False, connect=lambda: cluster))
     assert [entry["name"] for entry in result["nodes"]] == ["a", "b"]
     assert result["nodes"][0]["reason"] == "kubelet stopped posting node status."
     assert [entry["simulated"] for entry in result["nodes"]] == [False, True]
     assert (result["changed"], result["lacking"], result["server_version"]) == (False, ["a"], "v1.36.3")
     assert cluster.writes == []
+
+
+PLUGIN = nodes.Plugin(namespace="kube-system", label_selector="app=plugin")
+NO_DRIVER = """\
+E1125 17:13:09.402185   11918 factory.go:113] Incompatible strategy detected auto
+E1125 17:13:09.402195   11918 factory.go:114] If this is a GPU node, did you configure the NVIDIA Container Toolkit?
+I1125 17:13:09.402212   11918 main.go:385] No devices found. Waiting indefinitely.
+
+"""
+
+
+def plugin_pod(name: str, on: str, state: Manifest, init: Manifest | None = None) -> Manifest:
+    statuses = {"containerStatuses": [{"name": "plugin", "state": state}]}
+    if init:
+        statuses["initContainerStatuses"] = [{"name": "install", "state": init}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "kube-system", "labels": {"app": "plugin"}},
+        "spec": {"nodeName": on},
+        "status": {"phase": "Running", **statuses},
+    }
+
+
+def reason_and_hint(cluster: t.Any) -> tuple[str, str]:
+    query = nodes.NodeQuery(selectors=["gke"], resource=GPU, plugin=PLUGIN)
+    with pytest.raises(WaitTimeout) as caught:
+        nodes.wait(cluster, query, timeout=20, progress=lambda _: None, clock=cluster.clock)
+    return caught.value.last_seen[0], caught.value.hint or ""
+
+
+def test_the_plugin_of_a_node_without_a_driver_tells_the_cause_and_the_next_step(cluster: t.Any) -> None:
+    cluster.add(node("a", gke="x"), plugin_pod("plugin-1", "a", {"running": {}}))
+    cluster.log_lines["kube-system", "plugin-1"] = NO_DRIVER
+    reason, hint = reason_and_hint(cluster)
+    assert reason == (
+        "1 of 1 nodes report no allocatable nvidia.com/gpu: a. "
+        "On a pod plugin-1 is Running: its log ends with: No devices found. Waiting indefinitely"
+    )
+    assert "Install the driver and the NVIDIA Container Toolkit" in hint
+    assert "delete the pods" in hint
+
+
+def test_a_plugin_that_fails_and_one_that_is_missing_are_told(cluster: t.Any) -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    cluster.add(node("a", gke="x"), node("b", gke="x"), plugin_pod("plugin-1", "b", waiting))
+    cluster.log_lines["kube-system", "plugin-1"] = "E1 no socket\n"
+    reason, hint = reason_and_hint(cluster)
+    assert reason.partition(": a, b. ")[2] == (
+        "On a there is no pod with app=plugin. On b pod plugin-1 is Running: CrashLoopBackOff; its log ends with: E1 no socket"
+    )
+    assert hint.startswith("Look at the pods")
+
+
+def test_of_an_installer_the_container_that_has_not_succeeded_is_asked(cluster: t.Any) -> None:
+    asked: list[str | None] = []
+    cluster.logs = lambda *_where, container, **_options: asked.append(container) or ""
+    done = {"terminated": {"exitCode": 0}}
+    cluster.add(node("a", gke="x"), node("b", gke="x"))
+    cluster.add(plugin_pod("plugin-1", "a", {"waiting": {}}, {"running": {}}), plugin_pod("plugin-2", "b", {}, done))
+    nodes.read(cluster, nodes.NodeQuery(selectors=["gke"], resource=GPU, plugin=PLUGIN))
+    assert asked == ["install", "plugin"]
+
+
+@pytest.mark.parametrize("verb", ["list", "logs"])
+def test_what_the_plugin_says_may_be_forbidden(cluster: t.Any, verb: str) -> None:
+    cluster.add(node("a", gke="x"), plugin_pod("plugin-1", "a", {"running": {}}))
+    cluster.log_lines["kube-system", "plugin-1"] = NO_DRIVER
+    query, listed = nodes.NodeQuery(selectors=["gke"], resource=GPU, plugin=PLUGIN), cluster.list
+
+    def forbid(*args: t.Any, **_options: t.Any) -> t.Any:
+        if verb == "logs" or args[1] == "Pod":
+            raise Forbidden("not you")
+        return listed(*args)
+
+    setattr(cluster, verb, forbid)
+    found, _version = nodes.read(cluster, query)
+    assert (found.pending_reason or "").startswith("1 of 1 nodes report no allocatable nvidia.com/gpu: a.")
+
+
+def test_nodes_that_offer_it_need_no_plugin(cluster: t.Any) -> None:
+    cluster.add(node("a", "8", gke="x"))
+    found, _version = nodes.read(cluster, nodes.NodeQuery(selectors=["gke"], resource=GPU, plugin=PLUGIN))
+    assert (found.pending_reason, list(found.said)) == (None, [])
+    assert [request.ref.kind for request in cluster.requests] == ["Node"]
+
+
+def test_too_few_nodes_are_a_matter_of_labels(cluster: t.Any) -> None:
+    cluster.add(node("a", "8"))
+    query = nodes.NodeQuery(selectors=["gke"], resource=GPU, minimum_nodes=1, plugin=PLUGIN)
+    with pytest.raises(WaitTimeout) as caught:
+        nodes.wait(cluster, query, timeout=20, progress=lambda _: None, clock=cluster.clock)
+    assert "Label the nodes" in (caught.value.hint or "")

@@ -187,6 +187,7 @@ def test_the_same_pins_and_flags_are_one_program(module: Path, tmp_path: Path) -
     assert one.path == build_of(module, tmp_path).path
     assert one.path != build_of(module, tmp_path, ldflags="-X a.b=c").path
     assert one.path != build_of(module, tmp_path, tags=("no_zfs",)).path
+    assert one.path != build_of(module, tmp_path, cgo=True).path
     (module / "go.sum").write_text("x v1 h1:00=\n")
     assert one.path != tmp_path / "bin" / one.key()[::-1] / "etcd"
     assert one.key() == build_of(module, tmp_path).key()
@@ -214,6 +215,27 @@ def test_a_program_appears_whole_or_not_at_all(module: Path, tmp_path: Path) -> 
     with pytest.raises(CommandFailed, match=r"Building etcd .* no space left.* GOPROXY"):
         gobuild.build(desired, runner=broken)
     assert list(desired.path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        (
+            'cgo: C compiler "gcc" not found: exec: "gcc": executable file not found in $PATH',
+            "Install gcc and libc6-dev",
+        ),
+        ("_cgo_export.c:3:10: fatal error: stdlib.h: No such file or directory", "Install gcc and libc6-dev"),
+        ("dial tcp: no such host", "GOPROXY"),
+    ],
+)
+def test_a_program_with_parts_in_c_needs_a_compiler(module: Path, tmp_path: Path, said: str, hint: str) -> None:
+    def go(_argv: list[str], env: dict[str, str], **_options: t.Any) -> str:
+        assert env["CGO_ENABLED"] == "1"
+        raise CommandFailed(said)
+
+    with pytest.raises(CommandFailed) as caught:
+        gobuild.build(build_of(module, tmp_path, cgo=True), runner=go)
+    assert hint in str(caught.value)
 
 
 def test_a_module_must_be_pinned(module: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ IMAGES = {
     "ubuntu_installer_image": "gke-nvidia-installer:fixed",
     "pause_image": "registry.k8s.io/pause:3.10",
     "device_plugin_image": "nvcr.io/nvidia/k8s-device-plugin:v0.20.0",
+    "simulated_image": "muster.local/simulated-gpus:1.36.3",
 }
 
 
@@ -35,6 +36,7 @@ IMAGES = {
                 "device_plugin_tolerations": [{"key": "team", "operator": "Exists"}],
             },
         ),
+        ("simulated", {"simulated_gpus": 4, "device_plugin_node_selector": {"gpu": "simulated"}}),
     ],
 )
 def test_a_flavour(golden: Golden, flavour: str, more: dict[str, t.Any]) -> None:
@@ -52,8 +54,14 @@ def test_somebody_else_brings_the_driver(flavour: str) -> None:
         ("gke_cos", "cos_installer_image"),
         ("gke_ubuntu", "pause_image"),
         ("nvidia_device_plugin", "device_plugin_image"),
+        ("simulated", "simulated_image"),
     ],
 )
 def test_a_missing_image_is_named(flavour: str, image: str) -> None:
     with pytest.raises(InvalidInput, match=f"flavour {flavour}: {image} is missing"):
         manifests(GpuDrivers(flavour=flavour, **{**IMAGES, image: ""}))
+
+
+def test_simulated_gpus_are_at_least_one() -> None:
+    with pytest.raises(InvalidInput, match=r"simulated_gpus is 0\..* flavour none"):
+        manifests(GpuDrivers(flavour="simulated", **IMAGES, simulated_gpus=0))
