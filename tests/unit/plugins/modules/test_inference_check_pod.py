@@ -235,6 +235,25 @@ def test_the_container_of_a_mesh_is_not_waited_for(node: Node, triton: FakeTrito
     assert not node.left
 
 
+def test_a_pod_that_takes_its_time_to_go_hides_nothing(
+    node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def never_gone(*_given: t.Any, wait: bool, **_more: t.Any) -> None:
+        asked.append(wait)
+        if wait and node.left:
+            raise WaitTimeout("2 of 2 objects not gone")
+
+    monkeypatch.setattr(pod_check, "delete_objects", never_gone)
+    triton.error = 0.5
+    with pytest.raises(Failed, match="Output SUM differs"):
+        run(node.cluster, from_pod=True, url=url_of(triton), **SUM)
+    assert asked == [True, False, True]  # the second time both at once, because the first to go would be waited for
+    with pytest.raises(WaitTimeout, match="not gone"):
+        run(node.cluster, from_pod=True, url=url_of(triton), **SUM)
+
+
 def test_what_a_killed_run_has_left_is_replaced(
     node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch
 ) -> None:
