@@ -24,6 +24,8 @@ PIECE = 1 << 16
 INPUTS = {"A": [1.5, 2.0], "B": [1.0, 1.0]}
 EXPECTED = [2.5, 3.0]
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
+LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 def request(hostname: str) -> bytes:
@@ -32,6 +34,29 @@ def request(hostname: str) -> bytes:
     body = json.dumps({"inputs": rows}).encode()
     head = f"POST /v2/models/add/infer HTTP/1.1\r\nHost: {hostname}\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
+
+
+def body_of(got: bytes) -> bytes | None:
+    """The body of an answer, as it came, once it is whole. What Triton sends in one piece a Gateway may send in chunks."""
+    head, found, body = got.partition(b"\r\n\r\n")
+    if not found:
+        return None
+    length = LENGTH.search(head)
+    if not head.startswith(b"HTTP/1.1 200 ") or not (length or CHUNKED.search(head)):
+        raise SystemExit(f"An answer is {got[:500]!r}.")
+    whole = len(body) >= int(length[1]) if length else body.endswith(LAST_CHUNK)
+    return body if whole else None
+
+
+def joined(body: bytes) -> bytes:
+    """A body without the marks of its chunks, if it has some."""
+    if not body.endswith(LAST_CHUNK):
+        return body
+    found = b""
+    while body:
+        size, _mark, rest = body.partition(b"\r\n")
+        found, body = found + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
+    return found
 
 
 class Client:
@@ -51,12 +76,11 @@ class Client:
         """The body and its seconds, once the answer is whole."""
         piece = self.socket.recv(PIECE)
         took = time.perf_counter() - self._began
+        if not piece:
+            raise SystemExit(f"The connection ended after {self._got[:500]!r}.")
         self._got += piece
-        head, found, body = self._got.partition(b"\r\n\r\n")
-        length = LENGTH.search(head)
-        if not piece or (found and (not length or not head.startswith(b"HTTP/1.1 200 "))):
-            raise SystemExit(f"An answer is {self._got[:500]!r}.")
-        return (body, took) if found and length and len(body) >= int(length[1]) else None
+        body = body_of(self._got)
+        return None if body is None else (body, took)
 
 
 def run(address: tuple[str, int], hostname: str, count: int, seconds: float) -> list[float]:
@@ -77,7 +101,7 @@ def run(address: tuple[str, int], hostname: str, count: int, seconds: float) -> 
                     continue
                 body, took = answer
                 if body != right:  # the same bytes each time, so that they are read once
-                    if json.loads(body)["outputs"][0]["data"] != EXPECTED:
+                    if json.loads(joined(body))["outputs"][0]["data"] != EXPECTED:
                         raise SystemExit(f"An answer is {body!r}.")
                     right = body
                 if now >= begin:

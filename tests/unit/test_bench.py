@@ -48,6 +48,22 @@ def test_a_wrong_answer_ends_it(triton: FakeTriton, broken: dict[str, Any]) -> N
         asked(triton)
 
 
+CHUNKS = b'4\r\n{"a"\r\n3\r\n: 1\r\n1\r\n}\r\n0\r\n\r\n'
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [(b"Content-Length: 8", b'{"a": 1}'), (b"Transfer-Encoding: chunked", CHUNKS)],
+    ids=["one", "chunks"],
+)
+def test_an_answer_is_read_when_it_is_whole(head: bytes, body: bytes) -> None:
+    whole = b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + body
+    assert [end for end in range(len(whole)) if closed_loop.body_of(whole[:end]) is not None] == []
+    assert closed_loop.joined(closed_loop.body_of(whole) or b"") == b'{"a": 1}'
+    with pytest.raises(SystemExit, match="An answer is "):
+        closed_loop.body_of(b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n")
+
+
 def test_times_are_told_as_percentiles() -> None:
     told = closed_loop.account([number / 1000 for number in range(1, 101)], 2.0)
     assert told == {"requests": 100, "seconds": 2.0, "per_second": 50.0, "p50_ms": 50.0, "p99_ms": 99.0}
