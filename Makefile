@@ -36,11 +36,9 @@ test: ## every check, from nothing: static, unit, sanity, molecule on a real clu
 	@scripts/setup test
 	@.venv/bin/python tests/run.py $(ONLY)
 
-bench: ## the speed of the apply engine beside kubectl and kubernetes.core on the running local cluster, then of site.yml
+bench: ## the speed of the apply engine beside kubectl and kubernetes.core, of site.yml, and of models behind a Gateway (ONLY=serving for one)
 	@scripts/setup bench
-	@.venv/bin/python tests/bench/apply.py --kubeconfig $(KUBECONFIG) $(ARGS)
-	@.venv/bin/python tests/bench/scale.py --kubeconfig $(KUBECONFIG)
-	@.venv/bin/python tests/bench/whole_site.py
+	@.venv/bin/python tests/bench/benches.py $(ONLY) --kubeconfig $(KUBECONFIG) --args='$(ARGS)'
 
 histories: ## 20,000 random histories of owners, strangers and killed runs: nothing is lost (make test tries 500)
 	@scripts/setup test

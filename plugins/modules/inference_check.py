@@ -325,6 +325,7 @@ def places_of_pod(ctx: Context, inference: Inference) -> dict[str, Opened]:
         timeout=params["request_timeout"],
         wait=params["wait_timeout"],
         waits=params["wait"],
+        url=params["url"],
         hostname=params["hostname"],
         authorities=authorities(params["url_ca_cert"]),
     )

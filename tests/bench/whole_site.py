@@ -18,13 +18,12 @@ import time
 import typing as t
 
 NAME = "bench"
-AUDIT_LOG = f"/var/log/muster/{NAME}/audit.log"
 
 
-def play(book: str, *options: str, summary: pathlib.Path | None = None) -> float:
+def play(book: str, *options: str, summary: pathlib.Path | None = None, name: str = NAME) -> float:
     """Run a playbook as make does; return its seconds."""
     environment = dict(os.environ, **({"MUSTER_SUMMARY_PATH": str(summary.resolve())} if summary else {}))
-    own = ["-e", f"local_cluster_name={NAME}", "-e", f"local_cluster_audit_log={AUDIT_LOG}"]
+    own = ["-e", f"local_cluster_name={name}", "-e", f"local_cluster_audit_log=/var/log/muster/{name}/audit.log"]
     started = time.monotonic()
     subprocess.run(["scripts/play", book, "-i", "inventories/local", *own, *options], check=True, env=environment)
     return time.monotonic() - started

@@ -201,6 +201,7 @@ def test_a_wrong_example_is_found(lie: str, told: str) -> None:
         ("make prove SYSTEM=persia", "reads no variable SYSTEM"),
         ("make prove SYSTEMS=persiaa", "no system persiaa"),
         ("make test ONLY='ruff mypi'", "no check mypi"),
+        ("make bench ONLY='apply unit'", "no benchmark unit"),
         ("ansible-playbook -i inventories/locale site.yml", "no inventory inventories/locale"),
         ("ansible-playbook -i inventories/local playbooks/sites.yml", "no playbook playbooks/sites.yml"),
         ("ansible-playbook -i my-inventory muster.ml.sites", "no playbook muster.ml.sites"),

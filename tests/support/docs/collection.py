@@ -216,3 +216,11 @@ def checks() -> frozenset[str]:
     from support import cluster, static
 
     return frozenset(check.name for check in [*static.CHECKS, *cluster.machine_checks(), *cluster.checks()])
+
+
+@cache
+def benches() -> frozenset[str]:
+    """What `make bench ONLY=` knows."""
+    from bench.benches import BENCHES
+
+    return frozenset(BENCHES)

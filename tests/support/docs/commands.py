@@ -83,7 +83,10 @@ class Commands:
             if name == "SYSTEMS":
                 yield from (f"there is no system {s}" for s in value.split(",") if s not in collection.claims())
             elif name == "ONLY":
-                yield from (f"there is no check {c}" for c in value.split() if c not in collection.checks())
+                what, known = (
+                    ("benchmark", collection.benches()) if "bench" in words else ("check", collection.checks())
+                )
+                yield from (f"there is no {what} {c}" for c in value.split() if c not in known)
 
     def _playbook(self, *words: str) -> Iterator[str]:
         rest = list(words)

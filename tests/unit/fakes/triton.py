@@ -10,10 +10,18 @@ import http.server
 import json
 import pathlib
 import ssl
+import sys
 import threading
 import typing as t
 
 METADATA: dict[str, t.Any] = {"name": "add", "versions": ["1"], "platform": "python", "inputs": [], "outputs": []}
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request: t.Any, client_address: t.Any) -> None:
+        """Print nothing of a client that went in the middle of an answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class Served:
@@ -22,7 +30,7 @@ class Served:
     def __init__(
         self, handler: type[http.server.BaseHTTPRequestHandler], certificate: pathlib.Path | None = None
     ) -> None:
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.server = _Server(("127.0.0.1", 0), handler)
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
@@ -43,6 +51,8 @@ class FakeTriton(Served):
         self.ready = True
         self.error = 0.0
         """Added to every output."""
+        self.status = 200
+        """Of answers to right requests of inference."""
         self.requests: list[str] = []
         self.clients: set[t.Any] = set()
         """The connections that requests of inference came by."""
@@ -74,7 +84,7 @@ class FakeTriton(Served):
                     return
                 data = [a + b + triton.error for a, b in zip(rows["A"]["data"], rows["B"]["data"], strict=True)]
                 output = {"name": "SUM", "datatype": "FP32", "shape": rows["A"]["shape"], "data": data}
-                self.reply(200, {"model_name": "add", "model_version": "1", "outputs": [output]})
+                self.reply(triton.status, {"model_name": "add", "model_version": "1", "outputs": [output]})
 
             def reply(self, status: int, body: t.Any) -> None:
                 text = b"" if body is None else json.dumps(body).encode()

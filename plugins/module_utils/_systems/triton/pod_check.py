@@ -29,7 +29,7 @@ from ..._manifests.meta import owner_of
 from ..._manifests.pods import PodSettings
 from ..._manifests.program_pod import program_pod
 from ..._pod_programs import http_requests
-from ..._training.status import rank_of
+from ..._training.status import last_lines, rank_of
 from .checking import Opened, unready
 from .client import Client
 from .inference import Inference
@@ -40,6 +40,7 @@ if t.TYPE_CHECKING:
 
 _FOLDER = "/opt/muster"
 _CONTAINER = "check"
+_DONE = "done"
 _TASK = "task.json"
 _TASK_MAX = 900_000
 """Bytes: a ConfigMap may have 1 MiB, the program included."""
@@ -61,13 +62,15 @@ class PodCheck:
     timeout: int
     wait: int
     waits: bool = False
+    url: str | None = None
+    """The only place, if the replicas are not."""
     hostname: str | None = None
     authorities: str | None = None
 
     @property
     def name(self) -> str:
         """The name of the objects: of one check always the same, so that a run finds what one that was killed has left."""
-        text = json.dumps([self.inference.model, self.inference.model_version, self.hostname, sorted(self.places)])
+        text = json.dumps([self.inference.model, self.inference.model_version, self.url, self.hostname])
         return f"{self.server}-check-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
     @property
@@ -170,16 +173,20 @@ class Recorded(Client):
 
 @contextlib.contextmanager
 def _running(cluster: Cluster, objects: Sequence[Manifest], owner: str) -> Iterator[None]:
-    def remove() -> None:
-        refs = [ref_of(one) for one in objects]
-        delete_objects(cluster, refs, owner, check=False, wait=True, wait_timeout=_ENDS_S)
+    refs = [ref_of(one) for one in objects]
+
+    def remove(*, wait: bool = True) -> None:
+        delete_objects(cluster, refs, owner, check=False, wait=wait, wait_timeout=_ENDS_S)
 
     remove()  # what a run that was killed has left
     try:
         apply_objects(cluster, objects, owner=owner, check=False, wait=False)
         yield
     finally:
-        remove()
+        remove(wait=False)
+        # A pod whose image is still being pulled goes later, which must not hide why the check failed.
+        with contextlib.suppress(WaitTimeout):
+            remove()
 
 
 class _Pod:
@@ -199,10 +206,15 @@ class _Pod:
                 ref=ref,
             )
         rank = rank_of(found)
-        if rank.phase == "Failed":
-            raise Failed(
-                f"{ref} could not check the server: {rank.message or rank.reason or 'its log is empty'}", ref=ref
-            )
+        # A mesh may have put a container of its own into the pod, which goes on.
+        statuses = found.get("status", {}).get("containerStatuses") or []
+        states = [one.get("state") or {} for one in statuses if one["name"] == _CONTAINER]
+        ended = next((state["terminated"] for state in states if "terminated" in state), None)
+        if ended and not ended.get("exitCode"):
+            return _DONE
+        if ended or rank.phase == "Failed":
+            why = last_lines((ended or {}).get("message") or "") or rank.reason or "its log is empty"
+            raise Failed(f"{ref} could not check the server: {why}", ref=ref)
         return rank.phase if rank.phase != "Pending" else f"Pending: {rank.pending_reason}"
 
     def wait(self, done: t.Callable[[str], bool], goal: str, timeout: float) -> None:
@@ -235,7 +247,7 @@ def asked_by_pod(cluster: Cluster, check: PodCheck, settings: PodSettings, progr
     pod = _Pod(cluster, check, progress)
     with _running(cluster, manifests(check, settings), owner_of("inference_check", check.namespace, check.name)):
         pod.wait(lambda phase: not phase.startswith("Pending"), "does not run", check.wait)
-        pod.wait("Succeeded".__eq__, "does not end", check.longest + _ENDS_S)
+        pod.wait(_DONE.__eq__, "does not end", check.longest + _ENDS_S)
         said = pod.said()
     found: dict[str, Opened] = {}
     for name, place in zip(check.places, said["places"], strict=True):

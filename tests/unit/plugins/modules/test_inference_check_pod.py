@@ -58,6 +58,8 @@ class Node:
         """Instead of what the program prints."""
         self.status: Manifest | None = None
         """Instead of running it."""
+        self.beside: list[Manifest] = []
+        """Containers that somebody put into the pod, which go on."""
 
     def run(self, pod: Manifest) -> Manifest | None:
         name = pod["metadata"]["name"]
@@ -76,10 +78,8 @@ class Node:
         ended = subprocess.run([sys.executable, "-I", "-S", *arguments], capture_output=True, text=True, check=False)
         self.cluster.log_lines["default", name] = ended.stdout if self.said is None else self.said
         state = {"terminated": {"exitCode": ended.returncode, "message": ended.stderr}}
-        return {
-            "phase": "Failed" if ended.returncode else "Succeeded",
-            "containerStatuses": [{"name": "check", "state": state}],
-        }
+        phase = "Running" if self.beside else "Failed" if ended.returncode else "Succeeded"
+        return {"phase": phase, "containerStatuses": [*self.beside, {"name": "check", "state": state}]}
 
     def add_replica(self, name: str, ip: str) -> None:
         found = pods.pod(name, labels=LABELS, conditions=[{"type": "Ready", "status": "True"}])
@@ -213,6 +213,45 @@ def test_a_pod_that_cannot_ask_is_told_and_goes(node: Node) -> None:
     with pytest.raises(Failed, match=r"The log of Pod default/triton-check-\w+ is not whole: 1 bytes"):
         run(node.cluster, **{**asked, "url": "http://127.0.0.1:9"})
     assert not node.left
+
+
+def test_the_name_is_that_of_the_check_and_not_of_the_replicas(
+    node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(pod_check.PORTS, "http", triton.port)
+    node.add_replica("triton-a", "127.0.0.1")
+    run(node.cluster, from_pod=True, model="add")
+    del node.cluster.objects["", "Pod", "default", "triton-a"]
+    node.add_replica("triton-b", "127.0.0.1")
+    run(node.cluster, from_pod=True, model="add")
+    run(node.cluster, from_pod=True, model="add", url=url_of(triton))
+    replicas, others, url = (pod["metadata"]["name"] for pod in node.ran)
+    assert replicas == others != url
+
+
+def test_the_container_of_a_mesh_is_not_waited_for(node: Node, triton: FakeTriton) -> None:
+    node.beside = [{"name": "istio-proxy", "state": {"running": {}}, "ready": True}]
+    assert run(node.cluster, from_pod=True, url=url_of(triton), model="add")["model"] == METADATA
+    assert not node.left
+
+
+def test_a_pod_that_takes_its_time_to_go_hides_nothing(
+    node: Node, triton: FakeTriton, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def never_gone(*_given: t.Any, wait: bool, **_more: t.Any) -> None:
+        asked.append(wait)
+        if wait and node.left:
+            raise WaitTimeout("2 of 2 objects not gone")
+
+    monkeypatch.setattr(pod_check, "delete_objects", never_gone)
+    triton.error = 0.5
+    with pytest.raises(Failed, match="Output SUM differs"):
+        run(node.cluster, from_pod=True, url=url_of(triton), **SUM)
+    assert asked == [True, False, True]  # the second time both at once, because the first to go would be waited for
+    with pytest.raises(WaitTimeout, match="not gone"):
+        run(node.cluster, from_pod=True, url=url_of(triton), **SUM)
 
 
 def test_what_a_killed_run_has_left_is_replaced(
