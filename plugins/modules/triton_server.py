@@ -415,11 +415,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     manifests(desired(params, params["namespace"] or "default"))
     wanted = dataclasses.replace(desired(params, groups.namespace_of(ctx)), monitor=groups.monitor_kind(ctx))
     owner = owner_of("triton_server", wanted.namespace, wanted.name)
-    if wanted.repository.model_control_mode == "poll" and not wanted.repository.storage:
-        ctx.warn(
-            f"model_control_mode poll: when {wanted.repository.model_repository} does not answer, Triton unloads its models until it does"
-            " (seen with 2.51.0). With explicit it serves on."
-        )
+    if risk := wanted.repository.risk:
+        ctx.warn(risk)
     scaled, gone, overwrite = _scaled(ctx, wanted, owner)
     try:
         report = groups.apply_group(

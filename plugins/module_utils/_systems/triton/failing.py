@@ -19,7 +19,7 @@ import typing as t
 from ..._core.conditions import is_true
 from ..._core.errors import MusterError
 from ..._kube.objects import selector_of
-from .model_bucket import bucket_of, service_of
+from .s3_place import bucket_of, service_of
 from .server import labels_of
 
 if t.TYPE_CHECKING:

@@ -49,6 +49,16 @@ class Repository:
     load_models: Sequence[str] = ()
     repository_poll_interval: int = 15
 
+    @property
+    def risk(self) -> str | None:
+        """What may happen to a server with it that its user may not expect."""
+        if self.model_control_mode != "poll" or self.storage:
+            return None
+        return (
+            f"model_control_mode poll: when {self.model_repository} does not answer, Triton unloads its models until it does"
+            " (seen with 2.51.0). With explicit it serves on."
+        )
+
 
 def checked_repository(repository: Repository) -> Repository:
     """REPOSITORY, if a server can start with it."""
