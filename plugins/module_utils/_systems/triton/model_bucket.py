@@ -10,9 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import re
 import typing as t
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,7 +19,6 @@ from ..._core import s3
 from ..._core.errors import (
     Failed,
     Forbidden,
-    InvalidInput,
     MusterError,
     NotFound,
     ServerError,
@@ -32,6 +29,7 @@ from ..._core.sensitive import Sensitive
 from ..._kube import forward
 from ..._kube.objects import Ref, selector_of
 from ..._kube.secret_text import needed_text
+from .bucket import Bucket, service_of
 from .model_config import FILE
 from .model_objects import SUM, BucketStore
 from .repository import KEYS
@@ -39,38 +37,8 @@ from .repository import KEYS
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
 
-_PLACE = re.compile(r"s3://(?:(https?://[^/\s]+)/|([^/\s:]+:\d+)/)?([^/\s:]+)(?:/(\S*))?")
-_INSIDE = re.compile(r"http://([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?(?::(\d+))?")
 _REGION = "us-east-1"
 _MISSING = ("404", "NoSuchKey", "NotFound")
-
-
-@dataclasses.dataclass(frozen=True)
-class Bucket:
-    """``endpoint``: of a store that is not AWS; None for AWS. ``prefix``: the repository's folder, with a slash at its end, or empty."""
-
-    endpoint: str | None
-    name: str
-    prefix: str
-
-
-def bucket_of(place: str) -> Bucket:
-    """The bucket in option model_repository."""
-    match = _PLACE.fullmatch(place)
-    if not match:
-        raise InvalidInput(
-            f"model_repository: '{place}' is not a bucket.",
-            "It is s3://BUCKET/FOLDER, s3://http://HOST:PORT/BUCKET/FOLDER or gs://BUCKET/FOLDER.",
-        )
-    url, host, name, folder = match.groups()
-    prefix = (folder or "").strip("/")
-    return Bucket(url or (f"http://{host}" if host else None), name, f"{prefix}/" if prefix else "")
-
-
-def service_of(bucket: Bucket) -> tuple[Ref, str | None] | None:
-    """The Service of a store in the cluster, and its port; None for a store elsewhere."""
-    inside = _INSIDE.fullmatch(bucket.endpoint or "")
-    return (Ref("v1", "Service", inside[1], inside[2]), inside[3]) if inside else None
 
 
 class S3Objects:

@@ -49,6 +49,14 @@ class Repository:
     load_models: Sequence[str] = ()
     repository_poll_interval: int = 15
 
+    @property
+    def warnings(self) -> list[str]:
+        """What may surprise the user."""
+        if self.model_control_mode != "poll" or self.storage:
+            return []
+        lost = f"when {self.model_repository} does not answer, Triton unloads its models until it does"
+        return [f"model_control_mode poll: {lost} (seen with 2.51.0). With explicit it serves on."]
+
 
 def checked_repository(repository: Repository) -> Repository:
     """REPOSITORY, if a server can start with it."""

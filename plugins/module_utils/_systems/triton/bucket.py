@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An S3-compatible bucket with models, as option model_repository names it.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from ..._core.errors import InvalidInput
+from ..._kube.objects import Ref
+
+_PLACE = re.compile(r"s3://(?:(https?://[^/\s]+)/|([^/\s:]+:\d+)/)?([^/\s:]+)(?:/(\S*))?")
+_INSIDE = re.compile(r"http://([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?(?::(\d+))?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucket:
+    """``endpoint``: of a store that is not AWS; None for AWS. ``prefix``: the repository's folder, with a slash at its end, or empty."""
+
+    endpoint: str | None
+    name: str
+    prefix: str
+
+
+def bucket_of(place: str) -> Bucket:
+    """The bucket in option model_repository."""
+    match = _PLACE.fullmatch(place)
+    if not match:
+        raise InvalidInput(
+            f"model_repository: '{place}' is not a bucket.",
+            "It is s3://BUCKET/FOLDER, s3://http://HOST:PORT/BUCKET/FOLDER or gs://BUCKET/FOLDER.",
+        )
+    url, host, name, folder = match.groups()
+    prefix = (folder or "").strip("/")
+    return Bucket(url or (f"http://{host}" if host else None), name, f"{prefix}/" if prefix else "")
+
+
+def service_of(bucket: Bucket) -> tuple[Ref, str | None] | None:
+    """The Service of a store in the cluster, and its port; None for a store elsewhere."""
+    inside = _INSIDE.fullmatch(bucket.endpoint or "")
+    return (Ref("v1", "Service", inside[1], inside[2]), inside[3]) if inside else None
