@@ -196,10 +196,10 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import (
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._manifests.storage import Storage
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import (
+    bucket,
     model_bucket,
     model_gcs,
     model_volume,
-    s3_place,
 )
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model import Store
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_plan import Stored, plan
@@ -243,7 +243,7 @@ def source_of(params: dict[str, t.Any]) -> Source | None:
     keys = ("model_repository", "credentials_secret")
     checked_repository(Repository(storage=storage, **{key: params[key] for key in keys}))
     if not storage and not _on_google(params):
-        s3_place.bucket_of(params["model_repository"])
+        bucket.bucket_of(params["model_repository"])
     if params["state"] == "absent":
         return None
     if not params["src"] and not params["versions"]:
@@ -266,8 +266,8 @@ def opened(ctx: Context, namespace: str, owner: str) -> contextlib.AbstractConte
         credentials = google_login.credentials_of(params["auth_kind"])
         return model_gcs.opened(params["model_repository"], params["model"], credentials)
     if storage is None:
-        bucket = s3_place.bucket_of(params["model_repository"])
-        return model_bucket.opened(ctx.cluster, bucket, params["model"], params["credentials_secret"], namespace)
+        place = bucket.bucket_of(params["model_repository"])
+        return model_bucket.opened(ctx.cluster, place, params["model"], params["credentials_secret"], namespace)
     volume = model_volume.Volume(
         server=params["name"],
         model=params["model"],

@@ -415,16 +415,15 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     manifests(desired(params, params["namespace"] or "default"))
     wanted = dataclasses.replace(desired(params, groups.namespace_of(ctx)), monitor=groups.monitor_kind(ctx))
     owner = owner_of("triton_server", wanted.namespace, wanted.name)
-    if risk := wanted.repository.risk:
-        ctx.warn(risk)
+    for text in wanted.repository.warnings:
+        ctx.warn(text)
     scaled, gone, overwrite = _scaled(ctx, wanted, owner)
     try:
         report = groups.apply_group(
             ctx, manifests(scaled), owner, wait=params["wait"], overwrite=overwrite, predicates=_WITHOUT_MODELS
         )
     except WaitTimeout as exc:
-        place = wanted.repository.model_repository
-        exc.message += failing.explained(ctx.cluster, wanted.name, wanted.namespace, place)
+        exc.message += failing.explained(ctx.cluster, wanted)
         raise
     if scaled.autoscaling and scaled.replicas is not None:
         report.changes = [_as_handed_over(change) for change in report.changes]

@@ -19,8 +19,8 @@ import typing as t
 from ..._core.conditions import is_true
 from ..._core.errors import MusterError
 from ..._kube.objects import selector_of
-from .s3_place import bucket_of, service_of
-from .server import labels_of
+from .bucket import bucket_of, service_of
+from .server import TritonServer, labels_of
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster
@@ -66,9 +66,9 @@ def why_store_is_away(cluster: Cluster, place: str) -> str | None:
     )
 
 
-def explained(cluster: Cluster, name: str, namespace: str, place: str) -> str:
+def explained(cluster: Cluster, server: TritonServer) -> str:
     """Sentences about it, behind those of the wait; empty for a server on a volume that said nothing."""
-    said = why_not_started(cluster, name, namespace)
+    said, place = why_not_started(cluster, server.name, server.namespace), server.repository.model_repository
     words = [f"The server says: {said}"] if said else []
     with contextlib.suppress(MusterError):
         words += filter(None, [why_store_is_away(cluster, place)])

@@ -29,10 +29,10 @@ from ..._core.sensitive import Sensitive
 from ..._kube import forward
 from ..._kube.objects import Ref, selector_of
 from ..._kube.secret_text import needed_text
+from .bucket import Bucket, service_of
 from .model_config import FILE
 from .model_objects import SUM, BucketStore
 from .repository import KEYS
-from .s3_place import Bucket, service_of
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster

@@ -50,14 +50,12 @@ class Repository:
     repository_poll_interval: int = 15
 
     @property
-    def risk(self) -> str | None:
-        """What may happen to a server with it that its user may not expect."""
+    def warnings(self) -> list[str]:
+        """What may surprise the user."""
         if self.model_control_mode != "poll" or self.storage:
-            return None
-        return (
-            f"model_control_mode poll: when {self.model_repository} does not answer, Triton unloads its models until it does"
-            " (seen with 2.51.0). With explicit it serves on."
-        )
+            return []
+        lost = f"when {self.model_repository} does not answer, Triton unloads its models until it does"
+        return [f"model_control_mode poll: {lost} (seen with 2.51.0). With explicit it serves on."]
 
 
 def checked_repository(repository: Repository) -> Repository:
