@@ -4,9 +4,9 @@
 """Compare three ways to one model, side by side: through a Gateway, at the Service, and the same server without Kubernetes.
 
 Brings up a cluster of its own beside any other, with role triton and triton_gateway, and removes it. The third way is the program of the
-pod with the same files, arguments, variables, user and limits (it joins the pod's control groups), as a process of this machine. The
-clients are one program, too: on the cluster's node for the first two ways, so that a Service leads on as for everyone there, and on this
-machine for the third.
+pod with the same files, arguments, variables, user, priority and limits (it joins the pod's control groups), as a process of this machine.
+The clients are one program, too: on the cluster's node for the first two ways, so that a Service leads on as for everyone there, and on
+this machine for the third.
 
 The ways take turns, another one first in each round, so that a machine that drifts hits all of them alike. Prints a table and writes
 build/bench/serving.json. Nothing here asserts a time: the ratios are for people to read.
@@ -155,6 +155,8 @@ def process(pid: int) -> Iterator[Way]:
         with (folder / "log").open("w") as log:
             environment = {**os.environ, "MEMBERSHIPS": " ".join(groups_of(pid))}
             server = subprocess.Popen(isolated, stdout=log, stderr=log, env=environment)
+        # As the pod's, also where the benchmark itself was started with less.
+        os.setpriority(os.PRIO_PROCESS, server.pid, os.getpriority(os.PRIO_PROCESS, pid))
         try:
             _wait_until_ready(server, folder / "log")
             yield Way(PROCESS, "127.0.0.1", HTTP_PORT)
