@@ -22,7 +22,7 @@ if t.TYPE_CHECKING:
     from .cluster import Cluster
 
 AUTOSCALER = "autoscaling/v2", "HorizontalPodAutoscaler"
-FIELD = ".spec.replicas"
+FIELD = "spec.replicas"
 BETWEEN = manager_of("replicas")
 """The field manager that has the number between us and the autoscaler."""
 _BY_AUTOSCALER = "kube-controller-manager"

@@ -146,16 +146,17 @@ def _merge(live: t.Any, desired: t.Any) -> t.Any:
 
 
 def _clashes(live: t.Any, desired: t.Any, owned: t.Any, path: str = "") -> list[str]:
-    """Fields that a manager owns and that we want with another value."""
+    """Fields that a manager owns and that we want with another value, as the client names them: without a dot in front."""
     found: list[str] = []
     for key, below in owned.items():
         name = key.removeprefix("f:")
+        where = f"{path}.{name}".lstrip(".")
         if not isinstance(desired, dict) or name not in desired or not isinstance(live, dict) or name not in live:
             continue
         if below and isinstance(desired[name], dict):
-            found += _clashes(live[name], desired[name], below, f"{path}.{name}")
+            found += _clashes(live[name], desired[name], below, where)
         elif live[name] != desired[name]:
-            found.append(f"{path}.{name}")
+            found.append(where)
     return found
 
 

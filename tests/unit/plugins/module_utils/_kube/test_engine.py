@@ -201,7 +201,7 @@ def test_a_field_that_somebody_changed_is_a_conflict(cluster: FakeCluster) -> No
     with pytest.raises(Conflict) as caught:
         apply(cluster, config())
     assert caught.value.managers == ["kubectl-edit"]
-    assert caught.value.fields == [".data.x"]
+    assert caught.value.fields == ["data.x"]
     report = apply(cluster, config(), force_conflicts=True)
     assert "kubectl-edit" in report.changes[0].reason or report.changed
     assert not apply(cluster, config()).changed
