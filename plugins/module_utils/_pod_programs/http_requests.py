@@ -130,7 +130,7 @@ def main() -> None:
     record = Record()
     for place in places:
         record.ask(place, task["ready"], task["requests"])
-    print(json.dumps({"texts": list(record.texts), "places": record.places}))  # noqa: T201
+    sys.stdout.write(json.dumps({"texts": list(record.texts), "places": record.places}) + "\n")
 
 
 if __name__ == "__main__":
