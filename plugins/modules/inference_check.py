@@ -217,22 +217,15 @@ import contextlib
 import functools
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress
-from ansible_collections.muster.ml.plugins.module_utils._core.waiting import Observe, fixed_interval, wait_for
+from ansible_collections.muster.ml.plugins.module_utils._core.trust import authorities_in
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import pod_check, replicas
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import (
-    Opened,
-    authorities,
-    checked,
-    unready,
-)
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.checking import Opened, checked, unready
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.client import Client, parts_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.grpc_client import GrpcClient
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.inference import DATATYPES, Asked, Inference
@@ -267,7 +260,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_by": {"hostname": ("url",), "url_ca_cert": ("url",)}}
 
-T = t.TypeVar("T")
 _CLIENTS: dict[str, t.Callable[..., contextlib.AbstractContextManager[Asked]]] = {"http": Client, "grpc": GrpcClient}
 NOT_ASKED: dict[str, t.Any] = {
     "replicas": [], "server": {}, "model": {}, "outputs": [], "model_version": "", "requests": 0, "latency_ms": {},
@@ -284,12 +276,17 @@ def desired(params: dict[str, t.Any]) -> Inference:
     return Inference(**{key: params[key] for key in ("model", "model_version", "inputs", "expected", "tolerance")})
 
 
+def authorities(params: dict[str, t.Any]) -> str | None:
+    """The certificates that are trusted for the URL; None for those of the system."""
+    return authorities_in(params["url_ca_cert"], "url_ca_cert") if params["url_ca_cert"] else None
+
+
 def places(ctx: Context) -> dict[str, Opened]:
     """Name of a replica -> how it is reached."""
     params, url = ctx.params, ctx.params["url"]
     speaking = functools.partial(_CLIENTS[params["protocol"]], timeout=params["request_timeout"])
     if url:
-        more = {"hostname": params["hostname"], "authorities": authorities(params["url_ca_cert"])}
+        more = {"hostname": params["hostname"], "authorities": authorities(params)}
         return {url: lambda: speaking(url, f"Triton at {url}", **more)}
     pods = replicas.ready_pods(ctx.cluster, params["name"], groups.namespace_of(ctx))
     return {
@@ -308,7 +305,9 @@ def addresses(ctx: Context) -> dict[str, str]:
             ctx.cluster, replicas.ready_pods(ctx.cluster, name, groups.namespace_of(ctx))
         ), None
 
-    return waited(ctx, f"No replica of {name} is ready", observe) if ctx.params["wait"] else observe()[0]
+    if not ctx.params["wait"]:
+        return observe()[0]
+    return groups.waited(ctx, observe, goal=f"No replica of {name} is ready", every=_PAUSE)
 
 
 def places_of_pod(ctx: Context, inference: Inference) -> dict[str, Opened]:
@@ -327,15 +326,9 @@ def places_of_pod(ctx: Context, inference: Inference) -> dict[str, Opened]:
         waits=params["wait"],
         url=params["url"],
         hostname=params["hostname"],
-        authorities=authorities(params["url_ca_cert"]),
+        authorities=authorities(params),
     )
     return pod_check.asked_by_pod(ctx.cluster, asking, settings, ctx.progress)
-
-
-def waited(ctx: Context, goal: str, observe: Observe[T]) -> T:
-    """What is observed, once nothing is missing."""
-    deadline, pause = Deadline(ctx.params["wait_timeout"], SYSTEM_CLOCK), fixed_interval(_PAUSE, SYSTEM_CLOCK)
-    return wait_for(observe, goal=goal, deadline=deadline, pause=pause, progress=Progress(ctx.progress, SYSTEM_CLOCK))
 
 
 def reachable(ctx: Context, inference: Inference) -> dict[str, Opened]:
@@ -345,7 +338,9 @@ def reachable(ctx: Context, inference: Inference) -> dict[str, Opened]:
         found = places(ctx)
         return found, unready(found, inference)
 
-    return waited(ctx, f"Model {inference.model} is not ready", observe) if ctx.params["wait"] else places(ctx)
+    if not ctx.params["wait"]:
+        return places(ctx)
+    return groups.waited(ctx, observe, goal=f"Model {inference.model} is not ready", every=_PAUSE)
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:

@@ -115,10 +115,7 @@ found:
 import re
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NotFound
-from ansible_collections.muster.ml.plugins.module_utils._core.pool import Progress
-from ansible_collections.muster.ml.plugins.module_utils._core.waiting import fixed_interval, wait_for
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS, WHICH
@@ -162,13 +159,8 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         count = len(result["found"])
         return result, None if count >= desired else f"{count} of {desired} matches of {params['search']}"
 
-    return wait_for(
-        observe,
-        goal=f"The logs of training {params['name']} do not have {desired} matches of {params['search']}",
-        deadline=Deadline(params["wait_timeout"]),
-        pause=fixed_interval(_LOOK_AGAIN, SYSTEM_CLOCK),
-        progress=Progress(ctx.progress, SYSTEM_CLOCK),
-    )
+    goal = f"The logs of training {params['name']} do not have {desired} matches of {params['search']}"
+    return groups.waited(ctx, observe, goal=goal, every=_LOOK_AGAIN)
 
 
 def _look_for_kinds(ctx: Context) -> None:

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import ssl
 import typing as t
+from pathlib import Path
+
+from .errors import InvalidInput
 
 Refusal = t.Literal["time", "name", "authority", "other"]
 
@@ -31,6 +34,26 @@ def trusting(cadata: str | None = None) -> ssl.SSLContext:
     # Go trusts everything that it is given as an authority, even if it is not a root. Python 3.13 does so by default.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context
+
+
+def authorities(text: str, what: str) -> str:
+    """TEXT, if it is certificates in PEM; WHAT names it in the error."""
+    try:
+        if not text.strip():
+            raise ValueError("empty")  # for the module ssl the same as none, which trusts the whole system
+        trusting(text)
+    except (ssl.SSLError, ValueError) as exc:
+        raise InvalidInput(f"{what} is not a PEM certificate.") from exc
+    return text
+
+
+def authorities_in(file: str, option: str) -> str:
+    """The certificates in the file of an option."""
+    try:
+        text = Path(file).read_text(encoding="ascii", errors="ignore")
+    except OSError as exc:
+        raise InvalidInput(f"{option}: {file} cannot be read: {exc.strerror or exc}.") from exc
+    return authorities(text, f"{option}: {file}")
 
 
 def refusal(exc: ssl.SSLCertVerificationError) -> Refusal:

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import typing as t
 
+from .._core.clock import SYSTEM_CLOCK, Deadline
+from .._core.pool import Progress
+from .._core.waiting import Observe, fixed_interval, wait_for
 from .._kube.engine import apply_objects
 from .._kube.objects import Manifest, Ref
 from .._kube.removal import delete_objects, delete_unwanted
@@ -25,6 +28,8 @@ if t.TYPE_CHECKING:
     from .._kube.claims import Claims
     from .options import Spec
     from .run import Context
+
+T = t.TypeVar("T")
 
 ENV: Spec = {
     "name": {"type": "str", "required": True},
@@ -103,6 +108,17 @@ def monitor_kind(ctx: Context) -> str | None:
 def namespace_of(ctx: Context) -> str:
     """The namespace in the options, else that of the kubeconfig's context."""
     return str(ctx.params["namespace"] or ctx.cluster.namespace)
+
+
+def waited(ctx: Context, observe: Observe[T], *, goal: str, every: float) -> T:
+    """What is observed, each EVERY seconds, once nothing is missing; as wait_for, within option wait_timeout."""
+    return wait_for(
+        observe,
+        goal=goal,
+        deadline=Deadline(ctx.params["wait_timeout"], SYSTEM_CLOCK),
+        pause=fixed_interval(every, SYSTEM_CLOCK),
+        progress=Progress(ctx.progress, SYSTEM_CLOCK),
+    )
 
 
 def apply_group(

@@ -26,7 +26,7 @@ def queue_objects(
     cluster_queues: Sequence[Mapping[str, t.Any]],
     local_queues: Sequence[Mapping[str, t.Any]],
     priority_classes: Sequence[Mapping[str, t.Any]],
-    provisioning_requests: Sequence[Mapping[str, t.Any]] = (),
+    provisioning_requests: Sequence[Mapping[str, t.Any]],
 ) -> list[Manifest]:
     """All queues with what they refer to. What they refer to and is not among them may be there already."""
     for what, given in (

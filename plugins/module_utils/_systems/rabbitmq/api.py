@@ -16,7 +16,6 @@ import dataclasses
 import html
 import http.client
 import json
-import pathlib
 import ssl
 import typing as t
 import urllib.parse
@@ -35,7 +34,7 @@ from ..._core.errors import (
 )
 from ..._core.pace import Backoff
 from ..._core.sensitive import Sensitive
-from ..._core.trust import refusal, trusting
+from ..._core.trust import authorities, authorities_in, refusal, trusting
 
 if t.TYPE_CHECKING:
     from ..._kube.tunnel import Tunnel
@@ -382,17 +381,12 @@ def _revealed(body: Body) -> Body:
 
 
 def _context(address: Address) -> ssl.SSLContext:
-    try:
-        text = address.authority
-        if address.ca_cert:
-            text = pathlib.Path(address.ca_cert).read_text(encoding="ascii", errors="ignore")
-        if text is not None and not text.strip():
-            raise ValueError("empty")  # for the module ssl the same as none, which trusts the whole system
-        context = trusting(text)
-    except (ssl.SSLError, ValueError) as exc:
-        raise InvalidInput(f"ca_cert: {address.ca_cert} is not a PEM certificate.") from exc
-    except OSError as exc:
-        raise InvalidInput(f"ca_cert: {address.ca_cert} cannot be read: {exc.strerror or exc}.") from exc
+    text = address.authority
+    if address.ca_cert:
+        text = authorities_in(address.ca_cert, "ca_cert")
+    elif text is not None:
+        text = authorities(text, f"ca_cert: {address.ca_cert}")
+    context = trusting(text)
     if address.client_cert:
         try:
             context.load_cert_chain(address.client_cert, address.client_key, password=_no_password)

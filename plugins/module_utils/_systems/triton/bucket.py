@@ -28,6 +28,12 @@ class Bucket:
     prefix: str
 
 
+def prefix_of(folder: str | None) -> str:
+    """What the keys of a folder begin with: a slash at its end, or empty for the whole bucket."""
+    found = (folder or "").strip("/")
+    return f"{found}/" if found else ""
+
+
 def bucket_of(place: str) -> Bucket:
     """The bucket in option model_repository."""
     match = _PLACE.fullmatch(place)
@@ -37,8 +43,7 @@ def bucket_of(place: str) -> Bucket:
             "It is s3://BUCKET/FOLDER, s3://http://HOST:PORT/BUCKET/FOLDER or gs://BUCKET/FOLDER.",
         )
     url, host, name, folder = match.groups()
-    prefix = (folder or "").strip("/")
-    return Bucket(url or (f"http://{host}" if host else None), name, f"{prefix}/" if prefix else "")
+    return Bucket(url or (f"http://{host}" if host else None), name, prefix_of(folder))
 
 
 def service_of(bucket: Bucket) -> tuple[Ref, str | None] | None:

@@ -10,30 +10,14 @@ Private to the collection.
 from __future__ import annotations
 
 import contextlib
-import ssl
 import typing as t
 from collections.abc import Mapping
-from pathlib import Path
 
-from ..._core.errors import Failed, InvalidInput, NotFound
-from ..._core.trust import trusting
+from ..._core.errors import Failed, NotFound
 from .inference import Asked, Inference, differences, latencies
 
 Opened = t.Callable[[], contextlib.AbstractContextManager[Asked]]
 """Opens the way to one server."""
-
-
-def authorities(file: str | None) -> str | None:
-    """The certificates in the file of url_ca_cert."""
-    if not file:
-        return None
-    try:
-        text = Path(file).read_text("ascii", "ignore")
-        trusting(text or " ")  # empty is the same as none, which trusts the whole system
-    except OSError as error:
-        why = "is not a PEM certificate" if isinstance(error, ssl.SSLError) else f"cannot be read: {error.strerror}"
-        raise InvalidInput(f"url_ca_cert: {file} {why}.") from error
-    return text
 
 
 def unready(found: Mapping[str, Opened], inference: Inference) -> str | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ..._core.errors import InvalidInput, NotFound
 from ..._gcp import objects
+from .bucket import prefix_of
 from .model_objects import SUM, BucketStore
 
 SCHEME = "gs://"
@@ -28,8 +29,7 @@ def place_of(place: str) -> tuple[str, str]:
     match = _PLACE.fullmatch(place)
     if not match:
         raise InvalidInput(f"model_repository: '{place}' is not a bucket.", "It is gs://BUCKET/FOLDER.")
-    folder = (match[2] or "").strip("/")
-    return match[1], f"{folder}/" if folder else ""
+    return match[1], prefix_of(match[2])
 
 
 class GcsObjects:
