@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The commands of the documentation, page by page, in a copy of the repository: as far as each can go on the cluster of the checks.
 
-The settings of this run come after those of the page: which cluster, and an image and a storage class where a page leaves them to the
-reader's inventory.
+The settings of this run come after those of the page: which cluster, and its storage class. What a page leaves to the reader's inventory
+comes before them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ SETTINGS = {
     "muster_become": os.geteuid() != 0,
     "persia_storage_class_name": "local-path",
 }
+# What the reader's own inventory says, unless the command says it.
+READERS_SETTINGS = {
+    "persia_image": "registry.example.com/persia-cpu:0.1.dev251",
+    "triton_model_repository": "gs://example-models/production",
+}
 SHOWN = [page for page in pages() if list(attempts(page))]
 
 
@@ -46,9 +51,8 @@ def tried(attempt: Attempt, repository: Path) -> str:
     """Why a command does not work; nothing if it does."""
     argv = list(attempt.argv)
     if argv[0] == "ansible-playbook":
-        # The reader's own inventory names an image.
-        own = {} if "inventories/local" in argv else {"persia_image": "registry.example.com/persia-cpu:0.1.dev251"}
-        argv += ["-e", json.dumps({**SETTINGS, **own})]
+        own = {} if "inventories/local" in argv else READERS_SETTINGS
+        argv = [argv[0], "-e", json.dumps(own), *argv[1:], "-e", json.dumps(SETTINGS)]
     environment = {
         **os.environ,
         "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
