@@ -129,7 +129,10 @@ def check_gpus() -> None:
     if done.returncode:
         said = done.stdout.decode(errors="replace").split("\n")
         reason = next((line for line in reversed(said) if line), f"status {done.returncode}")
-        leave(EXIT_MISCONFIGURED, f"this pod asks for {asked} GPUs, and its image cannot use them: {reason}")
+        # From NVIDIA's device plugin: tells on a node which ones they are.
+        given = setting("NVIDIA_VISIBLE_DEVICES")
+        got = f" and got {given}" if given else ""
+        leave(EXIT_MISCONFIGURED, f"this pod asks for {asked} GPUs{got}, and its image cannot use them: {reason}")
 
 
 def resolve(desired: t.Mapping[str, int]) -> tuple[Peers, str]:

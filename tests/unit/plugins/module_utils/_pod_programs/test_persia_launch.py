@@ -364,8 +364,9 @@ def test_gpus_that_the_image_cannot_use_are_not_held(pod: Pod, image: dict[str, 
 
 def test_gpus_without_torch_are_not_held(pod: Pod) -> None:
     (pod.here / "torch.py").write_text("raise ImportError('no torch here')")
-    assert pod.run("nn-worker", MUSTER_GPUS="1")[0] == 78
-    assert "cannot use them: ImportError: no torch here" in pod.last_words
+    assert pod.run("nn-worker", MUSTER_GPUS="1", NVIDIA_VISIBLE_DEVICES="GPU-4f2a")[0] == 78
+    why = "ImportError: no torch here"
+    assert f"this pod asks for 1 GPUs and got GPU-4f2a, and its image cannot use them: {why}" in pod.last_words
 
 
 def test_only_trainers_that_ask_for_gpus_look_for_them(pod: Pod) -> None:
