@@ -124,15 +124,17 @@ def _one_node(
     claim: Manifest,
 ) -> None:
     group, name = groups[index], claim["metadata"]["name"]
-    sharing = [other.name for other in groups if name in claim_names(other.spec) and other is not group]
+    sharing = [other for other in groups if name in claim_names(other.spec)]
     if "ReadWriteOncePod" in (claim["spec"].get("accessModes") or ()):
-        if users or sharing or group.replicas > 1:
+        if users or len(sharing) > 1 or group.replicas > 1:
             bonds.only(index, (), places, f"whatever they are: claim {name} is for one pod (ReadWriteOncePod)")
         return
-    if sharing:
-        bonds.notes.append(
-            f"claim {name} is for one node (ReadWriteOnce), and groups {group.name} and {', '.join(sharing)} use it"
-        )
+    if len(sharing) > 1:
+        if group is sharing[0]:
+            *others, last = [other.name for other in sharing]
+            bonds.notes.append(
+                f"claim {name} is for one node (ReadWriteOnce), and groups {', '.join(others)} and {last} use it"
+            )
     elif users:
         there = {node_of(pod) for pod in users}
         free = [place.name for place in places if (index, place.name) not in bonds.refused]

@@ -1049,6 +1049,12 @@ def test_what_needs_luck_has_a_nearest_size_that_does_not() -> None:
     assert {"name": "small", "replicas": 1} in found.nearest
 
 
+def test_a_claim_of_many_groups_is_told_once() -> None:
+    groups = [X.group(1, name=name, **mounts("c")) for name in ("server", "loader", "trainer")]
+    found = asked(Case("", groups, more=claims(X.claim("c", "ReadWriteOnce", volume="v"), v=volume())))
+    assert found.not_judged == ["claim c is for one node (ReadWriteOnce), and groups server, loader and trainer use it"]
+
+
 def test_quota_alone_shrinks_the_size() -> None:
     case = Case("", [X.group(4, C(cpu=1))], more={"quotas": [X.quota({"requests.cpu": "3"})]})
     assert asked(case).nearest == [{"name": "worker", "replicas": 3}]
