@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock, FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.triton import FakeTriton
 
 # ansible-test units has no pythonpath: some cases stand beside the other suites.
 sys.path.append(str(Path(__file__).parents[1]))
@@ -49,6 +50,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         told = f"the unit tests took {spent:.0f} s of processor time; {_LIMIT_CPU_S:.0f} s is the limit"
         session.config.get_terminal_writer().line(f"\n{told}", red=True)
+
+
+@pytest.fixture
+def triton() -> t.Iterator[FakeTriton]:
+    """A server with one model."""
+    found = FakeTriton()
+    yield found
+    found.stop()
 
 
 @pytest.fixture

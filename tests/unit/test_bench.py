@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,6 @@ import serving
 from ansible_collections.muster.ml.tests.unit.fakes.triton import FakeTriton
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
-
-
-@pytest.fixture
-def triton() -> Iterator[FakeTriton]:
-    found = FakeTriton()
-    yield found
-    found.stop()
 
 
 def asked(triton: FakeTriton, clients: int = 3) -> list[float]:

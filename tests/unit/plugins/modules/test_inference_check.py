@@ -47,12 +47,9 @@ def run(cluster: FakeCluster | None = None, *, check: bool = False, **params: t.
     return result
 
 
-@pytest.fixture
-def triton(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[FakeTriton]:
+@pytest.fixture(autouse=True)
+def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inference_check, "_PAUSE", 0.01)
-    found = FakeTriton()
-    yield found
-    found.stop()
 
 
 def start(cluster: FakeCluster, name: str, triton: FakeTriton, **more: t.Any) -> None:

@@ -101,13 +101,6 @@ def node(tmp_path: pathlib.Path) -> Node:
     return Node(tmp_path)
 
 
-@pytest.fixture
-def triton() -> t.Iterator[FakeTriton]:
-    found = FakeTriton()
-    yield found
-    found.stop()
-
-
 def url_of(triton: FakeTriton) -> str:
     return f"http://127.0.0.1:{triton.port}"
 
