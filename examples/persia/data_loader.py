@@ -124,7 +124,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    # persia_core's threads can abort an interpreter that ends in the usual way.
-    os._exit(code)
+    sys.exit(main())

@@ -96,13 +96,7 @@ def main() -> int:
     except (OSError, SettingsError) as error:
         print(f"MUSTER error: {error}", file=sys.stderr, flush=True)
         return 2
-    except Exception:  # the interpreter must not end by itself, see train.py
-        sys.excepthook(*sys.exc_info())
-        return 1
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    sys.exit(main())

@@ -362,14 +362,7 @@ def main() -> int:
     except (SettingsError, TrainingError) as error:
         print(f"MUSTER error: {error}", file=sys.stderr, flush=True)
         return 2 if isinstance(error, SettingsError) else 1
-    except Exception:  # the interpreter must not end by itself, see below
-        sys.excepthook(*sys.exc_info())
-        return 1
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # persia_core's threads can abort an interpreter that ends in the usual way, and a finished training would fail.
-    os._exit(code)
+    sys.exit(main())

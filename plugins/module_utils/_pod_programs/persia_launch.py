@@ -35,6 +35,7 @@ EXIT_STOPPED = 143
 NOTHING_LEFT = b'"trained": false'
 # Beside this program in a pod.
 METRICS = "metrics.py"
+PROGRAM = "program.py"
 # Seconds that a process has between SIGTERM and SIGKILL.
 END_SECONDS = 10
 TERMINATION_LOG = "/dev/termination-log"
@@ -83,6 +84,12 @@ def readable(name: str) -> str:
     return path
 
 
+def script(name: str) -> str:
+    """Return the program that runs the script in a variable and ends with its status; the program gets the path by MUSTER_ENTRY."""
+    os.environ["MUSTER_ENTRY"] = readable(name)
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), PROGRAM)
+
+
 def arguments(role: str) -> list[str]:
     """Return what persia-launcher is told besides the role."""
     # In a Job the index is given; the name of a StatefulSet's pod ends with it.
@@ -91,10 +98,10 @@ def arguments(role: str) -> list[str]:
     os.environ.update(REPLICA_INDEX=index, REPLICA_SIZE=size)
     replica = ["--replica-index", index, "--replica-size", size]
     if role == TRAINER:
-        entry, processes = readable("PERSIA_NN_WORKER_ENTRY"), setting("NPROC_PER_NODE", "1")
+        entry, processes = script("PERSIA_NN_WORKER_ENTRY"), setting("NPROC_PER_NODE", "1")
         return [entry, "--nproc-per-node", processes, "--nnodes", size, "--node-rank", index]
     if role == LOADER:
-        return [readable("PERSIA_DATALOADER_ENTRY"), *replica]
+        return [script("PERSIA_DATALOADER_ENTRY"), *replica]
     if role in SERVERS:
         config, embedding = readable("PERSIA_GLOBAL_CONFIG"), readable("PERSIA_EMBEDDING_CONFIG")
         return ["--global-config", config, "--embedding-config", embedding, *replica]

@@ -37,6 +37,7 @@ from .spec import (
     Role,
     config_paths,
     metrics_config,
+    script_program,
     shared_objects,
     shared_volumes,
 )
@@ -65,7 +66,9 @@ def runs_to_completion(job: PersiaJob, role: Role) -> bool:
 
 def manifests(job: PersiaJob) -> list[Manifest]:
     """All objects of JOB."""
-    objects = shared_objects(job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch), **_metrics_program(job)})
+    objects = shared_objects(
+        job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch), **script_program(), **_metrics_program(job)}
+    )
     config_hash = spec_hash([item["data"] for item in objects if item["kind"] == "ConfigMap"])
     if job.metrics.makes_gateway:
         objects += metrics_gateway(job)

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from ..._core.errors import InvalidInput
 from ..._manifests.meta import Manifest, compact, metadata
 from ..._manifests.pods import merge_env, resources, volumes_and_mounts
+from ..._pod_programs.persia_launch import PROGRAM
+from ..._pod_programs.persia_program import ENTRY
 from ..._training.status import GroupStatus, judge_bare, ranks_of
 from . import gpus
 from .spec import (
+    CONFIG_PATH,
     DEFAULT_GROUP_NAMES,
     LAUNCHER_WORDS,
     NATS_ENV,
@@ -22,6 +25,7 @@ from .spec import (
     PersiaJob,
     Role,
     config_paths,
+    script_program,
     shared_objects,
     shared_volumes,
 )
@@ -64,7 +68,7 @@ _UNSAYABLE_IN_POD = (
 def manifests(job: PersiaJob) -> list[Manifest]:
     """The objects of JOB; the operator creates the pods and the gateway."""
     refuse_unsupported(job)
-    return [*shared_objects(job, {JOB_LABEL: job.name}, {}), persia_job_resource(job)]
+    return [*shared_objects(job, {JOB_LABEL: job.name}, script_program()), persia_job_resource(job)]
 
 
 def groups(resource: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
@@ -113,14 +117,15 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
                 {
                     "PERSIA_GLOBAL_CONFIG": global_path,
                     "PERSIA_EMBEDDING_CONFIG": embedding_path,
-                    "PERSIA_NN_WORKER_ENTRY": nn_worker.entry,
-                    "PERSIA_DATALOADER_ENTRY": dataloader.entry if dataloader else None,
+                    # Each runs the script in its group's MUSTER_ENTRY.
+                    "PERSIA_NN_WORKER_ENTRY": f"{CONFIG_PATH}/{PROGRAM}",
+                    "PERSIA_DATALOADER_ENTRY": f"{CONFIG_PATH}/{PROGRAM}" if dataloader else None,
                 }
             ),
             "env": merge_env([{"name": NATS_ENV, "value": job.nats_url}, *_gateway_env(job)]),
             "logLevel": job.log_level,
             "enableMetrics": job.metrics.makes_gateway,
-            # Also the operator's default. OnFailure would train again after PERSIA's abort at the exit of the interpreter.
+            # Also the operator's default. With OnFailure the kubelet starts a failed script again from its beginning, without a limit.
             "restartPolicy": "Never",
             "imagePullPolicy": nn_worker.pod.image_pull_policy,
             "volumes": [*nn_worker.pod.volumes, *volumes],
@@ -140,6 +145,10 @@ def _gateway_env(job: PersiaJob) -> list[Manifest]:
     return [{"name": "PERSIA_METRICS_GATEWAY_ADDR", "value": job.metrics.address}] if job.metrics.address else []
 
 
+def _script_env(group: Group) -> list[Manifest]:
+    return [{"name": ENTRY, "value": group.entry}] if group.entry else []
+
+
 def _gpu_env(group: Group) -> list[Manifest]:
     asked = gpus.count(group.pod.resources) if group.role == "nn_worker" else 0
     return [{"name": "MUSTER_GPUS", "value": str(asked)}] if asked else []
@@ -154,7 +163,7 @@ def _section(job: PersiaJob, group: Group) -> Manifest:
             "nprocPerNode": group.nproc_per_node if group.role == "nn_worker" else None,
             "image": group.pod.image,
             "resources": resources(group.pod.resources, f"{group.role}.resources"),
-            "env": merge_env(_gpu_env(group), group.pod.env),
+            "env": merge_env(_script_env(group), _gpu_env(group), group.pod.env),
             "volumeMounts": [*group.pod.volume_mounts, *shared],
         }
     )

@@ -28,9 +28,12 @@ from ..._manifests.meta import (
 )
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import PodSettings
+from ..._manifests.programs import program
 from ..._manifests.shared import config_map, mounted
 from ..._manifests.storage import Storage, storage_claim
 from ..._manifests.yaml_text import to_yaml
+from ..._pod_programs import persia_program
+from ..._pod_programs.persia_launch import PROGRAM
 from . import gpus
 from .config import check_embedding_config, check_global_config
 
@@ -299,6 +302,11 @@ def config_paths(job: PersiaJob) -> tuple[str, str]:
         job.global_config_path or f"{CONFIG_PATH}/global_config.yml",
         job.embedding_config_path or f"{CONFIG_PATH}/embedding_config.yml",
     )
+
+
+def script_program() -> dict[str, str]:
+    """The program that runs the scripts of trainers and data loaders, by its name beside the configuration."""
+    return {PROGRAM: program(persia_program)}
 
 
 def metrics_config(job: PersiaJob) -> Manifest:

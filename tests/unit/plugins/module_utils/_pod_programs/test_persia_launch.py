@@ -124,12 +124,18 @@ def pod(tmp_path: Path) -> Pod:
 
 def test_a_trainer_gets_its_rank_from_its_name(pod: Pod) -> None:
     assert pod.run("nn-worker", NPROC_PER_NODE="4")[0] == 0
-    assert pod.calls == [f"called: nn-worker {pod.here}/entry.py --nproc-per-node 4 --nnodes 2 --node-rank 1"]
+    assert pod.calls == [f"called: nn-worker {pod.here}/program.py --nproc-per-node 4 --nnodes 2 --node-rank 1"]
+
+
+@pytest.mark.parametrize("role", ["nn-worker", "data-loader"])
+def test_the_program_gets_the_path_of_the_script(pod: Pod, role: str) -> None:
+    """persia-launcher itself is told the program that ends with the script's status."""
+    assert pod.run(role, 'test "$MUSTER_ENTRY" = "$HERE/entry.py"', MUSTER_LINGER_SECONDS="0")[0] == 0
 
 
 def test_the_given_index_wins_over_the_name(pod: Pod) -> None:
     pod.run("data-loader", REPLICA_INDEX="0", MUSTER_LINGER_SECONDS="0")
-    assert pod.calls == [f"called: data-loader {pod.here}/entry.py --replica-index 0 --replica-size 2"]
+    assert pod.calls == [f"called: data-loader {pod.here}/program.py --replica-index 0 --replica-size 2"]
 
 
 def test_an_embedding_server_gets_both_files(pod: Pod) -> None:
