@@ -81,7 +81,10 @@ options:
     type: list
     elements: str
   files:
-    description: Text files for all pods, by name. They are stored in a ConfigMap of at most 1 MiB.
+    description:
+      - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
+      - They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
+      - A value is the text, or C({base64: ...}) for a file that is no text. Lookup P(muster.ml.files#lookup) reads files and folders.
     type: dict
     default: {}
   files_path:
@@ -243,8 +246,7 @@ EXAMPLES = r"""
     replicas: 2
     min_replicas: 1
     max_replicas: 8
-    files:
-      train.py: "{{ lookup('ansible.builtin.file', 'train.py') }}"
+    files: "{{ lookup('muster.ml.files', 'train.py') }}"
     script: train.py
     args: [--epochs, "20"]
     storage: {claim_name: digits, size: 10Gi}

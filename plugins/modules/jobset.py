@@ -75,7 +75,10 @@ options:
     type: list
     elements: str
   files:
-    description: Text files for all pods, by name. They are stored in a ConfigMap of at most 1 MiB.
+    description:
+      - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
+      - They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
+      - A value is the text, or C({base64: ...}) for a file that is no text. Lookup P(muster.ml.files#lookup) reads files and folders.
     type: dict
     default: {}
   files_path:
@@ -186,8 +189,7 @@ EXAMPLES = r"""
     image: example/jax:0.10
     slices: 2
     hosts: 4
-    files:
-      train.py: "{{ lookup('ansible.builtin.file', 'train.py') }}"
+    files: "{{ lookup('muster.ml.files', 'train.py') }}"
     command: [python3, /workspace/scripts/train.py]
     wait: completed
 

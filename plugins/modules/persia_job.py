@@ -190,7 +190,10 @@ options:
     description: Path of the file in the pods, instead of O(embedding_config).
     type: str
   files:
-    description: Text files for all pods, by name. They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
+    description:
+      - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
+      - They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
+      - A value is the text, or C({base64: ...}) for a file that is no text. Lookup P(muster.ml.files#lookup) reads files and folders.
     type: dict
     default: {}
   files_path:
@@ -329,9 +332,7 @@ EXAMPLES = r"""
     name: adult
     namespace: ml
     image: registry.example.com/persia-cuda:0.1.dev251
-    files:
-      train.py: "{{ lookup('ansible.builtin.file', 'train.py') }}"
-      data_loader.py: "{{ lookup('ansible.builtin.file', 'data_loader.py') }}"
+    files: "{{ lookup('muster.ml.files', 'train.py', 'data_loader.py') }}"
     global_config:
       common_config:
         checkpointing_config: {num_workers: 4}

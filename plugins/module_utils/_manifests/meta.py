@@ -38,7 +38,6 @@ ANNOTATION_CONFIG_HASH = "muster.ml/config-hash"
 STATEFULSET_NAME_MAX = 52
 DNS_LABEL_MAX = 63
 # The API server refuses larger objects; etcd's own limit is 1.5 MiB for the whole request.
-CONFIG_MAP_MAX = 1024 * 1024
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -166,15 +165,3 @@ def hashes(spec: Mapping[str, t.Any]) -> dict[str, str]:
 def compact(mapping: Mapping[str, t.Any]) -> Manifest:
     """MAPPING without the keys whose value is None, an empty list or an empty dict."""
     return {key: value for key, value in mapping.items() if value is not None and value != [] and value != {}}
-
-
-def check_files(files: Mapping[str, t.Any]) -> None:
-    """Check the text files for all pods: plain names, and together no larger than a ConfigMap may be."""
-    for name, text in files.items():
-        if not name or "/" in name:
-            raise InvalidInput(f"files: '{name}' must be a plain file name.")
-        if not isinstance(text, str):
-            raise InvalidInput(f"files.{name}: not text.")
-    size = sum(len(text.encode()) for text in files.values())
-    if size > CONFIG_MAP_MAX:
-        raise InvalidInput(f"files: {size} bytes, a ConfigMap holds 1 MiB.", "Put large files on the shared storage.")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.reading import load
 
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_files
+from ansible_collections.muster.ml.plugins.module_utils._manifests.shared import check_files
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = {"elastic": "digits.csv", "persia": "fair.csv"}

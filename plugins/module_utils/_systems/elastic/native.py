@@ -21,7 +21,7 @@ from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import RESTRICTED_CONTAINER, field_env, merge_env, pod_template
 from ..._manifests.programs import program
 from ..._manifests.servers import headless_service
-from ..._manifests.shared import config_map, mounted
+from ..._manifests.shared import config_map, files_config_map, mounted
 from ..._manifests.storage import storage_claim
 from ..._pod_programs import dataset_fetch, elastic_launch
 from ..._pod_programs.dataset_fetch import EXIT_PERMANENT
@@ -49,7 +49,7 @@ def shared_objects(job: ElasticJob) -> list[Manifest]:
     config = config_map(of(job.objects_name), PROGRAMS)
     # The record of the options is on this ConfigMap, because it must outlive the workload.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
-    files = [config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
+    files = [files_config_map(of(_files_name(job.objects_name)), job.files)] if job.files else []
     claim = storage_claim(job.storage, job.namespace, job.labels)
     policy = own_pods(of(job.objects_name), job.selector, job.network_policy_from)
     service = headless_service(of(job.name), job.selector, {"c10d": C10D_PORT})
@@ -97,7 +97,7 @@ def template(job: ElasticJob, container: str, env: Sequence[Manifest], port: str
     maps = {"config": (job.objects_name, CONFIG_PATH)}
     if job.files:
         maps["files"] = (_files_name(job.objects_name), job.files_path)
-    volumes, mounts = mounted("muster", maps, job.storage)
+    volumes, mounts = mounted("muster", maps, job.storage, job.files)
     first: list[Mapping[str, t.Any]] = []
     if job.is_remote:
         volumes.append({"name": "muster-script", "emptyDir": {}})

@@ -18,12 +18,12 @@ from ..._manifests.meta import (
     LABEL_GROUP,
     LABEL_ROLE,
     check_count,
-    check_files,
     check_name,
     check_port,
     hashes,
 )
 from ..._manifests.pods import PodSettings
+from ..._manifests.shared import File, check_files
 from ..._manifests.storage import Storage
 from .attachments import with_dataset, with_etcd
 
@@ -59,7 +59,7 @@ class ElasticJob:
     monitor_interval: float = 0.5
     max_restarts: int = 3
     warm_start: bool = True
-    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    files: Mapping[str, File] = dataclasses.field(default_factory=dict)
     files_path: str = "/workspace/scripts"
     storage: Storage | None = None
     backoff_limit: int = 6
@@ -182,7 +182,7 @@ def _check_endpoint(backend: str, endpoint: str) -> None:
     check_port(int(port), "rdzv_endpoint")
 
 
-def _check_script(script: str, files: Mapping[str, str]) -> None:
+def _check_script(script: str, files: Mapping[str, File]) -> None:
     if script.startswith(REMOTE):
         if not script.partition("://")[2].partition("/")[2]:
             raise InvalidInput(f"script: '{script}' names no object in its bucket.")

@@ -14,7 +14,7 @@ from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_SPEC_PARTS, LABEL_QUEUE, LABEL_QUEUE_PRIORITY, Manifest, compact, metadata
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import field_env, pod_template
-from ..._manifests.shared import config_map, mounted
+from ..._manifests.shared import files_config_map, mounted
 from ..._manifests.storage import storage_claim
 from .spec import GROUP, JobSet
 
@@ -29,7 +29,7 @@ LABEL_RESTARTS = "jobset.sigs.k8s.io/restart-attempt"
 def manifests(job: JobSet) -> list[Manifest]:
     """All objects of JOB."""
     of = functools.partial(metadata, namespace=job.namespace, labels=job.labels)
-    config = config_map(of(job.objects_name), job.files)
+    config = files_config_map(of(job.objects_name), job.files)
     # The record of the options is on this ConfigMap, because it must outlive the JobSet.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
     claim = storage_claim(job.storage, job.namespace, job.labels)
@@ -80,7 +80,7 @@ def _job(job: JobSet) -> Manifest:
 
 def _pods(job: JobSet) -> Manifest:
     maps = {"files": (job.objects_name, job.files_path)} if job.files else {}
-    volumes, mounts = mounted("muster", maps, job.storage)
+    volumes, mounts = mounted("muster", maps, job.storage, job.files)
     pod = dataclasses.replace(
         job.pod,
         volumes=(*job.pod.volumes, *volumes),

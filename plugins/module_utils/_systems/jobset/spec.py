@@ -17,12 +17,12 @@ from ..._manifests.meta import (
     LABEL_JOBSET,
     LABEL_ROLE,
     check_count,
-    check_files,
     check_name,
     check_port,
     hashes,
 )
 from ..._manifests.pods import PodSettings
+from ..._manifests.shared import File, check_files
 from ..._manifests.storage import Storage
 from .slices import with_tpu
 
@@ -49,7 +49,7 @@ class JobSet:
     ttl_seconds_after_finished: int | None = None
     queue_name: str | None = None
     queue_priority_class: str | None = None
-    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    files: Mapping[str, File] = dataclasses.field(default_factory=dict)
     files_path: str = "/workspace/scripts"
     pod_annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
     storage: Storage | None = None

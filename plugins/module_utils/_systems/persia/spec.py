@@ -21,7 +21,6 @@ from ..._manifests.meta import (
     STATEFULSET_NAME_MAX,
     Manifest,
     check_count,
-    check_files,
     check_name,
     hashes,
     metadata,
@@ -29,7 +28,7 @@ from ..._manifests.meta import (
 from ..._manifests.network_policy import own_pods
 from ..._manifests.pods import PodSettings
 from ..._manifests.programs import program
-from ..._manifests.shared import config_map, mounted
+from ..._manifests.shared import File, check_files, config_map, files_config_map, mounted
 from ..._manifests.storage import Storage, storage_claim
 from ..._manifests.yaml_text import to_yaml
 from ..._pod_programs import persia_program
@@ -123,7 +122,7 @@ class PersiaJob:
     global_config_path: str | None = None
     embedding_config: Mapping[str, t.Any] | None = None
     embedding_config_path: str | None = None
-    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    files: Mapping[str, File] = dataclasses.field(default_factory=dict)
     files_path: str = "/workspace/scripts"
     nats_url: str = "nats://persia-nats-service:4222"
     log_level: str = "info"
@@ -260,7 +259,7 @@ def _group(role: Role, given: Mapping[str, t.Any], params: Mapping[str, t.Any], 
     )
 
 
-def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, str], files_path: str) -> None:
+def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, File], files_path: str) -> None:
     for role in ("embedding_parameter_server", "embedding_worker", "nn_worker"):
         if role not in groups:
             raise InvalidInput(f"{role}: missing.", "A PERSIA training needs at least one replica of it.")
@@ -279,11 +278,13 @@ def _check_groups(job: str, groups: Mapping[Role, Group], files: Mapping[str, st
         seen[group.group_name] = role
 
 
-def _check_entry(role: Role, entry: str, files: Mapping[str, str], files_path: str) -> None:
+def _check_entry(role: Role, entry: str, files: Mapping[str, File], files_path: str) -> None:
     if not entry:
         raise InvalidInput(f"{role}.entry: missing.", "Name the Python file to run, for example train.py.")
     inside = entry.removeprefix(f"{files_path}/")
-    if inside != entry and "/" not in inside and files and inside not in files:
+    # Another volume may be mounted in a folder that no file is in.
+    known = "/" not in inside or any(name.partition("/")[0] == inside.partition("/")[0] for name in files)
+    if inside != entry and known and files and inside not in files:
         raise InvalidInput(f"{role}.entry: '{inside}' is not among files.", f"There: {', '.join(sorted(files))}.")
 
 
@@ -331,7 +332,7 @@ def shared_objects(job: PersiaJob, selector: Mapping[str, str], programs: Mappin
     config = config_map(of(job.config_name), data)
     # The record of the options is on this ConfigMap, because it must outlive each of the workloads.
     config["metadata"]["annotations"] = {ANNOTATION_SPEC_PARTS: json.dumps(job.parts, sort_keys=True)}
-    files = [config_map(of(job.files_name), job.files)] if job.files else []
+    files = [files_config_map(of(job.files_name), job.files)] if job.files else []
     claim = storage_claim(job.storage, job.namespace, job.labels)
     policy = own_pods(of(job.policy_name), selector, job.network_policy_from)
     return [config, *files, *claim, *([policy] if job.network_policy else [])]
@@ -342,4 +343,4 @@ def shared_volumes(job: PersiaJob) -> tuple[list[Manifest], list[Manifest]]:
     maps = {"config": (job.config_name, CONFIG_PATH)}
     if job.files:
         maps["files"] = (job.files_name, job.files_path)
-    return mounted("persia", maps, job.storage)
+    return mounted("persia", maps, job.storage, job.files)
