@@ -87,7 +87,7 @@ def test_every_event_has_its_limit(path: Path) -> None:
 
 PAGES = {
     "one": {"claims": [{"name": "plan"}, {"name": "killed", "fault": True}]},
-    "two": {"claims": [{"name": "node", "local": True}]},
+    "two": {"claims": [{"name": "node", "local": True}, {"name": "example", "given": "acceptance_example"}]},
 }
 
 
@@ -97,7 +97,8 @@ PAGES = {
         ([], False, True, []),
         (["plan", "node"], False, True, []),
         (["plan"], True, True, ["No claim of two can be checked."]),
-        (["plam", "node", "plan"], True, True, ["Claim plam does not exist; there is plan, killed, node."]),
+        (["plam", "node", "plan"], True, True, ["Claim plam does not exist; there is plan, killed, node, example."]),
+        (["plan", "node", "example"], True, True, ["Claim example needs acceptance_example."]),
         (
             ["plan", "killed", "node"],
             False,
@@ -109,13 +110,13 @@ PAGES = {
     ],
 )
 def test_what_cannot_be_judged_is_an_error(names: list[str], faults: bool, local: bool, says: list[str]) -> None:
-    assert claim_problems(PAGES, names, faults=faults, local=local) == says
+    assert claim_problems(PAGES, names, faults=faults, local=local, given=[]) == says
 
 
 def test_claims_are_checked_in_their_order() -> None:
     claims = PAGES["one"]["claims"]
-    assert claims_to_check(claims, ["killed", "plan"], faults=True, local=False) == claims
-    assert claims_to_check(claims, [], faults=False, local=False) == claims[:1]
+    assert claims_to_check(claims, ["killed", "plan"], faults=True, local=False, given=[]) == claims
+    assert claims_to_check(claims, [], faults=False, local=False, given=[]) == claims[:1]
 
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: path.parent.name)
