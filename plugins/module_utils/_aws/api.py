@@ -37,6 +37,7 @@ MISSING = {
     "InvalidGroup.NotFound",
     "InvalidInternetGatewayID.NotFound",
     "InvalidLaunchTemplateId.NotFound",
+    "InvalidLaunchTemplateId.VersionNotFound",
     "InvalidLaunchTemplateName.NotFoundException",
     "InvalidNetworkInterfaceID.NotFound",
     "InvalidSubnetID.NotFound",

@@ -60,7 +60,7 @@ def start(region: str, body: Body, data: Body, subnet: str) -> list[str]:
     answer = _moto(
         region,
         "RunInstances",
-        ImageId=IMAGE,
+        ImageId=data.get("ImageId") or IMAGE,
         MinCount=count,
         MaxCount=count,
         SubnetId=subnet,
