@@ -84,7 +84,7 @@ options:
         description: Name of the launch template.
         type: str
       version:
-        description: Version of the launch template.
+        description: Version of the launch template, a number, or V($Latest) or V($Default) for the one that has it when the module runs.
         type: str
   scaling_config:
     description: Number of nodes.

@@ -24,6 +24,7 @@ from .state import status_state
 LATEST = "latest"
 CUSTOM = "CUSTOM"
 """The AMI type of nodes whose image is that of their launch template. EKS takes no version, release or other AMI type for them."""
+SYMBOLIC = ("$Latest", "$Default")
 # Folders of AWS's public parameters by AMI type (EKS user guide, "Retrieve recommended Amazon Linux AMI IDs").
 _RELEASES = {
     "AL2023_x86_64_STANDARD": "amazon-linux-2023/x86_64/standard",
@@ -329,16 +330,28 @@ class EksNodegroup(Resource):
 
 
 def look_up(api: Api, params: Body) -> str:
-    """Add to the options the image that the version of the launch template has. A template that a plan would make is not there yet."""
+    """Add to the options what the launch template says: the image of its version, and which number $Latest and $Default are.
+
+    EKS takes these words and shows the number, so that they would be a change in every run (argument version of aws_eks_node_group in
+    terraform-provider-aws). A template that a plan would make is not there yet, and nothing is added.
+    """
     asked = params.get("launch_template")
     if not asked:
         return ""
+    version = asked.get("version") or "$Default"
+    if version not in SYMBOLIC and not version.isdecimal():
+        raise InvalidInput(
+            f"EKS node group {params['name']}: {version!r} is no version of a launch template",
+            hint=f"Give launch_template.version a number, or {' or '.join(SYMBOLIC)}",
+        )
     key = "LaunchTemplateId" if asked.get("id") else "LaunchTemplateName"
-    request = {key: asked.get("id") or asked.get("name"), "Versions": [asked.get("version") or "$Default"]}
+    request = {key: asked.get("id") or asked.get("name"), "Versions": [version]}
     label = f"Launch template {request[key]} of EKS node group {params['name']}"
     found = api.read(label, "ec2", "describe_launch_template_versions", **request) or {}
     for row in found.get("LaunchTemplateVersions", []):
         params["template_image"] = row["LaunchTemplateData"].get("ImageId", "")
+        if asked.get("version") in SYMBOLIC:
+            asked["version"] = str(row["VersionNumber"])
     return ""
 
 

@@ -346,6 +346,33 @@ def test_nodes_get_disk_tags_and_metadata_rules_from_their_launch_template(
     changes("eks_launch_template", **named, state="absent")
 
 
+def test_words_for_a_version_of_a_launch_template_are_its_number(
+    changes: Run, run: Run, eks: Any, cluster: str, ground: Body, aws: Simulator
+) -> None:
+    named = {"name": "ground-worded"}
+    run("eks_launch_template", **named)
+    group = {
+        "cluster_name": cluster, "name": "worded", "node_role": ground["node"], "subnets": ground["subnets"][:2],
+        "scaling_config": {"min_size": 0, "max_size": 1},
+    }  # fmt: skip
+    changes("eks_nodegroup", **group, launch_template={**named, "version": "$Latest"})
+    run("eks_launch_template", **named, disk_size=200)
+    assert run("eks_nodegroup", **group, launch_template={**named, "version": "$Default"})["changed"] is False
+    done = changes("eks_nodegroup", **group, launch_template={**named, "version": "$Latest"})
+    assert done["actions"] == ["eks:update_nodegroup_version (launch template version 2)"]
+    assert run("eks_nodegroup", **group, launch_template={**named, "version": "2"})["changed"] is False
+    aws.clear()
+    refused = run("eks_nodegroup", **group, launch_template={**named, "version": "latest"})
+    assert "'latest' is no version of a launch template. Give launch_template.version a number" in refused["msg"]
+    planned = run(
+        "eks_nodegroup", check=True, **{**group, "name": "x"}, launch_template={"name": "later", "version": "$Latest"}
+    )
+    assert not planned.get("failed"), planned["msg"]
+    assert aws.attempts() == []
+    run("eks_nodegroup", cluster_name=cluster, name="worded", state="absent")
+    run("eks_launch_template", **named, state="absent")
+
+
 def test_another_version_of_the_template_leaves_kubernetes_where_it_is(
     changes: Run, run: Run, eks: Any, ground: Body
 ) -> None:
