@@ -23,14 +23,22 @@ from .._core.pace import Backoff, with_retries
 from .errors import without_secrets
 from .plan import Step
 
-# botocore repeats these a few times itself, which is not enough in a busy account.
+A = t.TypeVar("A")
+# botocore repeats these a few times itself (botocore/retries/standard.py), which is not enough in a busy account.
 THROTTLED = {
+    "BandwidthLimitExceeded",
+    "EC2ThrottledException",
+    "PriorRequestNotComplete",
+    "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
     "SlowDown",
     "Throttling",
-    "ThrottlingException",
     "ThrottledException",
+    "ThrottlingException",
     "TooManyRequestsException",
+    "TransactionInProgressException",
 }
 MISSING = {
     "404",
@@ -129,28 +137,34 @@ class Api:
             raise
 
     def pages(self, label: str, service: str, operation: str, key: str, **request: t.Any) -> list[t.Any]:
-        """All items of a listing, page after page."""
+        """All items of a listing, page after page; from the first one again where a later one is refused for a while."""
         client = self._client(service)
         if not client.can_paginate(operation):
             return list((self.read(label, service, operation, **request) or {}).get(key, []))
-        try:
+
+        def listing() -> list[t.Any]:
             return [item for page in client.get_paginator(operation).paginate(**request) for item in page.get(key, [])]
-        except Exception as error:
-            refused = _refusal(label, Step(operation, request, "list", service), error)
+
+        try:
+            return self._patiently(label, Step(operation, request, "list", service), listing)
+        except CallRefused as refused:
             if refused.code in MISSING:
                 return []
-            raise refused from error
+            raise
 
     def write(self, label: str, step: Step) -> Body:
         return self._send(label, step)
 
     def _send(self, label: str, step: Step) -> Body:
-        """One call, repeated while AWS says that it is too early; then its last refusal is raised."""
+        return self._patiently(label, step, lambda: getattr(self._client(step.service), step.operation)(**step.request))
+
+    def _patiently(self, label: str, step: Step, ask: t.Callable[[], A]) -> A:
+        """What ASK answers, repeated while AWS says that it is too early; then its last refusal is raised."""
         backoff = Backoff(self.clock, first=1.0, factor=1.5, longest=15.0)
 
-        def call() -> Body:
+        def call() -> A:
             try:
-                return t.cast(Body, getattr(self._client(step.service), step.operation)(**step.request))
+                return ask()
             except Exception as error:
                 raise _refusal(label, step, error) from error
 

@@ -53,6 +53,25 @@ def test_throttling_is_waited_for(aws: Simulator, run: Run, ground: Body) -> Non
     assert aws.ask("faults") == []
 
 
+def test_listings_are_as_patient_as_reads(aws: Simulator, run: Run, ground: Body) -> None:
+    """botocore alone gives up after a few tries."""
+    listings: dict[str, Body] = {
+        "ListNodegroups": {"module": "eks_cluster_info", "name": "f"},
+        "ListAddons": {"module": "eks_cluster_info", "name": "f"},
+        "ListAssociatedAccessPolicies": {"module": "eks_access_entry", "cluster_name": "f", "principal_arn": ground["node"]},
+        "ListPodIdentityAssociations": {
+            "module": "eks_pod_identity_association", "cluster_name": "f", "namespace": "ml", "service_account": "a", "state": "absent",
+        },
+        "ListRoles": {"module": "eks_remains_info", "name": "f"},
+    }  # fmt: skip
+    run("eks_access_entry", cluster_name="f", principal_arn=ground["node"])
+    for operation, options in listings.items():
+        aws.fault("throttle", operation, times=4)
+        module = options.pop("module")
+        assert not (told := run(module, **options)).get("failed"), (operation, told["msg"])
+        assert aws.ask("faults") == [], operation
+
+
 def test_nodes_that_cannot_start_tell_why_and_are_made_anew(aws: Simulator, run: Run, ground: Body) -> None:
     issue = {"code": "AsgInstanceLaunchFailures", "message": "no g5.xlarge in us-west-2a", "resourceIds": ["eks-bad"]}
     aws.fault("create_failed", "CreateNodegroup", **issue)
