@@ -73,8 +73,9 @@ ROLE_NOT_SEEN = re.compile(
 )
 # S3 answers this while another change of the bucket is not everywhere yet (ansible/ansible#66778).
 BUCKET_BUSY = "OperationAborted"
-# EC2 answers this for minutes, because network interfaces outlive what they belonged to.
-IN_USE = "DependencyViolation"
+# EC2 answers the first two for minutes, because network interfaces outlive what they belonged to (terraform-provider-aws waits for both);
+# EFS the third, just after the last mount target has gone.
+IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "FileSystemInUse"}
 BUSY = ("currently in status", "not in Active State")
 HINTS = {
     "AccessDenied": "The caller lacks this permission; see docs/platforms/eks-policies",

@@ -201,6 +201,28 @@ def test_a_bucket_that_is_not_everywhere_yet_is_waited_for(aws: Simulator, run: 
     assert aws.ask("faults") == []
 
 
+def test_what_was_in_use_a_moment_ago_is_deleted_again(aws: Simulator, run: Run, ground: Body) -> None:
+    """Until the time is up; then it is told what may still use it."""
+    named = {"name": "just-used", "state": "absent", "delete_data": True}
+    in_use = {"code": "FileSystemInUse", "message": "it has mount targets", "status": 409}
+    done(run("efs_file_system", name="just-used"))
+    aws.fault("refuse", "DeleteFileSystem", **in_use)
+    late = run("efs_file_system", **named, wait_timeout=0)
+    assert "EFS file system just-used is still in use" in late["msg"]
+    assert "Remove mount targets that were added meanwhile, and its replication" in late["msg"]
+    done(run("efs_file_system", name="just-used", mount_targets=[{"subnet_id": ground["subnets"][0]}]))
+    aws.fault("refuse", "DeleteFileSystem", times=2, **in_use)
+    assert done(run("efs_file_system", **named))["file_system"] == {}
+    assert aws.ask("faults") == []
+    group = aws.client("ec2").create_security_group(GroupName="just-used", Description="x", VpcId=ground["vpc"])[
+        "GroupId"
+    ]
+    aws.client("ec2").create_tags(Resources=[group], Tags=[{"Key": "a", "Value": "b"}])
+    aws.fault("refuse", "DeleteSecurityGroup", times=2, code="InvalidGroup.InUse", message="in use")
+    assert done(run("ec2_removal", id=group, only_tagged={"a": "b"}))["changed"] is True
+    assert aws.ask("faults") == []
+
+
 def test_what_was_just_made_is_waited_for_until_it_is_seen(aws: Simulator, run: Run, ground: Body) -> None:
     """Each service answers from an old copy for a while. "Not there" is then no end of a wait, and no reason to make it twice."""
     aws.clear()
