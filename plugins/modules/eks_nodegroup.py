@@ -42,20 +42,25 @@ options:
     type: list
     elements: str
   version:
-    description: Kubernetes version of the nodes, at most that of the cluster. Defaults to that of the cluster for a new node group.
+    description:
+      - Kubernetes version of the nodes, at most that of the cluster. Defaults to that of the cluster for a new node group.
+      - Not for nodes with the image of their launch template, which decides.
     type: str
   release_version:
     description:
       - Release of the image, such as V(1.35.0-20261101). Defaults to the newest for a new node group, and is then kept.
       - V(latest) is the newest one whenever the module runs, which replaces the nodes if it is another one. It is read from AWS's public
         parameters, which have the images of Amazon Linux 2023 only.
+      - Not for nodes with the image of their launch template.
     type: str
   force_update_version:
     description: Upgrade also when a PodDisruptionBudget prevents a node from being drained.
     type: bool
     default: false
   ami_type:
-    description: Type of the image, such as V(AL2023_x86_64_NVIDIA). Cannot be changed.
+    description:
+      - Type of the image, such as V(AL2023_x86_64_NVIDIA). Cannot be changed.
+      - V(CUSTOM) is the image of the launch template. A new version of the template with another one replaces the nodes.
     type: str
   instance_types:
     description: Instance types of the nodes, several for O(capacity_type=SPOT). Cannot be changed.
@@ -79,7 +84,7 @@ options:
         description: Name of the launch template.
         type: str
       version:
-        description: Version of the launch template.
+        description: Version of the launch template, a number, or V($Latest) or V($Default) for the one that has it when the module runs.
         type: str
   scaling_config:
     description: Number of nodes.
@@ -183,7 +188,7 @@ import typing as t
 
 from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
 
-from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup
+from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, look_up
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
 
@@ -243,7 +248,7 @@ NESTED = ("launch_template", "scaling_config", "update_config")
 
 def resource(params: dict[str, t.Any]) -> EksNodegroup:
     """The node group that the options describe."""
-    given = {field.name: params[field.name] for field in dataclasses.fields(EksNodegroup)}
+    given = {field.name: params.get(field.name) for field in dataclasses.fields(EksNodegroup)}
     for name in NESTED:
         if given[name] is not None:
             given[name] = snake_dict_to_camel_dict(without_none(given[name]))
@@ -254,7 +259,7 @@ def resource(params: dict[str, t.Any]) -> EksNodegroup:
 
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "nodegroup")
+    aws_main(ARGUMENT_SPEC, resource, "nodegroup", check=look_up)
 
 
 if __name__ == "__main__":

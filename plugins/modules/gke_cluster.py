@@ -137,7 +137,9 @@ options:
         description: Rule by which the window recurs, such as V(FREQ=WEEKLY;BYDAY=SA,SU).
         type: str
       exclusions:
-        description: Times without upgrades by their names, in the API's form (C(startTime), C(endTime), C(maintenanceExclusionOptions)).
+        description:
+          - Times without upgrades by their names, in the API's form (C(startTime), C(endTime), C(maintenanceExclusionOptions)).
+          - Names that are not listed are removed, all of them with C({}). Without this option they stay.
         type: dict
   deletion_protection:
     description:

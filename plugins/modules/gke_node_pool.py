@@ -112,7 +112,7 @@ options:
         type: list
         elements: str
       metadata:
-        description: Metadata of the machines. Cannot be changed.
+        description: Metadata of the machines. Cannot be changed, neither can a key be left out later.
         type: dict
       resource_labels:
         description: Labels of the machines in Compute Engine. Labels that are not listed are removed, except those of Google and O(owner).
@@ -153,7 +153,9 @@ options:
             type: list
             elements: str
       other:
-        description: Other fields of C(NodeConfig), in the API's form, such as C(kubeletConfig).
+        description:
+          - Other fields of C(NodeConfig), in the API's form, such as C(kubeletConfig). Fields that are not listed stay as they are.
+          - In C(linuxNodeConfig.sysctls) and C(resourceManagerTags.tags), whose keys are your own, those that are not listed are removed.
         type: dict
   autoscaling:
     description: Bounds between which the cluster autoscaler keeps the number of nodes. Mutually exclusive with O(node_count).

@@ -23,20 +23,29 @@ from .._core.pace import Backoff, with_retries
 from .errors import without_secrets
 from .plan import Step
 
-# botocore repeats these a few times itself, which is not enough in a busy account.
+A = t.TypeVar("A")
+# botocore repeats these a few times itself (botocore/retries/standard.py), which is not enough in a busy account.
 THROTTLED = {
+    "BandwidthLimitExceeded",
+    "EC2ThrottledException",
+    "PriorRequestNotComplete",
+    "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
     "SlowDown",
     "Throttling",
-    "ThrottlingException",
     "ThrottledException",
+    "ThrottlingException",
     "TooManyRequestsException",
+    "TransactionInProgressException",
 }
 MISSING = {
     "404",
     "InvalidGroup.NotFound",
     "InvalidInternetGatewayID.NotFound",
     "InvalidLaunchTemplateId.NotFound",
+    "InvalidLaunchTemplateId.VersionNotFound",
     "InvalidLaunchTemplateName.NotFoundException",
     "InvalidNetworkInterfaceID.NotFound",
     "InvalidSubnetID.NotFound",
@@ -64,8 +73,9 @@ ROLE_NOT_SEEN = re.compile(
 )
 # S3 answers this while another change of the bucket is not everywhere yet (ansible/ansible#66778).
 BUCKET_BUSY = "OperationAborted"
-# EC2 answers this for minutes, because network interfaces outlive what they belonged to.
-IN_USE = "DependencyViolation"
+# EC2 answers the first two for minutes, because network interfaces outlive what they belonged to (terraform-provider-aws waits for both);
+# EFS the third, just after the last mount target has gone.
+IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "FileSystemInUse"}
 BUSY = ("currently in status", "not in Active State")
 HINTS = {
     "AccessDenied": "The caller lacks this permission; see docs/platforms/eks-policies",
@@ -128,28 +138,34 @@ class Api:
             raise
 
     def pages(self, label: str, service: str, operation: str, key: str, **request: t.Any) -> list[t.Any]:
-        """All items of a listing, page after page."""
+        """All items of a listing, page after page; from the first one again where a later one is refused for a while."""
         client = self._client(service)
         if not client.can_paginate(operation):
             return list((self.read(label, service, operation, **request) or {}).get(key, []))
-        try:
+
+        def listing() -> list[t.Any]:
             return [item for page in client.get_paginator(operation).paginate(**request) for item in page.get(key, [])]
-        except Exception as error:
-            refused = _refusal(label, Step(operation, request, "list", service), error)
+
+        try:
+            return self._patiently(label, Step(operation, request, "list", service), listing)
+        except CallRefused as refused:
             if refused.code in MISSING:
                 return []
-            raise refused from error
+            raise
 
     def write(self, label: str, step: Step) -> Body:
         return self._send(label, step)
 
     def _send(self, label: str, step: Step) -> Body:
-        """One call, repeated while AWS says that it is too early; then its last refusal is raised."""
+        return self._patiently(label, step, lambda: getattr(self._client(step.service), step.operation)(**step.request))
+
+    def _patiently(self, label: str, step: Step, ask: t.Callable[[], A]) -> A:
+        """What ASK answers, repeated while AWS says that it is too early; then its last refusal is raised."""
         backoff = Backoff(self.clock, first=1.0, factor=1.5, longest=15.0)
 
-        def call() -> Body:
+        def call() -> A:
             try:
-                return t.cast(Body, getattr(self._client(step.service), step.operation)(**step.request))
+                return ask()
             except Exception as error:
                 raise _refusal(label, step, error) from error
 

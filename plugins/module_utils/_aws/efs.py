@@ -13,7 +13,6 @@ import dataclasses
 import hashlib
 import typing as t
 
-from .._cloud.errors import CallRefused
 from .._cloud.plan import (
     GONE,
     Body,
@@ -26,7 +25,7 @@ from .._cloud.plan import (
     same_members,
     without_none,
 )
-from .._core.errors import InvalidInput, MusterError
+from .._core.errors import InvalidInput
 from .api import Api
 from .plan import Step, tag_change, tag_dict, tag_list, tag_steps
 from .resource import Resource
@@ -55,6 +54,10 @@ def efs_tag_steps(
 class EfsFileSystem(Resource):
     """Found by its creation token, here the name, of which EFS allows only one."""
 
+    BUSY = (
+        "is still in use",
+        "Remove mount targets that were added meanwhile, and its replication; or run again later: EFS may still see those that have gone",
+    )
     IDENTITY = ("FileSystemArn", "FileSystemId")
     data_option = "delete_data: true"
 
@@ -118,13 +121,6 @@ class EfsFileSystem(Resource):
         """Every file system holds data: EFS knows its size only hours later (EFS API, FileSystemSize), so none can be known to be empty."""
         size = live.get("SizeInBytes", {}).get("Value", 0)
         return f"holds files, {size} bytes when EFS last measured"
-
-    def explain(self, refused: CallRefused) -> MusterError:
-        if refused.code == "FileSystemInUse":
-            return CallRefused(
-                str(refused), code=refused.code, hint="Somebody else has mount targets on it; remove those first"
-            )
-        return refused
 
     def plan(self, live: Body | None) -> Plan:
         self._validate()

@@ -22,6 +22,9 @@ from .resource import Resource
 from .state import status_state
 
 LATEST = "latest"
+CUSTOM = "CUSTOM"
+"""The AMI type of nodes whose image is that of their launch template. EKS takes no version, release or other AMI type for them."""
+SYMBOLIC = ("$Latest", "$Default")
 # Folders of AWS's public parameters by AMI type (EKS user guide, "Retrieve recommended Amazon Linux AMI IDs").
 _RELEASES = {
     "AL2023_x86_64_STANDARD": "amazon-linux-2023/x86_64/standard",
@@ -63,6 +66,8 @@ class EksNodegroup(Resource):
     taints: list[Body] | None = None
     tags: dict[str, str] | None = None
     purge_tags: bool = True
+    template_image: str | None = None
+    """The image of the version of ``launch_template`` (see ``look_up``); empty without one, None where it is not known."""
 
     @property
     def label(self) -> str:
@@ -78,7 +83,7 @@ class EksNodegroup(Resource):
         if not found:
             return None
         live = t.cast(Body, found["nodegroup"])
-        if self.release_version != LATEST:
+        if self.release_version != LATEST or self._custom(live):
             return live
         return {**live, "_latest": self._latest(api, live)}
 
@@ -107,8 +112,14 @@ class EksNodegroup(Resource):
         hint = "For a launch template the caller lacks ec2:RunInstances or ec2:CreateTags"
         return CallRefused(str(refused), code=refused.code, hint=f"{hint}; see docs/platforms/eks-policies")
 
+    def _custom(self, live: Body | None) -> bool:
+        """Whether the image of the nodes is, or would be, that of the launch template."""
+        return bool(self.template_image) or CUSTOM in (self.ami_type, (live or {}).get("amiType"))
+
     def plan(self, live: Body | None) -> Plan:
         self._validate()
+        if self._custom(live):
+            self._refuse_versions(live)
         create = Step("create_nodegroup", self._create_request(), "create", wait="stable") if self._complete else None
         if live is None or live["status"] in ("CREATE_FAILED", "DELETE_FAILED", "DELETING"):
             if create is None:
@@ -130,6 +141,26 @@ class EksNodegroup(Resource):
         if live is None or live["status"] == "DELETING":
             return Plan()
         return deletion_plan(live, Step("delete_nodegroup", self._named, "delete", wait="gone"))
+
+    def _refuse_versions(self, live: Body | None) -> None:
+        """What AWS refuses beside an image of one's own (CreateNodegroupRequest and UpdateNodegroupVersionRequest in botocore)."""
+        options = {
+            "version": self.version,
+            "release_version": self.release_version,
+            "ami_type": None if self.ami_type == CUSTOM else self.ami_type,
+        }
+        given = [f"{name} {value}" for name, value in options.items() if value is not None]
+        if given:
+            raise InvalidInput(
+                f"{self.label} has the image of its launch template, and EKS takes no {', no '.join(given)} beside it",
+                hint="Leave out version and release_version, and give ami_type: CUSTOM or none. For other nodes put the ID of another "
+                "image into a new version of the launch template, and give that as launch_template.version",
+            )
+        if live is None and (not self.launch_template or self.template_image == ""):
+            raise InvalidInput(
+                f"{self.label}: ami_type is {CUSTOM}, and no launch template gives an image",
+                hint="Give launch_template, with a version that has an image (ImageId), or another ami_type",
+            )
 
     @property
     def _complete(self) -> bool:
@@ -164,7 +195,7 @@ class EksNodegroup(Resource):
             "version": self.version,
             # A new node group has the newest release without being asked.
             "releaseVersion": None if self.release_version == LATEST else self.release_version,
-            "amiType": self.ami_type,
+            "amiType": None if self.ami_type == CUSTOM else self.ami_type,
             "instanceTypes": self.instance_types,
             "capacityType": self.capacity_type,
             "diskSize": self.disk_size,
@@ -231,8 +262,9 @@ class EksNodegroup(Resource):
         says = f"version {live['version']} to {self.version}" if "version" in request else "image"
         if "launchTemplate" in request and "version" not in request:
             says = f"launch template version {request['launchTemplate']['version']}"
-        # Without a version EKS would go to that of the cluster.
-        request.setdefault("version", live["version"])
+        if not self._custom(live):
+            # Without a version EKS would go to that of the cluster.
+            request.setdefault("version", live["version"])
         return [Step("update_nodegroup_version", {**self._named, **request, **force}, says, wait="update")]
 
     def _refuse_downgrade(self, live: Body) -> None:
@@ -295,6 +327,32 @@ class EksNodegroup(Resource):
         current = (live.get("nodeRepairConfig") or {}).get("enabled", False)
         differs = compare.differs("node_repair_enabled", current, self.node_repair_enabled)
         return {"enabled": self.node_repair_enabled} if differs else None
+
+
+def look_up(api: Api, params: Body) -> str:
+    """Add to the options what the launch template says: the image of its version, and which number $Latest and $Default are.
+
+    EKS takes these words and shows the number, so that they would be a change in every run (argument version of aws_eks_node_group in
+    terraform-provider-aws). A template that a plan would make is not there yet, and nothing is added.
+    """
+    asked = params.get("launch_template")
+    if not asked:
+        return ""
+    version = asked.get("version") or "$Default"
+    if version not in SYMBOLIC and not version.isdecimal():
+        raise InvalidInput(
+            f"EKS node group {params['name']}: {version!r} is no version of a launch template",
+            hint=f"Give launch_template.version a number, or {' or '.join(SYMBOLIC)}",
+        )
+    key = "LaunchTemplateId" if asked.get("id") else "LaunchTemplateName"
+    request = {key: asked.get("id") or asked.get("name"), "Versions": [version]}
+    label = f"Launch template {request[key]} of EKS node group {params['name']}"
+    found = api.read(label, "ec2", "describe_launch_template_versions", **request) or {}
+    for row in found.get("LaunchTemplateVersions", []):
+        params["template_image"] = row["LaunchTemplateData"].get("ImageId", "")
+        if asked.get("version") in SYMBOLIC:
+            asked["version"] = str(row["VersionNumber"])
+    return ""
 
 
 def taints_by_identity(taints: t.Iterable[Body] | None) -> dict[tuple[str, str], Body]:

@@ -45,7 +45,10 @@ class LaunchTemplate(Immediate):
 
     @property
     def data(self) -> Body:
-        """What EC2 starts an instance with. Tokens are required, and do not get beyond the node: pods cannot use its role."""
+        """What EC2 starts an instance with. Tokens are required, and do not get beyond the node: pods cannot use its role.
+
+        None is to be left out, also where the live template has it: EC2 adds no key of its own to a disk.
+        """
         disk = {
             "VolumeSize": self.disk_size,
             "VolumeType": self.disk_type,
@@ -54,17 +57,15 @@ class LaunchTemplate(Immediate):
             "DeleteOnTermination": True,
         }
         tags = tag_list(self.tags or {})
-        return without_none(
-            {
-                "BlockDeviceMappings": [{"DeviceName": self.device_name, "Ebs": without_none(disk)}],
-                "MetadataOptions": {
-                    "HttpEndpoint": "enabled",
-                    "HttpTokens": "required",
-                    "HttpPutResponseHopLimit": self.metadata_hop_limit,
-                },
-                "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in TAGGED] if tags else None,
-            }
-        )
+        return {
+            "BlockDeviceMappings": [{"DeviceName": self.device_name, "Ebs": disk}],
+            "MetadataOptions": {
+                "HttpEndpoint": "enabled",
+                "HttpTokens": "required",
+                "HttpPutResponseHopLimit": self.metadata_hop_limit,
+            },
+            "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in TAGGED] if tags else None,
+        }
 
     def read(self, api: Api) -> Body | None:
         """The template with the data of its newest version."""
@@ -80,13 +81,17 @@ class LaunchTemplate(Immediate):
     def plan(self, live: Body | None) -> Plan:
         if live is None:
             tags = [{"ResourceType": "launch-template", "Tags": tag_list(self.tags)}] if self.tags else None
-            request = {"LaunchTemplateName": self.name, "LaunchTemplateData": self.data, "TagSpecifications": tags}
+            request = {
+                "LaunchTemplateName": self.name,
+                "LaunchTemplateData": without_empty(self.data),
+                "TagSpecifications": tags,
+            }
             return creation_plan(Step("create_launch_template", without_none(request), "create", "ec2"))
         compare = Comparison()
         named = live["LaunchTemplateId"]
         steps = self._tags(compare, live, named)
         if compare.differs("data", comparable(live["LaunchTemplateData"], self.data), comparable(self.data, self.data)):
-            request = {"LaunchTemplateId": named, "LaunchTemplateData": self.data}
+            request = {"LaunchTemplateId": named, "LaunchTemplateData": without_empty(self.data)}
             steps.append(Step("create_launch_template_version", request, "new version", "ec2"))
         return compare.plan(steps)
 
@@ -123,9 +128,17 @@ def comparable(data: Body, desired: Body) -> Body:
     return shown
 
 
+def without_empty(value: t.Any) -> t.Any:
+    """Data as it is sent: without what is None, at any depth."""
+    if isinstance(value, dict):
+        return {key: without_empty(one) for key, one in value.items() if one is not None}
+    return [without_empty(one) for one in value] if isinstance(value, list) else value
+
+
 def _without_additions(value: t.Any, desired: t.Any) -> t.Any:
     if isinstance(value, dict) and isinstance(desired, dict):
-        return {key: _without_additions(value[key], desired[key]) for key in value.keys() & desired.keys()}
+        known = {key: value[key] for key in value.keys() & desired.keys() if value[key] is not None}
+        return {key: _without_additions(one, desired[key]) for key, one in known.items()}
     if isinstance(value, list) and isinstance(desired, list) and len(value) == len(desired):
         return [_without_additions(one, other) for one, other in zip(value, desired, strict=True)]
     return value

@@ -46,7 +46,7 @@ class Resource(cloud.Resource[Api]):
         return None if record.get("status") == "Successful" else f"update {update} is {record.get('status')}"
 
     def passes(self, refused: CallRefused) -> bool:
-        return refused.code == IN_USE
+        return refused.code in IN_USE
 
     def recorded(self, api: Api, live: Body) -> bool:
         return self.account_of(live) in ("", api.caller().account)

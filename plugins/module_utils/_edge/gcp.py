@@ -23,7 +23,7 @@ from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
 from .._cloud.plan import Body, Plan, without_none
 from .._core.errors import InvalidInput
 from .._gcp.api import Api
-from .._gcp.compare import MARK
+from .._gcp.compare import MAPS, MARK
 from .._gcp.errors import library_errors, without_secrets
 from .._gcp.iam_member import IamMember, converge_member, place
 from .._gcp.resource import Resource
@@ -31,8 +31,6 @@ from .failure import EXPECTED, failure
 
 Spec = dict[str, dict[str, t.Any]]
 R = t.TypeVar("R", bound=Resource)
-# The keys in these are the user's own words, and keep their spelling.
-WORDS = ["labels", "resourceLabels", "metadata", "tags"]
 SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 SECONDS = {"timeout": (10.0, 60.0)}
 
@@ -78,9 +76,9 @@ def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
 
 
 def snake_case_result(body: Body) -> Body:
-    """A resource as Google describes it, in snake_case, without our internal keys."""
+    """A resource as Google describes it, in snake_case, without our internal keys. The user's own words keep their spelling."""
     public = {key: value for key, value in body.items() if not key.startswith("_")}
-    result: Body = camel_dict_to_snake_dict(public, ignore_list=WORDS)
+    result: Body = camel_dict_to_snake_dict(public, ignore_list=sorted(MAPS))
     return result
 
 

@@ -5,7 +5,8 @@
 """What was asked for, beside what Google shows.
 
 Google adds fields and defaults, leaves out what is false or empty, writes names as links and numbers as strings. None of that is a
-difference: only what was asked for is compared.
+difference: of an object with fields of Google's, only what was asked for is compared. In a map, whose keys are the user's own, a key that
+was not asked for is a difference, because it was taken out of the option.
 
 Private to the collection.
 """
@@ -15,15 +16,25 @@ from __future__ import annotations
 import typing as t
 
 MARK = "muster-owner"
+# The fields that are maps with keys of the user's own: those with additionalProperties in Google's discovery documents of the kinds here.
+# Some of these names are of lists elsewhere, such as tags of NodeConfig.
+MAPS = frozenset(
+    {
+        "cleanupPolicies", "labels", "maintenanceExclusions", "metadata", "resourceLabels", "sysctls", "tags",
+    }
+)  # fmt: skip
 
 
-def same(live: t.Any, desired: t.Any) -> bool:
-    """Whether the live value is as desired. Keys that were not asked for and the order of lists do not count."""
+def same(live: t.Any, desired: t.Any, field: str = "") -> bool:
+    """Whether the live value of FIELD is as desired. Keys that were not asked for, except of a map, and the order of lists do not count."""
     if desired is None:
         return True
+    if is_map(field, desired):
+        found = live or {}
+        return found.keys() == desired.keys() and all(_exactly(found[key], value) for key, value in desired.items())
     if isinstance(desired, dict):
         found = live if isinstance(live, dict) else {}
-        return all(same(found.get(key), value) for key, value in desired.items())
+        return all(same(found.get(key), value, key) for key, value in desired.items())
     if isinstance(desired, (list, tuple)):
         return _same_list(list(live or ()), desired)
     if isinstance(desired, bool):
@@ -35,24 +46,46 @@ def same(live: t.Any, desired: t.Any) -> bool:
     return same_name(str(live), str(desired))
 
 
-def asked_part(live: t.Any, desired: t.Any) -> t.Any:
+def is_map(field: str, value: t.Any) -> bool:
+    """Whether the keys of the value are the user's own; FIELD may be a path with dots."""
+    return isinstance(value, dict) and field.rsplit(".", 1)[-1] in MAPS
+
+
+def _exactly(live: t.Any, desired: t.Any) -> bool:
+    """For values of a map: they have no defaults of Google's, so that each of their fields counts. Empty ones are not shown."""
+    if isinstance(desired, dict):
+        found, asked = _shown(live), _shown(desired)
+        return found.keys() == asked.keys() and all(_exactly(found[key], value) for key, value in asked.items())
+    if isinstance(desired, (list, tuple)):
+        return _same_list(list(live or ()), desired, _exactly)
+    return str(live) == str(desired)
+
+
+def _shown(value: t.Any) -> dict[str, t.Any]:
+    """The fields that are not empty."""
+    found = value if isinstance(value, dict) else {}
+    shown = {key: _shown(one) if isinstance(one, dict) else one for key, one in found.items()}
+    return {key: one for key, one in shown.items() if one not in (None, False, 0, "", [], {})}
+
+
+def asked_part(live: t.Any, desired: t.Any, field: str = "") -> t.Any:
     """Of the live value what is compared with the desired one: a diff shows no more."""
-    if not isinstance(desired, dict) or not isinstance(live, dict):
+    if not isinstance(desired, dict) or not isinstance(live, dict) or is_map(field, desired):
         return live
-    return {key: asked_part(live.get(key), value) for key, value in desired.items()}
+    return {key: asked_part(live.get(key), value, key) for key, value in desired.items()}
 
 
-def merged(live: t.Any, desired: t.Any) -> t.Any:
-    """The desired value with what else the live one has, for requests that replace the whole."""
-    if not isinstance(desired, dict) or not isinstance(live, dict):
+def merged(live: t.Any, desired: t.Any, field: str = "") -> t.Any:
+    """The desired value with what else the live one has, for requests that replace the whole; a map is as desired."""
+    if not isinstance(desired, dict) or not isinstance(live, dict) or is_map(field, desired):
         return desired
-    return {**live, **{key: merged(live.get(key), value) for key, value in desired.items()}}
+    return {**live, **{key: merged(live.get(key), value, key) for key, value in desired.items()}}
 
 
-def _same_list(live: list[t.Any], desired: t.Sequence[t.Any]) -> bool:
+def _same_list(live: list[t.Any], desired: t.Sequence[t.Any], alike: t.Callable[[t.Any, t.Any], bool] = same) -> bool:
     rest = list(live)
     for item in desired:
-        match = next((index for index, row in enumerate(rest) if same(row, item)), None)
+        match = next((index for index, row in enumerate(rest) if alike(row, item)), None)
         if match is None:
             return False
         del rest[match]
@@ -76,11 +109,6 @@ def _below_host(link: str) -> str:
     """A link without the address of its API, of which compute has two."""
     start = link.find("/projects/")
     return link[start + 1 :] if link.startswith("https://") and start >= 0 else link
-
-
-def exactly(live: dict[str, str] | None, desired: dict[str, str]) -> bool:
-    """For labels and the like, where every key counts."""
-    return (live or {}) == desired
 
 
 def labels_with(live: dict[str, str] | None, asked: dict[str, str] | None, owner: str) -> dict[str, str]:

@@ -50,6 +50,13 @@ _NO_ADDRESSES = re.compile(r"IP_SPACE_EXHAUSTED")
 _NO_QUOTA = re.compile(r"QUOTA_EXCEEDED|Quota '|[Ii]nsufficient (?:regional |project )?quota")
 # GKE says of a stale fingerprint only FAILED_PRECONDITION, which is what it says of much else.
 _STALE = re.compile(r"fingerprint mismatch")
+# A policy of the organization forbids it, which Google tells with the word of a condition that another request of the same kind may meet
+# (412 conditionNotMet: hashicorp/terraform-provider-google#2904, fortinet/fortigate-terraform-deploy#34; 400 failedPrecondition).
+_FORBIDDEN = re.compile(
+    r"(?P<name>(?:custom)?constraints/[\w.-]+)|org(?:anization)?[ _-]?polic(?:y|ies)|permitted customer", re.IGNORECASE
+)
+_PASSING = {"CONDITION_NOT_MET", "ABORTED", "CONFLICT"}
+FORBIDDEN = "ORGANIZATION_POLICY"
 STOCKOUT = "STOCKOUT"
 DISABLED = "SERVICE_DISABLED"
 HINTS = {
@@ -136,6 +143,8 @@ def problem(error: t.Any) -> Problem:
     elif _STALE.search(message):
         words.insert(0, "CONDITION_NOT_MET")
     codes = list(dict.fromkeys(word(one) for one in words if one))
+    if _FORBIDDEN.search(message):
+        codes = [FORBIDDEN, *(code for code in codes if code not in _PASSING)]
     metadata: Body = next((one["metadata"] for one in infos if one.get("metadata")), {})
     return Problem(sorted(codes, key=lambda code: code in _VAGUE), without_secrets(message), metadata)
 
@@ -154,6 +163,12 @@ def _hint(found: Problem, codes: list[str], service: str, http: int) -> str:
     if DISABLED in codes:
         api = found.metadata.get("service") or f"{service}.googleapis.com"
         return f"Enable {api}, which role gcp_project does; just after that it may take minutes until Google knows"
+    if FORBIDDEN in codes:
+        # The one policy that is told without its name is that of the domains whose members may be in policies of IAM.
+        named = next((one["name"] for one in _FORBIDDEN.finditer(found.message) if one["name"]), "")
+        named = named or ("constraints/iam.allowedPolicyMemberDomains" if "customer" in found.message else "")
+        which = f", {named}," if named else ""
+        return f"A policy of the organization{which} forbids it: whoever manages those policies can allow it, or choose other options"
     told = next((HINTS[code] for code in codes if code in HINTS), "")
     if told or http != 403:
         return told

@@ -26,7 +26,6 @@ class GcpArtifactRepository(Labelled):
     SERVICE, COLLECTION, METHODS = "artifactregistry", "repositories", "projects.locations.repositories"
     PARENT, CREATE = "projects/{project}/locations/{location}", "create"
     CHANGES = (Change(("description", "labels", "cleanupPolicies", "cleanupPolicyDryRun"), masked=True),)
-    EXACT = frozenset({"labels", "cleanupPolicies"})
     IDENTITY = ("name", "createTime")
     data_option = "delete_packages: true"
 

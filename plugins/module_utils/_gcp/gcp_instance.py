@@ -17,7 +17,7 @@ import typing as t
 from .._cloud.plan import Body, Plan, deletion_plan, without_none
 from .._core.errors import InvalidInput
 from .api import Api
-from .compare import MARK, exactly, same
+from .compare import MARK, same
 from .links import link, network_link
 from .plan import Step
 from .resource import SET_LABELS, Change, Labelled
@@ -269,8 +269,6 @@ class GcpInstance(Labelled):
     def _differs(self, key: str, live: t.Any, desired: t.Any) -> bool:
         if key == "natIP":
             return False  # see ``_moves``
-        if key == "metadata":
-            return not exactly(live, desired)
         return super()._differs(key, live, desired) if key != "diskType" else not same(live, desired)
 
     def plan_absent(self, live: Body | None) -> Plan:

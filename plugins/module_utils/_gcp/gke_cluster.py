@@ -76,7 +76,6 @@ class GkeCluster(Rest):
     NOUN = "GKE cluster"
     SERVICE, COLLECTION, METHODS, CREATE = "container", "clusters", CLUSTERS, "create"
     PARENT = "projects/{project}/locations/{location}"
-    EXACT = frozenset({"resourceLabels"})
     # The mark first, so that an interrupted adoption is known as ours; the version last, as it takes longest.
     CHANGES = (
         Change(("resourceLabels",), "setResourceLabels", "POST", ":setResourceLabels", also=("labelFingerprint",)),
@@ -199,10 +198,21 @@ class GkeCluster(Rest):
         return {
             **live,
             **named,
+            "maintenancePolicy": self._policy(live.get("maintenancePolicy") or {}),
             "releaseChannel": channel,
             "gatewayApiConfig": gateways,
             "currentMasterVersion": version,
         }
+
+    def _policy(self, live: Body) -> Body:
+        """Without the end that Google itself gives an exclusion that lasts until a version is out of support."""
+        window = live.get("window") or {}
+        asked = (self.maintenance_window or {}).get("exclusions") or {}
+        rows = {
+            name: {key: value for key, value in row.items() if key != "endTime" or _has_end(row, asked.get(name))}
+            for name, row in (window.get("maintenanceExclusions") or {}).items()
+        }
+        return {**live, "window": {**window, "maintenanceExclusions": rows}}
 
     def validate(self) -> None:
         if self.version is not None:
@@ -273,8 +283,8 @@ class GkeCluster(Rest):
         if field == "resourceLabels":
             return dataclasses.replace(step, says="labels")
         if field == "maintenancePolicy":
-            kept = (live.get("maintenancePolicy") or {}).get("window", {}).get("maintenanceExclusions")
-            policy = without_none({"resourceVersion": (live.get("maintenancePolicy") or {}).get("resourceVersion")})
+            policy = live.get("maintenancePolicy") or {}
+            kept = (policy.get("window") or {}).get("maintenanceExclusions")
             window = {**({"maintenanceExclusions": kept} if kept else {}), **value["window"]}
             return dataclasses.replace(
                 step, request={"maintenancePolicy": {**policy, "window": window}}, says="maintenance window"
@@ -339,5 +349,19 @@ def _window(asked: Body) -> Body:
         times = {"startTime": asked.get("start_time"), "endTime": asked.get("end_time")}
         window["recurringWindow"] = {"window": times, "recurrence": asked["recurrence"]}
     if asked.get("exclusions") is not None:
-        window["maintenanceExclusions"] = asked["exclusions"]
+        window["maintenanceExclusions"] = {name: _exclusion(row) for name, row in asked["exclusions"].items()}
     return window
+
+
+def _has_end(row: Body, asked: Body | None) -> bool:
+    """Whether the end of an exclusion is the user's (MaintenanceExclusionOptions.endTimeBehavior)."""
+    return not (row.get("maintenanceExclusionOptions") or {}).get("endTimeBehavior") or "endTime" in (asked or {})
+
+
+def _exclusion(row: Body) -> Body:
+    """Without the scope that Google takes where none is said, which it does not show (flattenMaintenancePolicy of
+    terraform-provider-google)."""
+    options = row.get("maintenanceExclusionOptions") or {}
+    if options.get("scope") != "NO_UPGRADES":
+        return row
+    return {**row, "maintenanceExclusionOptions": {key: value for key, value in options.items() if key != "scope"}}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from .._cloud.plan import Body, without_none
+from .compare import is_map
 
 _PLAIN = {
     "machine_type": "machineType",
@@ -47,7 +48,16 @@ def node_config(options: Body) -> Body:
         config["workloadMetadataConfig"] = {"mode": given["workload_metadata"]}
     if "reservation_affinity" in given:
         config["reservationAffinity"] = _reservation(given["reservation_affinity"])
-    return {**given.get("other", {}), **config}
+    return {**_with_text(given.get("other", {})), **config}
+
+
+def _with_text(value: t.Any, field: str = "") -> t.Any:
+    """With the values of maps as text, which all maps of NodeConfig have (discovery document of container v1)."""
+    if not isinstance(value, dict):
+        return value
+    if is_map(field, value):
+        return {str(key): str(one) for key, one in value.items()}
+    return {key: _with_text(one, key) for key, one in value.items()}
 
 
 def _accelerator(row: Body) -> Body:

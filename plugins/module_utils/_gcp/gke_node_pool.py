@@ -37,9 +37,13 @@ _UPDATES = (
 )  # fmt: skip
 # Fields whose request has a list or a dict in an object of its own.
 _WRAPPED = {"labels": "labels", "taints": "taints", "tags": "tags", "resourceLabels": "labels"}
+# Their requests replace the whole (terraform-provider-google sends all of linux_node_config and kubelet_config, and nothing for none).
+_WHOLE = ("kubeletConfig", "linuxNodeConfig")
 # Taints that GKE gives nodes by itself.
 _GOOGLES_TAINTS = ("nvidia.com/gpu", "google.com/tpu", "kubernetes.io/arch", "sandbox.gke.io/runtime")
 _GOOGLES_LABELS = ("goog-", "cloud.google.com/")
+# Metadata that GKE gives nodes by itself since 1.12 (node_config of google_container_node_pool, documentation of the field metadata).
+_GOOGLES_METADATA = ("disable-legacy-endpoints",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +57,6 @@ class GkeNodePool(Rest):
     NOUN = "GKE node pool"
     SERVICE, COLLECTION, METHODS, CREATE = "container", "nodePools", POOLS, "create"
     PARENT = "projects/{project}/locations/{location}/clusters/{cluster}"
-    EXACT = frozenset({"config.labels", "config.resourceLabels"})
     ONCE = frozenset({"initialNodeCount"})
     IDENTITY = ("name",)
     # The mark first, so that an interrupted adoption is known as ours; then what is quick, then new machines, then their number.
@@ -144,12 +147,13 @@ class GkeNodePool(Rest):
         config["taints"] = [
             row for row in config.get("taints") or () if row["key"] in asked or row["key"] not in _GOOGLES_TAINTS
         ]
-        named = (self.config or {}).get("labels") or {}
-        config["labels"] = {
-            key: value
-            for key, value in (config.get("labels") or {}).items()
-            if key in named or not key.startswith(_GOOGLES_LABELS)
-        }
+        for field, own in (("labels", _GOOGLES_LABELS), ("metadata", _GOOGLES_METADATA)):
+            named = (self.config or {}).get(field) or {}
+            config[field] = {
+                key: value
+                for key, value in (config.get(field) or {}).items()
+                if key in named or not key.startswith(own)
+            }
         version = live.get("version", "")
         done = self.version and reached(version, self.version)
         flat = {f"{_CONFIG}{key}": value for key, value in config.items()}
@@ -262,7 +266,9 @@ def _request(change: Change, fields: Body, live: Body) -> Body:
         # The newest 1.N may be newer than the control plane, which nodes must not be.
         master, asked = live.get("_master") or "", fields["version"]
         return {"nodeVersion": master if master.startswith((f"{asked}.", f"{asked}-")) else asked}
-    return {key: {_WRAPPED[key]: value} if key in _WRAPPED else value for key, value in fields.items()}
+    now = live.get("config") or {}
+    whole = {key: merged(now.get(key), fields[key], key) for key in _WHOLE if key in fields}
+    return {key: {_WRAPPED[key]: value} if key in _WRAPPED else value for key, value in {**fields, **whole}.items()}
 
 
 def _says(fields: Body, live: Body) -> str:

@@ -26,6 +26,9 @@ from .plan import Step
 VERSION = 3
 """Of policies with conditions. Read as an older version they are shown otherwise, and writing that would lose them."""
 STALE = {"ABORTED", "CONDITION_NOT_MET", "CONFLICT"}
+# An account of the member's name was deleted, and IAM does not know everywhere yet that there is another one of it: the policy has to be
+# read again (GoogleCloudPlatform/k8s-config-connector#279).
+REMADE = re.compile(r"(?i)inconsistent representation of deleted member")
 NO_CASE = re.compile(r"^(?:user|group|serviceAccount|domain):")
 DELETED = re.compile(r"^deleted:(?P<member>[^?]+)\?uid=\d+$")
 TYPES = re.compile(
@@ -212,12 +215,19 @@ def _existing(wanted: IamMember, api: Api, *, check: bool) -> Body | None:
 
 
 def _stale(refused: Refused) -> bool:
-    """Whether the policy was changed since it was read."""
+    """Whether the policy was changed since it was read, or is to be read again for another reason."""
+    if refused.http == 400 and REMADE.search(refused.said):
+        return True
     return bool(refused.codes & STALE) and not any(words in refused.said for words in LASTING)
 
 
 def _explained(refused: Refused) -> Refused:
     if POOL.search(refused.said):
         return refused.with_hint("The pool comes with the first cluster that has Workload Identity: create that first")
+    if REMADE.search(refused.said):
+        return refused.with_hint(
+            "An account of this name was deleted before and is still in the policy: run again later, or remove that member first "
+            "(state: absent takes it out)"
+        )
     hint = next((hint for words, hint in LASTING.items() if words in refused.said), "")
     return refused.with_hint(hint) if hint else refused

@@ -25,10 +25,10 @@ That is all: creation sends the body with the mark, a second run compares only w
 leaves out, orders or spells otherwise is no difference), a field that differs is sent by the ``Change`` that names it, and a field that
 no ``Change`` names is refused before anything is sent. Changes go in the order of CHANGES: the one of the mark first, so that an
 interrupted adoption is known as ours. None in the body is not asked for. Where a key that is left out means something (all ports),
-``body`` must spell it out. Besides, a kind may
+``body`` must spell it out. Every key of a map counts (``compare.MAPS``, which a new field with keys of the user's own joins). Besides, a
+kind may
 
-* name fields that only count when it is created (``ONCE``), dicts in which every key counts (``EXACT``), and where FIXED_HINT should
-  say more than to choose another name;
+* name fields that only count when it is created (``ONCE``), and where FIXED_HINT should say more than to choose another name;
 * have its own ``state`` (creation and changes are waited for through their operation; this is for what goes on after it), ``seen`` (a
   live resource in the body's terms), ``validate`` (refuse nonsense), ``creation``, ``deletion`` or ``change_step`` (a request that is
   not the usual one), ``data_at_risk`` with ``data_option`` and ``delete_data``, and ``hint`` (a better hint for a word of Google's);
@@ -51,7 +51,7 @@ from .._cloud.plan import GONE, Body, Comparison, Plan, State, creation_plan, de
 from .._core.errors import Failed, InvalidInput, MusterError
 from . import operations
 from .api import Api
-from .compare import MARK, asked_part, exactly, labels_with, same, split_mark, text_with
+from .compare import MARK, asked_part, labels_with, same, split_mark, text_with
 from .errors import HINTS, Refused
 from .plan import Step
 
@@ -126,7 +126,6 @@ class Rest(Resource):
     CREATE: t.ClassVar[str] = "insert"
     CHANGES: t.ClassVar[tuple[Change, ...]] = ()
     ONCE: t.ClassVar[frozenset[str]] = frozenset()
-    EXACT: t.ClassVar[frozenset[str]] = frozenset({"labels"})
     FIXED_HINT: t.ClassVar[str] = "Choose another name, or delete it first"
     IDENTITY: t.ClassVar[tuple[str, ...]] = ("id",)
 
@@ -196,7 +195,7 @@ class Rest(Resource):
         for change in self.CHANGES:
             fields = {key: others[key] for key in change.fields if key in others}
             for key, value in fields.items():
-                compare.differs(key, self._part(key, now.get(key), value), value)
+                compare.differs(key, asked_part(now.get(key), value, key), value)
             if fields:
                 steps.append(self.change_step(change, fields, live))
         return compare.plan(steps)
@@ -205,20 +204,15 @@ class Rest(Resource):
         return Plan() if live is None else deletion_plan(live, self.deletion())
 
     def _differs(self, key: str, live: t.Any, desired: t.Any) -> bool:
-        if key in self.ONCE:
-            return False
-        return not (exactly(live, desired) if key in self.EXACT else same(live, desired))
+        return key not in self.ONCE and not same(live, desired, key)
 
     def _refuse_fixed(self, live: Body, others: Body) -> None:
         changeable = {key for change in self.CHANGES for key in change.fields}
         for key in sorted(others.keys() - changeable):
-            now = self._part(key, live.get(key), others[key])
+            now = asked_part(live.get(key), others[key], key)
             raise InvalidInput(
                 f"{self.label} has {key} {now!r}; Google cannot change it to {others[key]!r}", hint=self.FIXED_HINT
             )
-
-    def _part(self, key: str, live: t.Any, desired: t.Any) -> t.Any:
-        return live if key in self.EXACT else asked_part(live, desired)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,25 @@ def test_throttling_is_waited_for(aws: Simulator, run: Run, ground: Body) -> Non
     assert aws.ask("faults") == []
 
 
+def test_listings_are_as_patient_as_reads(aws: Simulator, run: Run, ground: Body) -> None:
+    """botocore alone gives up after a few tries."""
+    listings: dict[str, Body] = {
+        "ListNodegroups": {"module": "eks_cluster_info", "name": "f"},
+        "ListAddons": {"module": "eks_cluster_info", "name": "f"},
+        "ListAssociatedAccessPolicies": {"module": "eks_access_entry", "cluster_name": "f", "principal_arn": ground["node"]},
+        "ListPodIdentityAssociations": {
+            "module": "eks_pod_identity_association", "cluster_name": "f", "namespace": "ml", "service_account": "a", "state": "absent",
+        },
+        "ListRoles": {"module": "eks_remains_info", "name": "f"},
+    }  # fmt: skip
+    run("eks_access_entry", cluster_name="f", principal_arn=ground["node"])
+    for operation, options in listings.items():
+        aws.fault("throttle", operation, times=4)
+        module = options.pop("module")
+        assert not (told := run(module, **options)).get("failed"), (operation, told["msg"])
+        assert aws.ask("faults") == [], operation
+
+
 def test_nodes_that_cannot_start_tell_why_and_are_made_anew(aws: Simulator, run: Run, ground: Body) -> None:
     issue = {"code": "AsgInstanceLaunchFailures", "message": "no g5.xlarge in us-west-2a", "resourceIds": ["eks-bad"]}
     aws.fault("create_failed", "CreateNodegroup", **issue)
@@ -179,6 +198,28 @@ def test_a_bucket_that_is_not_everywhere_yet_is_waited_for(aws: Simulator, run: 
     for operation in ("PutBucketVersioning", "PutBucketPolicy"):
         aws.fault("refuse", operation, times=2, code="OperationAborted", message=BUSY, status=409)
     assert done(run("s3_bucket", name="late-bucket", versioning=True))["bucket"]["versioning"] is True
+    assert aws.ask("faults") == []
+
+
+def test_what_was_in_use_a_moment_ago_is_deleted_again(aws: Simulator, run: Run, ground: Body) -> None:
+    """Until the time is up; then it is told what may still use it."""
+    named = {"name": "just-used", "state": "absent", "delete_data": True}
+    in_use = {"code": "FileSystemInUse", "message": "it has mount targets", "status": 409}
+    done(run("efs_file_system", name="just-used"))
+    aws.fault("refuse", "DeleteFileSystem", **in_use)
+    late = run("efs_file_system", **named, wait_timeout=0)
+    assert "EFS file system just-used is still in use" in late["msg"]
+    assert "Remove mount targets that were added meanwhile, and its replication" in late["msg"]
+    done(run("efs_file_system", name="just-used", mount_targets=[{"subnet_id": ground["subnets"][0]}]))
+    aws.fault("refuse", "DeleteFileSystem", times=2, **in_use)
+    assert done(run("efs_file_system", **named))["file_system"] == {}
+    assert aws.ask("faults") == []
+    group = aws.client("ec2").create_security_group(GroupName="just-used", Description="x", VpcId=ground["vpc"])[
+        "GroupId"
+    ]
+    aws.client("ec2").create_tags(Resources=[group], Tags=[{"Key": "a", "Value": "b"}])
+    aws.fault("refuse", "DeleteSecurityGroup", times=2, code="InvalidGroup.InUse", message="in use")
+    assert done(run("ec2_removal", id=group, only_tagged={"a": "b"}))["changed"] is True
     assert aws.ask("faults") == []
 
 

@@ -346,6 +346,33 @@ def test_nodes_get_disk_tags_and_metadata_rules_from_their_launch_template(
     changes("eks_launch_template", **named, state="absent")
 
 
+def test_words_for_a_version_of_a_launch_template_are_its_number(
+    changes: Run, run: Run, eks: Any, cluster: str, ground: Body, aws: Simulator
+) -> None:
+    named = {"name": "ground-worded"}
+    run("eks_launch_template", **named)
+    group = {
+        "cluster_name": cluster, "name": "worded", "node_role": ground["node"], "subnets": ground["subnets"][:2],
+        "scaling_config": {"min_size": 0, "max_size": 1},
+    }  # fmt: skip
+    changes("eks_nodegroup", **group, launch_template={**named, "version": "$Latest"})
+    run("eks_launch_template", **named, disk_size=200)
+    assert run("eks_nodegroup", **group, launch_template={**named, "version": "$Default"})["changed"] is False
+    done = changes("eks_nodegroup", **group, launch_template={**named, "version": "$Latest"})
+    assert done["actions"] == ["eks:update_nodegroup_version (launch template version 2)"]
+    assert run("eks_nodegroup", **group, launch_template={**named, "version": "2"})["changed"] is False
+    aws.clear()
+    refused = run("eks_nodegroup", **group, launch_template={**named, "version": "latest"})
+    assert "'latest' is no version of a launch template. Give launch_template.version a number" in refused["msg"]
+    planned = run(
+        "eks_nodegroup", check=True, **{**group, "name": "x"}, launch_template={"name": "later", "version": "$Latest"}
+    )
+    assert not planned.get("failed"), planned["msg"]
+    assert aws.attempts() == []
+    run("eks_nodegroup", cluster_name=cluster, name="worded", state="absent")
+    run("eks_launch_template", **named, state="absent")
+
+
 def test_another_version_of_the_template_leaves_kubernetes_where_it_is(
     changes: Run, run: Run, eks: Any, ground: Body
 ) -> None:
@@ -362,6 +389,51 @@ def test_another_version_of_the_template_leaves_kubernetes_where_it_is(
     found = eks.describe_nodegroup(clusterName="ahead", nodegroupName="nodes")["nodegroup"]
     assert (found["version"], found["launchTemplate"]["version"]) == ("1.33", "2")
     changes("eks_nodegroup", **group, state="absent")
+
+
+def test_nodes_with_an_image_of_their_own(changes: Run, run: Run, eks: Any, ground: Body, aws: Simulator) -> None:
+    """The image of the launch template decides: EKS takes no version beside it, and goes to the cluster's by itself."""
+    ec2, named = aws.client("ec2"), {"name": "imaged-nodes"}
+    first, second = (row["ImageId"] for row in ec2.describe_images(Owners=["amazon"])["Images"][:2])
+    run("eks_cluster", name="imaged", version="1.33", role_arn=ground["control"], subnet_ids=ground["subnets"][:2])
+    ec2.create_launch_template(LaunchTemplateName=named["name"], LaunchTemplateData={"ImageId": first})
+    group = {
+        "cluster_name": "imaged",
+        "name": "nodes",
+        "node_role": ground["node"],
+        "subnets": ground["subnets"][:2],
+        "scaling_config": {"min_size": 1, "max_size": 1},
+    }
+    aws.clear()
+    for wrong in ({"version": "1.33"}, {"release_version": "latest"}, {"ami_type": "AL2023_x86_64_NVIDIA"}):
+        ((option, value),) = wrong.items()
+        for more in ({}, {"check": True}):
+            refused = run("eks_nodegroup", **more, **group, **wrong, launch_template={**named, "version": "1"})
+            assert f"image of its launch template, and EKS takes no {option} {value} beside it" in refused["msg"]
+    for template in ({}, {"launch_template": {"name": "nothing"}}):
+        assert aws.attempts() == []
+        refused = run("eks_nodegroup", **group, ami_type="CUSTOM", **template)
+        assert refused["failed"] is True
+    aws.clear()
+    done = changes("eks_nodegroup", **group, ami_type="CUSTOM", launch_template={**named, "version": "1"})
+    assert (done["nodegroup"]["ami_type"], done["nodegroup"]["release_version"]) == ("CUSTOM", first)
+    assert node_of(aws, "nodes")["ImageId"] == first
+    run("eks_cluster", name="imaged", version="1.34")
+    assert run("eks_nodegroup", **group, launch_template={**named, "version": "1"})["changed"] is False
+    aws.clear()
+    refused = run("eks_nodegroup", **group, version="1.34")
+    assert "EKS takes no version 1.34 beside it. Leave out version and release_version" in refused["msg"]
+    assert aws.attempts() == []
+    data = {"ImageId": second, "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 50}}]}
+    ec2.create_launch_template_version(LaunchTemplateName=named["name"], LaunchTemplateData=data)
+    done = changes("eks_nodegroup", **group, ami_type="CUSTOM", launch_template={**named, "version": "2"})
+    assert done["actions"] == ["eks:update_nodegroup_version (launch template version 2)"]
+    found = eks.describe_nodegroup(clusterName="imaged", nodegroupName="nodes")["nodegroup"]
+    assert (found["version"], found["releaseVersion"], found["launchTemplate"]["version"]) == ("1.34", second, "2")
+    assert node_of(aws, "nodes")["ImageId"] == second
+    changes("eks_nodegroup", cluster_name="imaged", name="nodes", state="absent")
+    run("eks_cluster", name="imaged", state="absent")
+    ec2.delete_launch_template(LaunchTemplateName=named["name"])
 
 
 def test_nodes_are_patched_where_the_newest_image_is_asked_for(

@@ -64,6 +64,16 @@ GPU = {
     "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}],
 }
 
+IMAGES = {"create_launch_template": "ami-12c6146b", "create_launch_template_version": "ami-1e749f67"}
+# Nodes with an image of their own, from a template that somebody else made.
+IMAGED = {
+    "name": "imaged",
+    "ami_type": "CUSTOM",
+    "launch_template": {"name": "theirs-image", "version": "1"},
+    "instance_types": ["m6i.large"],
+    "scaling_config": {"min_size": 0, "max_size": 2},
+}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -76,7 +86,7 @@ def play(folder: Path) -> Iterator[Play]:
     script.write_text("print('epoch 0')\n", encoding="utf-8")
     settings = {
         "eks_cluster_public_access_cidrs": ["203.0.113.0/24"],
-        "eks_nodegroups_groups": [SYSTEM, GPU],
+        "eks_nodegroups_groups": [SYSTEM, GPU, IMAGED],
         "eks_network_zones": [f"{REGION}a", f"{REGION}b"],
         "eks_network_nat": "per_zone",
         "muster_aws_tags": {"stage": "first"},
@@ -120,6 +130,9 @@ def made_by_boto3(aws: Simulator) -> None:
     eks.create_nodegroup(clusterName="theirs", nodegroupName="theirs", nodeRole=roles["ec2"], subnets=subnets)
     for addon in ("coredns", "eks-pod-identity-agent"):
         eks.create_addon(clusterName="theirs", addonName=addon, resolveConflicts="OVERWRITE")
+    for name in ("create_launch_template", "create_launch_template_version"):
+        data = {"ImageId": IMAGES[name]}
+        getattr(ec2, name)(LaunchTemplateName="theirs-image", LaunchTemplateData=data)
     s3.create_bucket(Bucket="theirs", CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_object(Bucket="theirs", Key="train.py", Body=b"print(1)")
     efs.create_file_system(CreationToken="somebody-elses")
@@ -190,6 +203,8 @@ def test_the_next_run_mends_it(play: Play, aws: Simulator) -> None:
     groups = {n: eks.describe_nodegroup(clusterName="muster", nodegroupName=n)["nodegroup"] for n in ("system", "gpu")}
     assert {group["status"] for group in groups.values()} == {"ACTIVE"}
     assert groups["gpu"]["amiType"] == "AL2023_x86_64_NVIDIA"
+    imaged = eks.describe_nodegroup(clusterName="muster", nodegroupName="imaged")["nodegroup"]
+    assert (imaged["amiType"], imaged["releaseVersion"]) == ("CUSTOM", IMAGES["create_launch_template"])
     assert_nodes(aws, {"muster.ml/owner": "muster"}, size=100)
     addons = {"vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns"}
     assert set(eks.list_addons(clusterName="muster")["addons"]) == addons
@@ -348,7 +363,7 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
         "eks_cluster_public_access_cidrs": ["203.0.113.0/24", "198.51.100.0/24"],
         "muster_aws_tags": {"team": "ml"},
         "muster_eks_identity": "irsa",
-        "eks_nodegroups_groups": [SYSTEM, gpu],
+        "eks_nodegroups_groups": [SYSTEM, gpu, {**IMAGED, "launch_template": {"name": "theirs-image", "version": "2"}}],
         "eks_nodegroups_role_policies": [shell],
         "eks_nodegroups_disk_size": 150,
         "eks_cluster_access_entries": [VIEWER],
@@ -367,6 +382,8 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
     first = writes.index("eks:UpdateClusterVersion")
     assert first < min(writes.index(f"eks:{one}") for one in ("UpdateNodegroupVersion", "UpdateAddon"))
     assert group["releaseVersion"].startswith("1.36.")
+    imaged = eks.describe_nodegroup(clusterName="muster", nodegroupName="imaged")["nodegroup"]
+    assert (imaged["version"], imaged["releaseVersion"]) == ("1.36", IMAGES["create_launch_template_version"])
     assert sorted(cluster["resourcesVpcConfig"]["publicAccessCidrs"]) == ["198.51.100.0/24", "203.0.113.0/24"]
     proxy = eks.describe_addon(clusterName="muster", addonName="kube-proxy")["addon"]["addonVersion"]
     assert proxy.startswith("v1.36.")

@@ -17,6 +17,8 @@ Rules, with what shows them:
 - a member has its type before it (kestra-io/plugin-gcp issue 318, DefangLabs/defang PR 1541; a project words it in another way,
   googleapis/google-api-python-client issue 819), and a project has no public ones (projects.setIamPolicy;
   hashicorp/terraform-provider-google PR 859);
+- a service account that was made again and is not known everywhere yet is, in a policy with its deleted namesake, a contradiction
+  (GoogleCloudPlatform/k8s-config-connector issue 279, with the message);
 - members and bindings come back sorted, bindings of one role and condition as one, without duplicates and without empty ones.
 """
 
@@ -37,6 +39,7 @@ MEMBER = re.compile(
 )
 WORKLOAD = re.compile(r"^serviceAccount:([a-z0-9-]+)\.svc\.id\.goog\[([^/\]]+)/([^/\]]+)\]$")
 ACCOUNT = re.compile(r"^serviceAccount:([^@\s]+@([a-z0-9-]+)\.iam\.gserviceaccount\.com)$")
+DELETED = re.compile(r"^deleted:serviceAccount:(?P<email>[^?]+)\?uid=\d+$")
 CONCURRENT = (
     "There were concurrent policy changes. Please retry the whole read-modify-write with exponential backoff. "
     "The request's ETag '{}' did not match the current policy's ETag '{}'."
@@ -74,6 +77,12 @@ def write(asked: Asked, current: Body, new: Body, kind: str) -> Body:
         raise Refused(
             400, f"{text} For more information, please refer to https://cloud.google.com/iam/docs/policies#versions"
         )
+    gone = {
+        match["email"]: member
+        for binding in new.get("bindings") or []
+        for member in binding.get("members") or []
+        if (match := DELETED.match(member))
+    }
     merged: dict[tuple[str, str], Body] = {}
     for binding in new.get("bindings") or []:
         condition = binding.get("condition")
@@ -83,7 +92,7 @@ def write(asked: Asked, current: Body, new: Body, kind: str) -> Body:
         role = str(binding.get("role", ""))
         _role(role, kind)
         for member in binding.get("members") or []:
-            _member(member, kind)
+            _member(member, kind, gone)
         row = merged.setdefault((role, str(condition or "")), {"role": role, "members": []})
         row["members"] = sorted({*row["members"], *(_normal(m) for m in binding.get("members") or [])})
         if condition:
@@ -108,7 +117,7 @@ def _normal(member: str) -> str:
     return member.lower().replace("serviceaccount:", "serviceAccount:", 1) if ACCOUNT.match(member) else member
 
 
-def _member(member: str, kind: str) -> None:
+def _member(member: str, kind: str, gone: dict[str, str]) -> None:
     if not MEMBER.match(member):
         raise Refused(400, f"The member {member} is of an unknown type. Please set a valid type prefix for the member.")
     if member in PUBLIC and kind == "project":
@@ -120,6 +129,8 @@ def _member(member: str, kind: str) -> None:
             text = f"Identity Pool does not exist ({pool}). Please check that you specified a valid resource name as returned in the"
             raise Refused(400, f"{text} `name` attribute in the configuration API.")
     elif not known(member, kind):
+        if before := gone.get(member.removeprefix("serviceAccount:").lower()):
+            raise Refused(400, f"Inconsistent representation of deleted member: '{before}' and '{member}'.")
         raise Refused(400, f"Service account {member.removeprefix('serviceAccount:')} does not exist.")
 
 

@@ -205,6 +205,32 @@ def test_an_account_that_is_not_seen_yet_is_waited_for_and_a_wrong_one_is_told(
     assert "Service account nobody@muster-test.iam.gserviceaccount.com does not exist" in wrong["msg"]
 
 
+@pytest.mark.parametrize(
+    ("status", "reason", "message", "policy"),
+    [
+        (412, "conditionNotMet", "One or more users named in the policy do not belong to a permitted customer.",
+         "constraints/iam.allowedPolicyMemberDomains"),
+        (400, "failedPrecondition", "One or more users named in the policy do not belong to a permitted customer.",
+         "constraints/iam.allowedPolicyMemberDomains"),
+        (412, "conditionNotMet", "Request violates constraint 'constraints/iam.managed.allowedPolicyMembers'",
+         "constraints/iam.managed.allowedPolicyMembers"),
+    ],
+)  # fmt: skip
+def test_what_a_policy_of_the_organization_forbids_is_told_at_once(
+    google: Simulator, run: Run, account: None, status: int, reason: str, message: str, policy: str
+) -> None:
+    """In the words of a policy that was changed since it was read, which would be tried again for long."""
+    run("gcp_iam_member", **VIEWER, state="absent")
+    google.clear()
+    google.fault(  # once: a second try would go through
+        "refuse", "cloudresourcemanager.projects.setIamPolicy", status=status, reason=reason, message=message
+    )
+    refused = run("gcp_iam_member", **VIEWER)
+    assert google.attempts() == ["cloudresourcemanager:projects.setIamPolicy"]
+    assert f"A policy of the organization, {policy}, forbids it" in refused["msg"]
+    assert "run again" not in refused["msg"]
+
+
 def test_a_deleted_account_is_told_and_its_trace_goes_with_absent(
     run: Run, changes: Run, account: None, reader: Reader
 ) -> None:

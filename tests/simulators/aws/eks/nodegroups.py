@@ -1,7 +1,12 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Managed node groups: changed in place where EKS can, never otherwise."""
+"""Managed node groups: changed in place where EKS can, never otherwise.
+
+Where the launch template has an image (amiType CUSTOM), version, release and any other AMI type are refused: CreateNodegroupRequest and
+UpdateNodegroupVersionRequest in botocore 1.44.5; messages: terraform-aws-modules/terraform-aws-eks#3459 (creation), eksctl-io/eksctl#5748
+and #5999 (version), pulumi/pulumi-aws-native#1747 (release), aws-samples/eks-cluster-upgrade#123 (no template; the release is the image).
+"""
 
 from __future__ import annotations
 
@@ -50,6 +55,7 @@ def create(account: Account, params: Body) -> Body:
     chosen, data = nodes.template(account.region, params["launchTemplate"]) if "launchTemplate" in params else ({}, {})
     if data.get("InstanceType") and params.get("instanceTypes"):
         raise Refused("InvalidParameterException", "Cannot specify instance types in launch template and API request")
+    _refuse_versions(params, data)
     item = Item(_body(account, cluster, params, chosen, data))
     cluster.nodegroups.items[name] = item
     item.body["__interfaces"] = [plug(account.region, places[0], _groups(cluster), f"node of {name}")]
@@ -137,6 +143,27 @@ def _consistent(params: Body) -> None:
         raise Refused("InvalidParameterException", "maxUnavailable and maxUnavailablePercentage exclude each other")
 
 
+def _refuse_versions(params: Body, data: Body) -> None:
+    if not data.get("ImageId"):
+        if params.get("amiType") == "CUSTOM":
+            text = "AMI Type CUSTOM needs a launch template with an image id"  # assumed: the wording
+            raise Refused("InvalidParameterException", text)
+        return
+    beside = "when specifying an image id"
+    if params.get("amiType", "CUSTOM") != "CUSTOM":
+        text = f"You cannot specify an AMI Type other than CUSTOM, {beside} in your Launch template"
+        raise Refused("InvalidParameterException", text)
+    for name, words in (
+        ("version", "a kubernetes version"),
+        ("releaseVersion", "a release version"),
+    ):  # assumed: the second
+        if name in params:
+            raise Refused(
+                "InvalidParameterException",
+                f"You cannot specify {words} to use {beside} to use within the launch template.",
+            )
+
+
 def _body(account: Account, cluster: Cluster, params: Body, chosen: Body, data: Body) -> Body:
     name, version = params["nodegroupName"], cluster.body["version"]
     given = {k: params[k] for k in ("remoteAccess", "diskSize") if k in params}
@@ -146,7 +173,7 @@ def _body(account: Account, cluster: Cluster, params: Body, chosen: Body, data: 
         "nodegroupArn": account.arn("nodegroup", cluster.body["name"], name, number()),
         "clusterName": cluster.body["name"],
         "version": version,
-        "releaseVersion": images.chosen(version, params.get("releaseVersion")),
+        "releaseVersion": data.get("ImageId") or images.chosen(version, params.get("releaseVersion")),
         "createdAt": now(),
         "modifiedAt": now(),
         "capacityType": params.get("capacityType", "ON_DEMAND"),
@@ -227,6 +254,9 @@ def update_version(account: Account, params: Body) -> Body:
     cluster = account.active(params["clusterName"])
     item = _ready(cluster, params["nodegroupName"])
     after = _templated(account, item, params["launchTemplate"]) if "launchTemplate" in params else {}
+    image = after["__data"].get("ImageId") if after else item.body["__data"].get("ImageId")
+    if image:
+        _refuse_versions_of_image(params)
     desired = params.get("version", cluster.body["version"])
     if VERSIONS.index(desired) > VERSIONS.index(cluster.body["version"]):
         raise Refused(
@@ -235,13 +265,24 @@ def update_version(account: Account, params: Body) -> Body:
         )
     if VERSIONS.index(desired) < VERSIONS.index(item.body["version"]):
         raise Refused("InvalidParameterException", "Nodegroup version cannot be rolled back")
-    after |= {"version": desired, "releaseVersion": images.chosen(desired, params.get("releaseVersion"))}
+    release = image or images.chosen(desired, params.get("releaseVersion"))
+    after |= {"version": desired, "releaseVersion": release}
 
     def change() -> None:
         item.body.update(after)
         _replace_nodes(account, item)
 
     return update(cluster, item, "VersionUpdate", change)
+
+
+def _refuse_versions_of_image(params: Body) -> None:
+    for name, field in (("version", "kubernetesVersion"), ("releaseVersion", "releaseVersion")):
+        if name in params:
+            text = f"You cannot specify the field {field} when using custom AMIs."
+            raise Refused("InvalidParameterException", text)
+    if "launchTemplate" not in params:
+        text = "Launch template details can't be null for Custom ami type node group"
+        raise Refused("InvalidParameterException", text)
 
 
 def _templated(account: Account, item: Item, desired: Body) -> Body:

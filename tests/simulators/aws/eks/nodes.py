@@ -33,7 +33,10 @@ def template(region: str, desired: Body) -> tuple[Body, Body]:
     if found is None:
         named = desired.get("id") or desired.get("name")
         raise Refused("InvalidParameterException", f"Launch template {named} was not found")
-    number = int(desired.get("version") or found.default_version_number)
+    # The API takes both words, and shows the number (aws_eks_node_group of terraform-provider-aws, argument launch_template.version).
+    words = {"$Latest": found.latest_version_number, "$Default": found.default_version_number}
+    version = desired.get("version") or "$Default"
+    number = int(words.get(version, version))
     versions = {version.number: version for version in found.versions}
     if number not in versions:
         raise Refused("InvalidParameterException", f"Launch template {found.id} has no version {number}")
@@ -60,7 +63,7 @@ def start(region: str, body: Body, data: Body, subnet: str) -> list[str]:
     answer = _moto(
         region,
         "RunInstances",
-        ImageId=IMAGE,
+        ImageId=data.get("ImageId") or IMAGE,
         MinCount=count,
         MaxCount=count,
         SubnetId=subnet,

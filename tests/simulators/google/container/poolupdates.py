@@ -5,7 +5,9 @@
 
 Rules: one kind of change in a request (gcloud's `node-pools update` offers no two either; assumed: that the service refuses); labels and
 taints are replaced whole, of autoscaled pools too (cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools: since control
-planes of 1.23.4-gke.300; before, hashicorp/terraform-provider-google issue 13577); machine type, disk and image make new nodes; while a
+planes of 1.23.4-gke.300; before, hashicorp/terraform-provider-google issue 13577), and so are tags of the Resource Manager
+(ResourceManagerTags: "Existing tags will be replaced with new values") and, assumed, kubeletConfig and linuxNodeConfig with their sysctls
+(the provider sends the whole of them, and an empty one where they were taken out); machine type, disk and image make new nodes; while a
 change runs the pool is RECONCILING (RUNNING_WITH_ERROR where it fails).
 """
 

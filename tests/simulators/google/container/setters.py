@@ -7,8 +7,10 @@ ones.
 Rules: labels need the fingerprint of those that are there (SetLabelsRequest.labelFingerprint; hashicorp/terraform-provider-google issue
 5608), and where it is another one, that is 400 and failedPrecondition (crossplane-contrib/provider-gcp issue 477,
 future-architect/gcp-instance-scheduler issue 50; in Compute Engine it is 412: compute/resources.py); a maintenance policy needs
-the resourceVersion that was read (MaintenancePolicy.resourceVersion); a window leaves at least 48 hours in 32 days, in pieces of 4 hours or
-more (cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions).
+the resourceVersion that was read (MaintenancePolicy.resourceVersion), and takes the place of the whole one, so that exclusions which are
+left out of it are gone (hashicorp/terraform-provider-google issues 8566 and 9941, mended by sending all that are to be); a window leaves at
+least 48 hours in 32 days, in pieces of 4 hours or more
+(cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Clusters and node pools as a GET shows them: GKE leaves out what is false, nought or empty, as proto3's JSON does.
 
-So `minNodeCount: 0`, `enabled: false` and an empty list come back as nothing at all. Fields that are optional in the proto are shown even
-so.
+So `minNodeCount: 0`, `enabled: false` and an empty list come back as nothing at all, and so does a scope of maintenance exclusions that is
+the first of its enum (flattenMaintenancePolicy of terraform-provider-google). Fields that are optional in the proto are shown even so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ OPTIONAL = (
 
 
 # Maps; an empty one is left out, while an empty message is shown.
-MAPS = ("resourceLabels", "labels", "metadata", "maintenanceExclusions")
+MAPS = ("resourceLabels", "labels", "metadata", "maintenanceExclusions", "sysctls", "tags")
+# Words that are nought in their enum.
+FIRST = {"scope": "NO_UPGRADES"}
 
 
 def proto(value: Any) -> Any:
@@ -32,7 +34,8 @@ def proto(value: Any) -> Any:
         return {
             name: proto(item)
             for name, item in value.items()
-            if name in OPTIONAL or not (item in (None, False, 0, "", []) or (item == {} and name in MAPS))
+            if name in OPTIONAL
+            or not (item in (None, False, 0, "", []) or (item == {} and name in MAPS) or FIRST.get(name, "") == item)
         }
     return [proto(item) for item in value] if isinstance(value, list) else value
 

@@ -19,6 +19,7 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import EksCluster
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, release_parameter
+from ansible_collections.muster.ml.plugins.module_utils._aws.launch_template import LaunchTemplate, without_empty
 from ansible_collections.muster.ml.plugins.module_utils._aws.plan import Step, tag_change
 from ansible_collections.muster.ml.plugins.module_utils._cloud.converge import ConvergeOptions, WaitOptions, converge
 from ansible_collections.muster.ml.plugins.module_utils._cloud.errors import CallRefused
@@ -66,6 +67,7 @@ def steps(plan: t.Any) -> list[tuple[str, Body]]:
     [
         ({"labels": {"a": "1", "b": "3"}}, {"labels": {"addOrUpdateLabels": {"b": "3"}}}),
         ({"labels": {"a": "1"}}, {"labels": {"removeLabels": ["b"]}}),
+        ({"labels": {}}, {"labels": {"removeLabels": ["a", "b"]}}),
         ({"taints": []}, {"taints": {"removeTaints": [{"key": "gpu", "value": "", "effect": "NO_SCHEDULE"}]}}),
         (
             {"taints": [{"key": "gpu", "value": "x", "effect": "NO_SCHEDULE"}]},
@@ -86,6 +88,16 @@ def test_a_nodegroups_configuration(desired: Body, request_: Body) -> None:
     plan = EksNodegroup("c", "gpu", **desired).plan(NODEGROUP)
     assert steps(plan) == [("update_nodegroup_config", request_)]
     assert plan.before.keys() == plan.after.keys()
+
+
+def test_what_a_launch_template_had_and_is_not_to_have_is_a_difference() -> None:
+    """EC2 adds defaults, which are none; a key of the disk is no default."""
+    data = without_empty(LaunchTemplate("t", disk_kms_key_id="key").data)
+    data["MetadataOptions"]["HttpProtocolIpv6"] = "disabled"
+    live = {"LaunchTemplateId": "lt-1", "LaunchTemplateData": data}
+    assert not LaunchTemplate("t", disk_kms_key_id="key").plan(live).changed
+    (step,) = LaunchTemplate("t").plan(live).steps
+    assert step.request["LaunchTemplateData"] == without_empty(LaunchTemplate("t").data)
 
 
 def test_what_is_there_is_no_change() -> None:

@@ -24,7 +24,14 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._gcp import operations
 from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
-from ansible_collections.muster.ml.plugins.module_utils._gcp.compare import labels_with, same, split_mark, text_with
+from ansible_collections.muster.ml.plugins.module_utils._gcp.compare import (
+    asked_part,
+    labels_with,
+    merged,
+    same,
+    split_mark,
+    text_with,
+)
 from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import Refused
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_network import GcpNetwork
 from ansible_collections.muster.ml.plugins.module_utils._gcp.plan import Step
@@ -91,6 +98,32 @@ def actions(outcome: Outcome) -> list[str]:
 )  # fmt: skip
 def test_only_what_was_asked_for_is_compared(live: t.Any, desired: t.Any, equal: bool) -> None:
     assert same(live, desired) is equal
+
+
+@pytest.mark.parametrize(
+    ("live", "desired", "equal"),
+    [
+        ({"a": "1"}, {"a": "1"}, True),
+        ({"a": "1"}, {"a": 1}, True),
+        ({"a": "1", "b": "2"}, {"a": "1"}, False),
+        ({"a": "1"}, {}, False),
+        (None, {}, True),
+        ({"a": ""}, {}, False),
+        ({"a": ""}, {"a": ""}, True),
+        ({"a": "projects/p/x"}, {"a": "x"}, False),
+        ({"a": {"from": 1, "to": 2}}, {"a": {"from": 1}}, False),
+        ({"a": {"from": 1, "how": {}}}, {"a": {"from": "1", "how": {"deep": None}}}, True),
+        ({"a": {"of": [{"x": 1, "y": 2}]}}, {"a": {"of": [{"x": 1}]}}, False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["labels", "window.maintenanceExclusions", "config.linuxNodeConfig.sysctls"])
+def test_every_key_of_a_map_counts_at_any_depth(live: t.Any, desired: t.Any, equal: bool, path: str) -> None:
+    for name in reversed(path.split(".")):
+        live, desired = {name: live, "added": 1}, {name: desired}
+    assert same(live, desired) is equal
+    assert merged(live, desired)["added"] == 1
+    assert same(merged(live, desired), desired), "a request that replaces the whole has the map as it is to be"
+    assert same(asked_part(live, desired), desired) is equal, "a diff shows the difference"
 
 
 def test_the_mark_is_among_the_labels_and_googles_own_stay() -> None:

@@ -100,6 +100,36 @@ def test_gke_tells_of_a_stale_fingerprint_in_a_sentence() -> None:
     assert (refused.code, refused.hint) == ("CONDITION_NOT_MET", "Somebody else changed it at the same time: run again")
 
 
+@pytest.mark.parametrize(
+    ("http", "reason", "message", "named"),
+    [
+        (412, "conditionNotMet", "Constraint constraints/compute.vmExternalIpAccess violated for project 1. Add instance "
+         "projects/p/zones/z/instances/i to the constraint to use external IP with it.", ", constraints/compute.vmExternalIpAccess,"),
+        (412, "conditionNotMet", "'us-central1' violates constraint 'constraints/gcp.resourceLocations'",
+         ", constraints/gcp.resourceLocations,"),
+        (400, "failedPrecondition", "Operation denied by custom org policies: [\"customConstraints/custom.small\": \"small\"]",
+         ", customConstraints/custom.small,"),
+        (412, "conditionNotMet", "Operation denied by org policy on resource 'projects/p'", ""),
+        (403, "forbidden", "do not belong to a permitted customer", ", constraints/iam.allowedPolicyMemberDomains,"),
+    ],
+)  # fmt: skip
+def test_a_policy_of_the_organization_is_no_condition_that_may_be_met_later(
+    http: int, reason: str, message: str, named: str
+) -> None:
+    refused = refusal("x", "compute", *error(http, reason, message))
+    assert refused.code == "ORGANIZATION_POLICY"
+    assert not refused.codes & {"CONDITION_NOT_MET", "ABORTED"}
+    assert refused.hint
+    assert refused.hint.startswith(f"A policy of the organization{named} forbids it")
+
+
+def test_a_condition_that_is_not_met_is_anothers_change() -> None:
+    refused = refusal(
+        "x", "storage", *error(412, "conditionNotMet", "At least one of the pre-conditions did not hold.")
+    )
+    assert (refused.code, refused.hint) == ("CONDITION_NOT_MET", "Somebody else changed it at the same time: run again")
+
+
 def test_the_most_telling_word_comes_first() -> None:
     told = {
         "code": 400,
