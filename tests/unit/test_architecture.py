@@ -159,7 +159,6 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("training", "_edge.systems", ["WHICH"]),
         ("gcp", "_edge.gcp", ["STATE"]),
         ("gcp.owner", "_edge.gcp", ["OWNER"]),
-        ("etcd", "_systems.etcd.hosts", ["CONNECTION"]),
         ("rabbitmq", "_systems.rabbitmq.api", ["CONNECTION"]),
     ],
 )

@@ -15,7 +15,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import datetime as dt
-import hashlib
 import ipaddress
 import typing as t
 from collections.abc import Mapping, Sequence
@@ -160,12 +159,6 @@ def read_from_hosts(found: Mapping[str, Mapping[str, t.Any]]) -> dict[str, str]:
     """The files that ansible.builtin.slurp read, by host. Where there was none to read, the task was skipped."""
     read = {host: result["content"] for host, result in found.items() if "content" in result}
     return {host: base64.b64decode(content).decode() for host, content in read.items()}
-
-
-def fingerprint(folder: Path) -> str:
-    """A hash of the certificates in FOLDER and of their authority, beside it. In check mode on a new machine there are none."""
-    found = sorted((*folder.glob("*.crt"), folder.parent / "ca.crt"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in found if path.is_file())).hexdigest()[:16]
 
 
 def _read(place: _Place, name: str) -> tuple[bytes, Sensitive] | None:

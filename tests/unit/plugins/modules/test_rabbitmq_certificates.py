@@ -7,10 +7,13 @@
 from __future__ import annotations
 
 import base64
+import json
+import sys
 import typing as t
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 from cryptography import x509
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
@@ -39,3 +42,17 @@ def test_another_authority_than_clients_trust_is_refused(tmp_path: Path) -> None
     with pytest.raises(Failed, match="broker-a trusts another certificate authority"):
         make(tmp_path / "new", "broker-a", trusted={"broker-a": theirs})
     assert not (tmp_path / "new").exists()
+
+
+def test_without_cryptography_the_message_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    options = {"directory": str(tmp_path), "brokers": {"broker-a": ["10.0.0.1"]}}
+    with patch_module_args(options), pytest.raises(SystemExit):
+        rabbitmq_certificates.main()
+    said = json.loads(capsys.readouterr().out)
+    assert said["failed"]
+    assert "Python library (cryptography)" in said["msg"]
