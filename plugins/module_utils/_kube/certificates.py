@@ -17,7 +17,7 @@ import dataclasses
 import datetime as dt
 import ipaddress
 import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .._core.errors import Failed
@@ -136,11 +136,13 @@ def files(
     leaves: Sequence[Leaf],
     *,
     trusted: Mapping[str, str] | None = None,
+    note: Callable[[Path, bytes], None] = lambda _path, _content: None,
     check: bool,
 ) -> list[str]:
     """The same as files <name>.crt and <name>.key below FOLDER; returns the names of those that were created or renewed.
 
     ``trusted``: by host, the authority's certificate (PEM) that it already trusts and that must have the same key.
+    ``note`` is called with path and content of each file before it is written.
     """
     place = _Files(folder)
     own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
@@ -150,8 +152,12 @@ def files(
     fresh = [name for name, pair in desired.items() if _read(place, name) != pair.pem()]
     for name in [] if check else fresh:
         public, key = desired[name].pem()
-        _write(folder / f"{name}.key", key.reveal(), 0o600)
-        _write(folder / f"{name}.crt", public, 0o644)
+        for path, content, mode in (
+            (folder / f"{name}.key", key.reveal(), 0o600),
+            (folder / f"{name}.crt", public, 0o644),
+        ):
+            note(path, content)
+            _write(path, content, mode)
     return fresh
 
 
