@@ -351,9 +351,9 @@ def _remove_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-def mount_points() -> set[str]:
+def mount_points(source: Path | None = None) -> set[str]:
     """Paths on which something is mounted. The kernel writes spaces and the like as octal numbers (proc(5))."""
-    lines = MOUNTS.read_text(encoding="utf-8").splitlines()
+    lines = (source or MOUNTS).read_text(encoding="utf-8").splitlines()
     return {line.split()[4].encode().decode("unicode_escape").encode("latin-1").decode() for line in lines}
 
 
