@@ -7,13 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rabbitmq_certificates
-short_description: Create and renew TLS certificates for RabbitMQ on hosts
+short_description: Create, renew and delete TLS certificates for RabbitMQ on hosts
 version_added: 0.2.0
 description:
   - Creates a certificate authority and a server certificate for each broker, in a folder that only its owner can read. Existing
     certificates are kept, and renewed when fewer than 60 of their 397 days are left.
   - The authority is valid for ten years. Its certificate is then renewed with the same key. If the authority is damaged or lost while
     certificates that it signed exist, the task fails and does not create another authority.
+  - A record in the folder, C(muster.json), has digests of the files that this module wrote. With O(state=absent) only those are deleted,
+    and the authority only with the last broker and if nothing else is in the folder.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -35,6 +37,11 @@ options:
       - The task fails if one is not of the authority in O(directory), because its clients trust that one.
     type: dict
     default: {}
+  state:
+    description: State of the certificates of O(brokers).
+    type: str
+    choices: [present, absent]
+    default: present
 requirements:
   - cryptography
 """
@@ -54,11 +61,23 @@ fresh:
   type: list
   elements: str
   sample: [ca, broker-a/server]
+removed:
+  description: Files and folders that were deleted, or would be in check mode.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+kept:
+  description: What was kept, each with the reason.
+  returned: with O(state=absent)
+  type: list
+  elements: str
 """
 
 import typing as t
 from pathlib import Path
 
+from ansible_collections.muster.ml.plugins.module_utils._core import created
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.certificates import Leaf, files, read_from_hosts
 
@@ -66,8 +85,10 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "directory": {"type": "path", "required": True},
     "brokers": {"type": "dict", "required": True},
     "trusted": {"type": "dict", "default": {}},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 CONSTRAINTS: dict[str, t.Any] = {}
+RECORD = "muster.json"
 
 
 def leaves(brokers: dict[str, list[str]]) -> list[Leaf]:
@@ -78,11 +99,69 @@ def leaves(brokers: dict[str, list[str]]) -> list[Leaf]:
     ]
 
 
-def execute(ctx: HostContext) -> dict[str, t.Any]:
+def present(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
     """Create missing certificates and renew those that expire soon."""
-    folder, known = Path(ctx.params["directory"]), read_from_hosts(ctx.params["trusted"])
-    fresh = files(folder, "ca", "rabbitmq-ca", leaves(ctx.params["brokers"]), trusted=known, check=ctx.check)
+    known = read_from_hosts(ctx.params["trusted"])
+    path = folder / RECORD
+    with created.opened(path, check=ctx.check) as record:
+        written: list[Path] = []
+
+        def note(file: Path, content: bytes) -> None:
+            created.claim_folders(record, [str(file.parent)])
+            created.note_file(record, file, content, data=True)
+            created.save(path, record)
+            written.append(file)
+
+        desired = leaves(ctx.params["brokers"])
+        fresh = files(folder, "ca", "rabbitmq-ca", desired, trusted=known, note=note, check=ctx.check)
+        for file in written:
+            created.settle_file(record, file)
+        if written:
+            created.save(path, record)
     return {"changed": bool(fresh), "fresh": fresh}
+
+
+def absent(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
+    """Delete the certificates of the brokers and, with the last one, the authority."""
+    path = folder / RECORD
+    with created.opened(path, check=ctx.check) as record:
+        removal = created.Removal(record, delete_data=True, data_option="", check=ctx.check)
+        own = {str(folder / broker) for broker in ctx.params["brokers"]}
+        removal.files([one for one in record.files if str(Path(one).parent) in own])
+        removal.folders(path)
+        authority = [str(folder / f"ca.{end}") for end in ("key", "crt")]
+        going = {one.removeprefix("file ") for one in removal.removed}
+        others = _others_in(folder, {str(path), *authority, *going}) if folder.is_dir() else []
+        if others:
+            removal.keep(f"certificate authority in {folder}: {', '.join(others)} is there, too", for_data=True)
+        else:
+            removal.files([one for one in authority if one in record.files])
+        if not ctx.check:
+            created.save(path, record)
+    for one in removal.unjudged:
+        ctx.warn(f"Kept {one}.")
+    return {"changed": bool(removal.removed), "removed": removal.removed, "kept": removal.kept}
+
+
+def _others_in(folder: Path, going: set[str]) -> list[str]:
+    """Entries of FOLDER that are not GOING, or of which not everything is."""
+
+    def goes(entry: Path) -> bool:
+        if str(entry) in going or entry.name == f".{RECORD}.lock":
+            return True
+        inner = list(entry.iterdir()) if entry.is_dir() and not entry.is_symlink() else []
+        return bool(inner) and all(str(one) in going for one in inner)
+
+    return sorted(one.name for one in folder.iterdir() if not goes(one))
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    """Have the certificates, or have them no more."""
+    folder = Path(ctx.params["directory"]).absolute()
+    for broker in ctx.params["brokers"]:
+        if "/" in broker or broker in ("", ".", ".."):
+            raise InvalidInput(f"brokers: '{broker}' cannot be the name of a folder.", "Name the broker otherwise.")
+    return (present if ctx.params["state"] == "present" else absent)(ctx, folder)
 
 
 def main() -> None:

@@ -36,9 +36,9 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._kube.certificates import Leaf, files
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.modules import (
-    etcd_certificates,
     rabbitmq_info,
     rabbitmq_policy,
     rabbitmq_queue,
@@ -455,9 +455,7 @@ def test_info_reports_what_is_there(team: Team) -> None:
 def asking_for_certificates(team: Team) -> dict[str, str]:
     """Settings of a broker that asks for a client certificate; the team has one from now on."""
     folder = team.folder / "clients"
-    params = {"directory": str(folder), "members": {"broker": "127.0.0.1"}}
-    given = ArgumentSpecValidator(etcd_certificates.ARGUMENT_SPEC).validate(params).validated_parameters
-    etcd_certificates.execute(HostContext(given, check=False))
+    files(folder, "ca", "clients-ca", [Leaf("client", "client")], check=False)
     team.certificate = {"client_cert": str(folder / "client.crt"), "client_key": str(folder / "client.key")}
     verify = {"verify": "verify_peer", "fail_if_no_peer_cert": "true", "cacertfile": "/data/clients/ca.crt"}
     return {f"management.ssl.{name}": value for name, value in verify.items()}

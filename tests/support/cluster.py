@@ -52,7 +52,7 @@ SCENARIOS = ROOT / "extensions" / "molecule"
 FIRST = ("namespace", "nats_operator", "gpu_drivers", "persia_operator", "persia")
 LAST = ("local_images", "local_cluster")
 # Roles for hosts: they run beside the cluster, one after the other, because the machines share addresses.
-ON_MACHINES = ("etcd_host", "rabbitmq")
+ON_MACHINES = ("rabbitmq",)
 # existing.yml looks at the nodes before anything is done, and gpu_drivers waits for GPUs after.
 WAITED_FOR = frozenset({"/api/v1/nodes"})
 # Each model that is uploaded asks which pods serve it, and which one is its store.

@@ -29,6 +29,34 @@ PRIVATE = re.compile(r"\b__\w+")
 FORBIDDEN_PROGRAMS = ("helm", "kubectl")
 COMMANDS = {"ansible.builtin.command", "ansible.builtin.shell", "ansible.builtin.raw"}
 
+# What these delete, stop or disable may be another's: they ask for no record. Muster's own modules host_file and host_record do.
+ON_HOSTS = "file copy apt apt_repository dnf package pip user group cron systemd systemd_service service iptables known_hosts mount"
+DELETING_PROGRAMS = (
+    "rm rmdir unlink find shred mv userdel groupdel dpkg apt apt-get dnf yum rpm systemctl service umount iptables"
+)
+
+
+def deletes(task: dict[str, Any]) -> bool:
+    """Whether a task takes something from a host or the controller by a module or a program that knows nothing of records."""
+    for name in ON_HOSTS.split():
+        given = task.get(f"ansible.builtin.{name}", task.get(f"ansible.posix.{name}"))
+        options = given if isinstance(given, dict) else {}
+        state, enabled = str(options.get("state", "")), str(options.get("enabled", "true")).lower()
+        # A choice that is made by an expression may be each of them, but the state of a package: present or latest.
+        if state in ("absent", "stopped", "unmounted") or enabled in ("false", "no") or options.get("masked"):
+            return True
+        if "{{" in state and not state.endswith("_package_state }}"):
+            return True
+    for name in COMMANDS & task.keys():
+        given = task[name]
+        words = given.get("argv", given.get("cmd", "")) if isinstance(given, dict) else given
+        words = words if isinstance(words, list) else str(words).split()
+        if words and (
+            str(words[0]).rpartition("/")[2] in DELETING_PROGRAMS.split() or {"delete", "flush"} & set(map(str, words))
+        ):
+            return True
+    return False
+
 
 def role_name(path: Path) -> str:
     return path.name
@@ -157,6 +185,29 @@ def test_nothing_waits_by_the_clock(folder: Path) -> None:
 def test_waits_are_those_of_modules(folder: Path) -> None:
     """A task that is tried again and again prints FAILED - RETRYING each time, and neither what is missing nor until when it waits."""
     assert [place for place, task in tasks(folder) if {"until", "retries", "delay"} & task.keys()] == []
+
+
+@pytest.mark.parametrize("folder", [*ROLES, ROOT / "playbooks"], ids=folder_name)
+def test_hosts_lose_only_what_a_record_names(folder: Path) -> None:
+    assert [place for place, task in tasks(folder) if deletes(task)] == []
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"ansible.builtin.file": {"path": "/x", "state": "absent"}},
+        {"ansible.builtin.file": {"path": "/x", "state": "{{ 'absent' if gone else 'file' }}"}},
+        {"ansible.builtin.apt": {"name": "x", "state": "absent"}},
+        {"ansible.builtin.user": {"name": "x", "state": "absent"}},
+        {"ansible.builtin.systemd_service": {"name": "x", "state": "stopped"}},
+        {"ansible.builtin.systemd_service": {"name": "x", "enabled": False}},
+        {"ansible.builtin.command": {"argv": ["nft", "delete", "table", "inet", "x"]}},
+        {"ansible.builtin.command": {"argv": ["/bin/rm", "-rf", "/x"]}},
+        {"ansible.builtin.shell": "rm -rf /x"},
+    ],
+)
+def test_a_deletion_without_a_record_is_found(task: dict[str, Any]) -> None:
+    assert deletes(task)
 
 
 @pytest.mark.parametrize("role", DEPLOYING, ids=role_name)

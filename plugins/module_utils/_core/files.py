@@ -2,11 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files with secrets, on the controller or a host."""
+"""Files that are replaced whole, and locks, on the controller or a host."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import tempfile
@@ -14,10 +15,15 @@ import typing as t
 from collections.abc import Iterator
 
 
+def draft_prefix(path: pathlib.Path) -> str:
+    """How the name of a file begins in which new content of PATH is written; a run that is killed leaves it."""
+    return f".{path.name}.muster-"
+
+
 @contextlib.contextmanager
 def replaced(path: pathlib.Path, mode: int = 0o600) -> Iterator[t.IO[bytes]]:
     """A file for the new content of PATH, which has it whole or stays as it was. Nobody else can read it before it has its MODE."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path))
     draft = pathlib.Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -26,3 +32,26 @@ def replaced(path: pathlib.Path, mode: int = 0o600) -> Iterator[t.IO[bytes]]:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(lock: pathlib.Path) -> Iterator[None]:
+    """Wait until nobody else holds the lock. The kernel ends the lock of a killed process."""
+    with _lock(lock):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def _lock(lock: pathlib.Path) -> t.IO[str]:
+    while True:
+        # The last holder removes the file, and the last cluster its folder: then this one locks nobody out.
+        with contextlib.suppress(FileExistsError):
+            lock.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as opened:
+            held = opened.enter_context(lock.open("w", encoding="utf-8"))
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(held.fileno()), lock.stat()):
+                opened.pop_all()
+                return held

@@ -15,10 +15,9 @@ from __future__ import annotations
 import base64
 import dataclasses
 import datetime as dt
-import hashlib
 import ipaddress
 import typing as t
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .._core.errors import Failed
@@ -137,11 +136,13 @@ def files(
     leaves: Sequence[Leaf],
     *,
     trusted: Mapping[str, str] | None = None,
+    note: Callable[[Path, bytes], None] = lambda _path, _content: None,
     check: bool,
 ) -> list[str]:
     """The same as files <name>.crt and <name>.key below FOLDER; returns the names of those that were created or renewed.
 
     ``trusted``: by host, the authority's certificate (PEM) that it already trusts and that must have the same key.
+    ``note`` is called with path and content of each file before it is written.
     """
     place = _Files(folder)
     own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
@@ -151,8 +152,12 @@ def files(
     fresh = [name for name, pair in desired.items() if _read(place, name) != pair.pem()]
     for name in [] if check else fresh:
         public, key = desired[name].pem()
-        _write(folder / f"{name}.key", key.reveal(), 0o600)
-        _write(folder / f"{name}.crt", public, 0o644)
+        for path, content, mode in (
+            (folder / f"{name}.key", key.reveal(), 0o600),
+            (folder / f"{name}.crt", public, 0o644),
+        ):
+            note(path, content)
+            _write(path, content, mode)
     return fresh
 
 
@@ -160,12 +165,6 @@ def read_from_hosts(found: Mapping[str, Mapping[str, t.Any]]) -> dict[str, str]:
     """The files that ansible.builtin.slurp read, by host. Where there was none to read, the task was skipped."""
     read = {host: result["content"] for host, result in found.items() if "content" in result}
     return {host: base64.b64decode(content).decode() for host, content in read.items()}
-
-
-def fingerprint(folder: Path) -> str:
-    """A hash of the certificates in FOLDER and of their authority, beside it. In check mode on a new machine there are none."""
-    found = sorted((*folder.glob("*.crt"), folder.parent / "ca.crt"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in found if path.is_file())).hexdigest()[:16]
 
 
 def _read(place: _Place, name: str) -> tuple[bytes, Sensitive] | None:

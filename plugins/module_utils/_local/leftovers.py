@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
+from .._core.created import mount_points
 from .._core.errors import CommandFailed
 from . import host, network
 from .spec import ClusterSpec
@@ -53,10 +54,8 @@ def _cgroups(spec: ClusterSpec) -> t.Iterator[str]:
 
 def mounts(*folders: str) -> t.Iterator[str]:
     """Mounts of the host in these folders. They are never ours, because nodes mount in their own namespaces."""
-    for line in (host.PROC / "self/mountinfo").read_text(encoding="utf-8").splitlines():
-        point = line.split()[4]
-        if point.startswith(tuple(f"{folder}/" for folder in folders)):
-            yield point
+    inside = tuple(f"{folder}/" for folder in folders)
+    return (point for point in sorted(mount_points(host.PROC / "self/mountinfo")) if point.startswith(inside))
 
 
 def _folders(spec: ClusterSpec) -> t.Iterator[str]:

@@ -10,35 +10,11 @@ Private to the collection.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import typing as t
 from pathlib import Path
 
+from .._core.files import locked
 from . import spec
-
-
-@contextlib.contextmanager
-def locked(lock: Path) -> t.Iterator[None]:
-    """Wait until nobody else holds the lock. The kernel ends the lock of a killed process."""
-    with _lock(lock):
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
-
-
-def _lock(lock: Path) -> t.IO[str]:
-    while True:
-        # The last holder removes the file, and the last cluster its folder: then this one locks nobody out.
-        with contextlib.suppress(FileExistsError):
-            lock.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as opened:
-            held = opened.enter_context(lock.open("w", encoding="utf-8"))
-            fcntl.flock(held, fcntl.LOCK_EX)
-            if os.path.samestat(os.fstat(held.fileno()), lock.stat()):
-                opened.pop_all()
-                return held
 
 
 def machine() -> t.ContextManager[None]:

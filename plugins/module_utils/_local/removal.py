@@ -141,7 +141,8 @@ def _kubeconfigs(asked: LocalCluster, cluster: LocalCluster, made: record.Record
     for one in dict.fromkeys([*recorded, *asked.options["kubeconfigs"]]):
         path = Path(one)
         if path.exists():
-            ours = kubeconfigs.is_same_cluster(path, cluster.admin_kubeconfig)
+            # A link is not the file that was written; what it leads to may be anybody's.
+            ours = not path.is_symlink() and kubeconfigs.is_same_cluster(path, cluster.admin_kubeconfig)
             yield path, Candidate(name=f"kubeconfig {path}", marked=ours, recorded=one in recorded)
 
 
@@ -153,7 +154,10 @@ def _audit_logs(cluster: LocalCluster, made: record.Record) -> t.Iterator[tuple[
     needed = f"is that of the local cluster {sharing[0]}, too" if sharing else ""
     before = "existed before the cluster" if str(path) in made.get("found", []) else ""
     for one in audit_logs(path):
-        yield one, Candidate(name=f"audit log {one}", marked=True, recorded=True, needed=before or needed)
+        yield (
+            one,
+            Candidate(name=f"audit log {one}", marked=not one.is_symlink(), recorded=True, needed=before or needed),
+        )
 
 
 def audit_logs(path: Path) -> list[Path]:
@@ -231,6 +235,8 @@ def remove(planned: Plan, progress: Progress) -> tuple[list[str], list[str]]:
     for folder in (Path(spec.state_dir), Path(spec.run_dir), Path(STATE_ROOT), Path(RUN_ROOT)):
         _remove_empty(folder)
     stays = {*network.OF_THE_HOST, *([f"folder {spec.state_dir}"] if foreign_files(spec) else [])}
+    # A disk of the host's that is mounted there is empty now, and stays mounted.
+    stays |= {f"folder {one}" for one in (spec.state_dir, spec.run_dir) if one in mounts(str(Path(one).parent))}
     return [one for one in leftovers(spec) if one not in stays], kept
 
 
@@ -257,9 +263,9 @@ def _has_files(folder: Path) -> bool:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove a folder if nothing is in it; another cluster may remove or fill it at the same time."""
+    """Remove a folder if nothing is in it and nothing is mounted there; another cluster may remove or fill it at the same time."""
     try:
         folder.rmdir()
     except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY):
             raise

@@ -92,6 +92,7 @@ class Play:
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_NOCOLOR": "1",
+            "XDG_STATE_HOME": str(self.folder / "state"),
         }
         phase = "check" if "--check" in options else {"eks": "apply", "eks_teardown": "teardown"}[playbook]
         name = settings.get("muster_eks_name")

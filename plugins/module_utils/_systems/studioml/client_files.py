@@ -9,10 +9,12 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import functools
 import json
+import os
 import pathlib
 import stat
 import typing as t
@@ -159,19 +161,26 @@ class Folder:
         rest, changed = client.without(live, record["config"])
         self.change.kept = [f"{self.config}: {name}" for name in changed]
         if rest != live:
-            if rest:
+            if rest or (self.path / CONFIG).is_symlink():
+                # Where the configuration is a link, the file that it leads to is not Muster's: it only loses Muster's settings.
                 self._do(f"write {self.config}", lambda: self._write(self.config, _dumped(rest), 0o600))
             else:
                 self._do(f"remove {self.config}", self.config.unlink)
         for name, old in record["files"].items():
             file = self.path / name
-            if file.exists() and client.digest(file.read_text(encoding="utf-8", errors="replace")) in old:
+            if (
+                file.is_file()
+                and not file.is_symlink()
+                and client.digest(file.read_text(encoding="utf-8", errors="replace")) in old
+            ):
                 self._do(f"remove {file}", file.unlink)
-            elif file.exists():
+            elif os.path.lexists(file):
                 self.change.kept.append(str(file))
         self._do(f"remove {self.path / RECORD}", (self.path / RECORD).unlink)
-        if not self.check and not any(self.path.iterdir()):
-            self.path.rmdir()
+        # A folder that is a link or a mount point stays, and so does one with anything else in it.
+        if not self.check and not self.path.is_symlink():
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
 
     def _do(self, says: str, work: t.Callable[[], object]) -> None:
         self.change.actions.append(says)

@@ -7,19 +7,22 @@
 from __future__ import annotations
 
 import base64
+import json
+import sys
 import typing as t
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 from cryptography import x509
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_certificates
 
 
 def make(folder: Path, host: str, *addresses: str, **more: t.Any) -> list[str]:
-    params = {"directory": str(folder), "brokers": {host: list(addresses)}, "trusted": {}, **more}
+    params = {"directory": str(folder), "brokers": {host: list(addresses)}, "trusted": {}, "state": "present", **more}
     return t.cast("list[str]", rabbitmq_certificates.execute(HostContext(params=params, check=False))["fresh"])
 
 
@@ -39,3 +42,102 @@ def test_another_authority_than_clients_trust_is_refused(tmp_path: Path) -> None
     with pytest.raises(Failed, match="broker-a trusts another certificate authority"):
         make(tmp_path / "new", "broker-a", trusted={"broker-a": theirs})
     assert not (tmp_path / "new").exists()
+
+
+# Removing
+
+
+def remove(folder: Path, host: str, *, check: bool = False, warnings: list[str] | None = None) -> dict[str, t.Any]:
+    params = {"directory": str(folder), "brokers": {host: []}, "trusted": {}, "state": "absent"}
+    warn = (warnings if warnings is not None else []).append
+    return rabbitmq_certificates.execute(HostContext(params=params, check=check, warn=warn))
+
+
+def names(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The folder of the authority, with two brokers."""
+    folder = tmp_path / "muster/rabbitmq"
+    make(folder, "broker-a")
+    make(folder, "broker-b")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    return folder
+
+
+def test_the_authority_stays_until_the_last_broker_goes(home: Path, tmp_path: Path) -> None:
+    kept = {"muster.json", "ca.key", "ca.crt", "broker-b/server.key", "broker-b/server.crt"}
+    assert remove(home, "broker-a", check=True)["changed"]
+    assert (home / "broker-a/server.key").exists()
+    found = remove(home, "broker-a")
+    assert found["kept"] == [f"certificate authority in {home}: broker-b is there, too"]
+    assert names(home) == kept
+    assert not (home / "broker-a").exists()
+    assert not remove(home, "broker-a")["changed"]
+    planned = remove(home, "broker-b", check=True)
+    assert f"file {home}/ca.key" in planned["removed"]
+    assert remove(home, "broker-b")["changed"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_notes_beside_the_authority_keep_it(home: Path) -> None:
+    (home / "notes.txt").write_text("theirs")
+    (home / "broker-a/copy.key").write_text("theirs")
+    warnings: list[str] = []
+    remove(home, "broker-b")
+    remove(home, "broker-a", warnings=warnings)
+    assert names(home) == {"muster.json", "ca.key", "ca.crt", "notes.txt", "broker-a/copy.key"}
+    assert warnings == [f"Kept copy.key in {home}/broker-a: Muster did not create it."]
+
+
+def test_an_authority_without_a_record_is_used_and_never_deleted(tmp_path: Path) -> None:
+    make(tmp_path / "made", "broker-x")
+    folder = tmp_path / "theirs"
+    (folder / "broker-b").mkdir(parents=True)
+    for name in ("ca.key", "ca.crt"):
+        (tmp_path / "made" / name).rename(folder / name)
+    (folder / "broker-b/server.key").write_text("theirs")
+    assert remove(folder, "broker-a")["changed"] is False
+    assert make(folder, "broker-a") == ["broker-a/server"]
+    remove(folder, "broker-a")
+    remove(folder, "broker-b")
+    assert names(folder) == {"ca.key", "ca.crt", "broker-b/server.key"}
+
+
+def test_a_key_that_was_put_in_the_place_of_ours_stays(home: Path) -> None:
+    remove(home, "broker-b")
+    (home / "broker-a/server.key").write_text("theirs")
+    remove(home, "broker-a")
+    assert names(home) == {"muster.json", "ca.key", "ca.crt", "broker-a/server.key"}
+
+
+def test_a_renewed_certificate_goes_too(home: Path) -> None:
+    make(home, "broker-a", "10.0.0.9")
+    remove(home, "broker-b")
+    remove(home, "broker-a")
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("broker", ["", ".", "..", "a/b", "../x"])
+def test_a_broker_whose_name_leads_out_of_the_folder_is_refused(home: Path, broker: str) -> None:
+    before = names(home)
+    for work in (make, remove):
+        with pytest.raises(InvalidInput, match="cannot be the name of a folder"):
+            work(home, broker)
+    assert names(home) == before
+
+
+def test_without_cryptography_the_message_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    options = {"directory": str(tmp_path), "brokers": {"broker-a": ["10.0.0.1"]}}
+    with patch_module_args(options), pytest.raises(SystemExit):
+        rabbitmq_certificates.main()
+    said = json.loads(capsys.readouterr().out)
+    assert said["failed"]
+    assert "Python library (cryptography)" in said["msg"]

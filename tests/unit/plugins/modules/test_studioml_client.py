@@ -203,6 +203,22 @@ def test_nothing_of_ours_stays(home: Home) -> None:
     assert home(state="absent")["actions"] == []
 
 
+def test_links_lead_a_removal_nowhere(home: Home, tmp_path: Path) -> None:
+    """Of the configuration, of a key and of the folder itself: what they lead to is not Muster's, and the removal ends well."""
+    inner, theirs = tmp_path / "disk", tmp_path / "dotfiles.yaml"
+    inner.mkdir()
+    home.path.symlink_to(inner)
+    theirs.touch()
+    (inner / "config.yaml").symlink_to(theirs)
+    home()
+    (inner / "signing_key").rename(tmp_path / "signing_key")
+    (inner / "signing_key").symlink_to(tmp_path / "signing_key")
+    assert home(state="absent")["kept"] == [str(home.path / "signing_key")]
+    assert (theirs.read_text(), (tmp_path / "signing_key").exists()) == ("{}\n", True)
+    assert home.path.is_symlink()
+    assert home.names() == ["config.yaml", "signing_key"]
+
+
 @pytest.mark.parametrize("number", range(6))
 def test_a_run_that_was_stopped_does_not_make_strangers_of_our_values(
     home: Home, monkeypatch: pytest.MonkeyPatch, number: int

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._local.once import locked, making
+from ansible_collections.muster.ml.plugins.module_utils._core.files import locked
+from ansible_collections.muster.ml.plugins.module_utils._local.once import making
 
 
 def test_the_second_waits_and_finds_it_made(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -394,6 +395,37 @@ def test_what_is_mounted_in_the_folders_is_not_reached_into(machine: Machine) ->
     with pytest.raises(InvalidInput, match=r"cannot be judged: .*/volumes/shared is mounted .*Unmount it \(umount"):
         remove(machine.options(), delete_data=True)
     assert machine.everything() == before
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_disk_that_is_mounted_as_the_clusters_folder_stays(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    machine.make()
+    point = machine.state if shared else machine.state / "dev"
+    machine.mounts(f"40 1 0:3 / {point} rw - ext4 /dev/x rw\n")
+    real = os.rmdir
+
+    def rmdir(path: t.Any, **more: t.Any) -> None:
+        if str(path) == str(point):
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        real(path, **more)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    assert remove(machine.options())["left"] == []
+    assert list(point.iterdir()) == []
+
+
+def test_links_in_the_place_of_what_was_written_stay(machine: Machine) -> None:
+    cluster = machine.make()
+    moved = {}
+    for path in (Path(cluster.options["kubeconfigs"][0]), Path(cluster.options["audit_log"])):
+        moved[path] = machine.root / path.name
+        path.rename(moved[path])
+        path.symlink_to(moved[path])
+    found = remove(machine.options())
+    assert [one.rpartition(": ")[2] for one in found["kept"]] == ["it does not have the mark of this owner"] * 2
+    assert all(path.is_symlink() and target.exists() for path, target in moved.items())
 
 
 def test_data_goes_by_its_own_word_only(machine: Machine) -> None:

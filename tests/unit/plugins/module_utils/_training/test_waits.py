@@ -32,7 +32,6 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import L
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.dataset import fetching
 from ansible_collections.muster.ml.plugins.module_utils._systems.dataset.manifests import Dataset
-from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import hosts
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd import members as etcd
 from ansible_collections.muster.ml.plugins.module_utils._systems.etcd.manifests import EtcdCluster
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import servers
@@ -159,25 +158,6 @@ def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(
     quick(monkeypatch, cluster)
     with pytest.raises(WaitTimeout, match="etcd-0: PersistentVolumeClaim default/data-etcd-0 does not exist"):
         etcd.wait(context(cluster), desired, timeout=30)
-
-
-def test_members_of_etcd_on_hosts_are_asked_side_by_side_and_no_longer_than_the_wait(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def ask(_self: t.Any, _endpoint: str, path: str, _body: t.Any = None, *, timeout: float = 5) -> str:
-        time.sleep(timeout)
-        raise Unreachable("no answer: timed out")
-
-    monkeypatch.setattr(hosts.Clients, "ask", ask)
-    monkeypatch.setattr(hosts, "_PAUSE", 0.1)
-    endpoints = [f"https://10.0.0.{number}:2379" for number in range(7)]
-    clients = hosts.Clients(
-        {"endpoints": endpoints, "ca_cert": None, "client_cert": None, "client_key": None}, lambda _url: None
-    )
-    began = time.monotonic()
-    with pytest.raises(WaitTimeout, match=r"10\.0\.0\.0:2379: no answer"):
-        hosts.wait(clients, 0.5, lambda _message: None)
-    assert time.monotonic() - began < 2
 
 
 # What a look asks, and what it says

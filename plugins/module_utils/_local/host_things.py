@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What roles create on a host and is no file: packages of Debian and tables of nftables. Recorded and removed as files are.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from collections.abc import Callable, Sequence
+
+from .._core.created import Record, Removal
+from .._core.errors import CommandFailed
+from . import host
+
+# Seconds that apt waits for another program that installs packages.
+_APT_LOCK_SECONDS = 120
+_REMOVED_WITH_IT = re.compile(r"^Remv (\S+)", re.MULTILINE)
+
+
+class Kind(t.NamedTuple):
+    """How things of one kind are found and removed."""
+
+    noun: str
+    exists: Callable[[str], bool]
+    why_unknown: Callable[[str], str]
+    """What keeps one from being removed, as a clause; empty if nothing does."""
+    remove: Callable[[str], None]
+
+
+def _says(argv: Sequence[str], of_nothing: str) -> str:
+    """The output of a program that only reads; empty if it is not installed, or fails with OF_NOTHING."""
+    try:
+        return host.run(argv)
+    except CommandFailed as error:
+        if of_nothing in error.message or "is not installed" in error.message:
+            return ""
+        raise
+
+
+def _installed(package: str) -> bool:
+    # A package that was removed and not purged has the status config-files: its configuration and data may be those of others.
+    status = _says(["dpkg-query", "--show", "--showformat=${db:Status-Status}", package], "no packages found")
+    return status not in ("", "not-installed", "config-files")
+
+
+def _others_removed_with(package: str) -> str:
+    plan = host.run(["apt-get", "--simulate", "remove", package])
+    others = sorted({one.partition(":")[0] for one in _REMOVED_WITH_IT.findall(plan)} - {package})
+    return f"{', '.join(others)} depends on it and would be removed, too" if others else ""
+
+
+def _remove_package(package: str) -> None:
+    lock = f"--option=DPkg::Lock::Timeout={_APT_LOCK_SECONDS}"
+    host.run(["apt-get", "--yes", lock, "remove", package], env={"DEBIAN_FRONTEND": "noninteractive"})
+
+
+def _loaded(table: str) -> bool:
+    return bool(_says(["nft", "list", "table", *table.split()], "No such file or directory"))
+
+
+def _unload(table: str) -> None:
+    host.run(["nft", "delete", "table", *table.split()])
+
+
+KINDS: dict[str, Kind] = {
+    "packages": Kind("package", _installed, _others_removed_with, _remove_package),
+    "nft_tables": Kind(
+        "nftables table",
+        _loaded,
+        lambda _table: "",
+        _unload,
+    ),
+}
+
+
+def claim(record: Record, kind: str, names: Sequence[str]) -> None:
+    """Record things that are about to be created, if there are none."""
+    known = record.things.get(kind, [])
+    if new := [one for one in names if one not in known and not KINDS[kind].exists(one)]:
+        record.things[kind] = [*known, *new]
+
+
+def remove(removal: Removal) -> list[str]:
+    """Remove the recorded things; return the packages that stay installed, recorded or not judged."""
+    for kind_name, kind in KINDS.items():
+        names = removal.record.things.get(kind_name, [])
+        for one in list(names):
+            there = kind.exists(one)
+            if there and not removal.judge(f"{kind.noun} {one}", unknown=kind.why_unknown(one)):
+                continue
+            if not removal.check:
+                if there:
+                    kind.remove(one)
+                names.remove(one)
+    planned = {name.removeprefix("package ") for name in removal.removed}
+    filled = {one.package for one in removal.record.contents.values()} - {""}
+    return [one for one in sorted(filled) if one not in planned and _installed(one)]

@@ -1,0 +1,236 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: host_file
+short_description: Write a file on a host, and delete it by the record of that
+version_added: 0.2.0
+description:
+  - Writes a file as a whole, after the digest of its content was written into a record. With O(state=absent) the file is deleted if it has
+    one of the recorded digests, and is kept, with a warning that names the reason, if it was changed since or is a symbolic link.
+  - A file that exists and is not in the record belongs to others. It is never deleted, and not replaced unless O(foreign=replace).
+  - M(muster.ml.host_record) records and removes what is no file of this module.
+author:
+  - Muster contributors (!UNKNOWN)
+extends_documentation_fragment:
+  - muster.ml.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+    details:
+      - Shows O(content), never O(secret_content).
+  idempotent:
+    support: full
+  action:
+    support: none
+options:
+  path:
+    description: Path of the file. Its folder has to exist.
+    type: path
+    required: true
+  record:
+    description: Path of the record. Its folder is created. Several files, and M(muster.ml.host_record), may share one.
+    type: path
+    required: true
+  content:
+    description: Content of the file.
+    type: str
+  secret_content:
+    description: Content of a file with keys or passwords, which is not shown or logged.
+    type: str
+  owner:
+    description: User that the file belongs to. Without it the user that the task runs as.
+    type: str
+  group:
+    description: Group that the file belongs to. Without it that of the user.
+    type: str
+  mode:
+    description: Permissions of the file, as an octal number.
+    type: str
+    default: "0600"
+  data:
+    description:
+      - The file cannot be created again, such as a key.
+      - M(muster.ml.host_record) deletes it only with O(muster.ml.host_record#module:delete_data).
+    type: bool
+    default: false
+  foreign:
+    description:
+      - What happens where a file of others with another content is in the place. V(refuse) fails and changes nothing. V(replace) writes the
+        file and does not record it, so that it is kept by a removal.
+      - An empty file counts as none.
+    type: str
+    choices: [refuse, replace]
+    default: refuse
+  state:
+    description: State of the file.
+    type: str
+    choices: [present, absent]
+    default: present
+"""
+
+EXAMPLES = r"""
+- name: Write the settings of a program
+  muster.ml.host_file:
+    path: /etc/example/conf.d/50-muster.conf
+    record: /etc/muster/example.json
+    content: "listeners = 1\n"
+    mode: "0644"
+
+- name: Delete the settings of a program
+  muster.ml.host_file:
+    path: /etc/example/conf.d/50-muster.conf
+    record: /etc/muster/example.json
+    state: absent
+"""
+
+RETURN = r"""
+checksum:
+  description: SHA-256 of the content.
+  returned: with O(state=present)
+  type: str
+kept:
+  description: The file, with the reason, if it was kept with O(state=absent).
+  returned: with O(state=absent)
+  type: list
+  elements: str
+"""
+
+import grp
+import os
+import pwd
+import stat
+import typing as t
+from pathlib import Path
+
+from ansible_collections.muster.ml.plugins.module_utils._core import created
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, NotFound
+from ansible_collections.muster.ml.plugins.module_utils._core.files import replaced
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "path": {"type": "path", "required": True},
+    "record": {"type": "path", "required": True},
+    "content": {"type": "str"},
+    "secret_content": {"type": "str", "no_log": True},
+    "owner": {"type": "str"},
+    "group": {"type": "str"},
+    "mode": {"type": "str", "default": "0600"},
+    "data": {"type": "bool", "default": False},
+    "foreign": {"type": "str", "choices": ["refuse", "replace"], "default": "refuse"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+CONSTRAINTS: dict[str, t.Any] = {
+    "mutually_exclusive": [("content", "secret_content")],
+    "required_if": [("state", "present", ("content", "secret_content"), True)],
+}
+
+
+def _id_of(name: str | None, what: str, find: t.Callable[[str], int], *, otherwise: int) -> int:
+    if name is None:
+        return otherwise
+    try:
+        return find(name)
+    except KeyError:
+        raise NotFound(f"{what}: there is no {what} {name} on this host.", hint="Create it first.") from None
+
+
+def _mode(text: str) -> int:
+    try:
+        mode = int(text, 8)
+    except ValueError:
+        mode = -1
+    if not 0 <= mode <= 0o7777:
+        raise InvalidInput(f"mode: {text} is no octal number of permissions.", hint='"0600" is one.')
+    return mode
+
+
+def present(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]:
+    """Write the file, if its content or its attributes differ."""
+    params = ctx.params
+    secret = params["content"] is None
+    content = (params["secret_content"] if secret else params["content"]).encode()
+    mode = _mode(params["mode"])
+    with created.opened(record_path, check=ctx.check) as record:
+        live = created.content_of(path)
+        foreign = created.is_foreign(record, path)
+        if foreign and live != content and (live is None or params["foreign"] == "refuse"):
+            raise created.not_ours([str(path)], record_path)
+        result: dict[str, t.Any] = {"changed": live != content, "checksum": created.digest(content)}
+        if ctx.diff and live != content and not secret:
+            before = (live or b"").decode(errors="replace")
+            result["diff"] = {
+                "before": before,
+                "after": content.decode(),
+                "before_header": str(path),
+                "after_header": str(path),
+            }
+        if live == content and foreign:
+            return result
+        attributes = None if ctx.check and live is None else _attributes(ctx, mode)
+        if live == content and attributes == _attributes_of(path):
+            return result
+        result["changed"] = True
+        if not ctx.check and attributes:
+            created.note_file(record, path, content, data=params["data"])
+            created.save(record_path, record)
+            _write(path, content, *attributes)
+            created.settle_file(record, path)
+            created.save(record_path, record)
+        return result
+
+
+def _attributes(ctx: HostContext, mode: int) -> tuple[int, int, int]:
+    owner = _id_of(ctx.params["owner"], "owner", lambda name: pwd.getpwnam(name).pw_uid, otherwise=os.geteuid())
+    group = _id_of(ctx.params["group"], "group", lambda name: grp.getgrnam(name).gr_gid, otherwise=os.getegid())
+    return mode, owner, group
+
+
+def _attributes_of(path: Path) -> tuple[int, int, int]:
+    found = path.lstat()
+    return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid
+
+
+def _write(path: Path, content: bytes, mode: int, owner: int, group: int) -> None:
+    if not path.parent.is_dir():
+        raise NotFound(f"path: the folder {path.parent} does not exist.", hint="Create it first.")
+    with replaced(path, mode) as file:
+        # Only its owner can read the file until it has the permissions of MODE.
+        os.fchown(file.fileno(), owner, group)
+        file.write(content)
+
+
+def absent(ctx: HostContext, path: Path, record_path: Path) -> dict[str, t.Any]:
+    """Delete the file if it is recorded and unchanged."""
+    with created.opened(record_path, check=ctx.check) as record:
+        removal = created.Removal(record, delete_data=True, data_option="", check=ctx.check)
+        if str(path) in record.files:
+            removal.files([str(path)])
+        elif os.path.lexists(path):
+            removal.keep(f"file {path}: {record_path}, the record of what Muster created, does not have it")
+        if not ctx.check:
+            created.save(record_path, record)
+    for one in removal.kept:
+        ctx.warn(f"Kept {one}.")
+    return {"changed": bool(removal.removed), "kept": removal.kept}
+
+
+def execute(ctx: HostContext) -> dict[str, t.Any]:
+    """Have the file, or have it no more."""
+    path, record_path = Path(ctx.params["path"]).absolute(), Path(ctx.params["record"]).absolute()
+    return (present if ctx.params["state"] == "present" else absent)(ctx, path, record_path)
+
+
+def main() -> None:
+    """Run as a module."""
+    host_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,481 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""host_file and host_record: what was recorded when it was created goes, and nothing of others, wherever a run was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import typing as t
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.muster.ml.plugins.module_utils._core import created, files
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import CommandFailed, Conflict, Failed
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._local import host
+from ansible_collections.muster.ml.plugins.modules import host_file, host_record
+
+
+class Killed(BaseException):
+    """The run was ended by SIGKILL."""
+
+
+class Machine:
+    """A host below one folder, with packages and tables that exist only here."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.record = root, root / "etc/muster/x.json"
+        (root / "etc").mkdir()
+        self.packages, self.dependents, self.tables = set[str](), set[str](), set[str]()
+        self.mounts: list[Path] = []
+        self.warnings: list[str] = []
+
+    def run(self, module: t.Any, *, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
+        given = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.CONSTRAINTS).validate(params)
+        assert not given.error_messages
+        ctx = HostContext(given.validated_parameters, check=check, warn=self.warnings.append, diff=True)
+        return t.cast("dict[str, t.Any]", module.execute(ctx))
+
+    def write(self, name: str = "etc/a", content: str = "ours\n", **params: t.Any) -> dict[str, t.Any]:
+        path = self.root / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        return self.run(host_file, path=str(path), record=str(self.record), content=content, **params)
+
+    def delete(self, name: str = "etc/a", **params: t.Any) -> dict[str, t.Any]:
+        return self.run(host_file, path=str(self.root / name), record=str(self.record), state="absent", **params)
+
+    def claim(self, **params: t.Any) -> dict[str, t.Any]:
+        return self.run(host_record, path=str(self.record), **params)
+
+    def remove(self, **params: t.Any) -> dict[str, t.Any]:
+        return self.run(host_record, path=str(self.record), state="absent", **params)
+
+    def command(self, argv: t.Sequence[str], **_more: t.Any) -> str:
+        """What dpkg-query, apt-get and nft do with packages and tables of these names."""
+        name = argv[-1]
+        if argv[0] == "dpkg-query":
+            if name not in self.packages:
+                raise CommandFailed(f"dpkg-query exited with 1: dpkg-query: no packages found matching {name}")
+            return "installed"
+        if argv[0] == "apt-get" and "--simulate" in argv:
+            return "".join(f"Remv {one} [1]\n" for one in (name, *self.dependents))
+        if argv[0] == "apt-get":
+            self.packages -= {name, *self.dependents}
+            return ""
+        if name not in self.tables:
+            raise CommandFailed("nft exited with 1: Error: No such file or directory")
+        self.tables -= {name} if argv[1] == "delete" else set()
+        return "table"
+
+    def tree(self) -> dict[str, str]:
+        """All that is there, without the folder etc and what tests put beside it."""
+        found = {}
+        for path in sorted(self.root.rglob("*")):
+            name = str(path.relative_to(self.root))
+            found[name] = "link" if path.is_symlink() else "folder" if path.is_dir() else path.read_text()
+        return {name: what for name, what in found.items() if name != "etc"}
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    one = Machine(tmp_path)
+    monkeypatch.setattr(host, "run", one.command)
+    monkeypatch.setattr(created, "mount_points", lambda: {str(path) for path in one.mounts})
+    return one
+
+
+# Files
+
+
+def test_a_file_is_written_once_and_goes_with_its_record(machine: Machine) -> None:
+    assert machine.write(check=True)["changed"]
+    assert machine.tree() == {}
+    assert machine.write()["diff"]["after"] == "ours\n"
+    assert not machine.write()["changed"]
+    assert stat.S_IMODE((machine.root / "etc/a").stat().st_mode) == 0o600
+    assert machine.write(mode="0644")["changed"]
+    assert stat.S_IMODE((machine.root / "etc/a").stat().st_mode) == 0o644
+    assert machine.remove(check=True)["removed"] == [f"file {machine.root}/etc/a"]
+    assert machine.remove()["changed"]
+    assert machine.tree() == {}
+    assert not machine.remove()["changed"]
+    assert machine.tree() == {}
+
+
+def test_a_secret_is_in_no_result_and_in_no_record(machine: Machine) -> None:
+    (machine.root / "etc/muster").mkdir()
+    params = {"path": str(machine.root / "etc/muster/key"), "record": str(machine.record), "secret_content": "canary-1"}
+    assert "canary" not in str(machine.run(host_file, **params))
+    assert "canary" not in machine.record.read_text()
+    assert host_file.ARGUMENT_SPEC["secret_content"]["no_log"]
+
+
+def test_a_file_of_others_is_not_replaced_and_not_deleted(machine: Machine) -> None:
+    (machine.root / "etc/a").write_text("theirs\n")
+    with pytest.raises(Conflict, match=r"/etc/a: this file is there, and .*x\.json does not say that Muster wrote it"):
+        machine.write()
+    assert machine.delete()["kept"]
+    assert machine.tree() == {"etc/a": "theirs\n"}
+    assert machine.write(foreign="replace")["changed"]
+    machine.remove()
+    assert not machine.delete()["changed"]
+    assert machine.tree() == {"etc/a": "ours\n"}
+
+
+def test_the_same_file_of_others_is_not_deleted(machine: Machine) -> None:
+    (machine.root / "etc/a").write_text("ours\n")
+    assert not machine.write()["changed"]
+    machine.remove()
+    assert machine.tree() == {"etc/a": "ours\n"}
+
+
+def test_an_empty_file_counts_as_none(machine: Machine) -> None:
+    (machine.root / "etc/a").touch()
+    assert machine.write()["changed"]
+    assert machine.delete()["changed"]
+    assert machine.tree() == {}
+
+
+def test_a_file_that_was_changed_since_is_kept_and_named_until_it_is_gone(machine: Machine) -> None:
+    machine.write()
+    (machine.root / "etc/a").write_text("ours\nand theirs\n")
+    for _time in range(2):
+        machine.warnings.clear()
+        assert not machine.remove()["removed"]
+        assert machine.warnings == [
+            f"Kept file {machine.root}/etc/a: it cannot be judged: it was changed since Muster wrote it."
+        ]
+    (machine.root / "etc/a").unlink()
+    machine.remove()
+    assert machine.tree() == {}
+
+
+@pytest.mark.parametrize("target", ["theirs", "etc/b"])
+def test_a_link_is_neither_followed_nor_deleted(machine: Machine, target: str) -> None:
+    machine.write()
+    (machine.root / target).write_text("ours\n")
+    (machine.root / "etc/a").unlink()
+    (machine.root / "etc/a").symlink_to(machine.root / target)
+    assert not machine.remove()["changed"]
+    assert machine.tree()["etc/a"] == "link"
+    assert machine.tree()[target] == "ours\n"
+    with pytest.raises(Conflict):
+        machine.write(foreign="replace", content="new\n")
+
+
+def test_the_record_of_others_knows_nothing(machine: Machine) -> None:
+    machine.write()
+    own, machine.record = machine.record, machine.root / "home/other/x.json"
+    assert not machine.delete()["changed"]
+    assert machine.warnings == [
+        f"Kept file {machine.root}/etc/a: {machine.record}, the record of what Muster created, does not have it."
+    ]
+    machine.record = own
+    machine.remove()
+    assert machine.tree() == {}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"muster": 2}', '{"muster": 1, "files": {"/x": {"digest": 1}}}', "\0"])
+def test_a_record_that_cannot_be_read_ends_the_run_before_anything_changes(machine: Machine, text: str) -> None:
+    machine.write()
+    machine.record.write_text(text)
+    for work in (machine.remove, machine.write, machine.claim):
+        with pytest.raises(Failed, match="record of what Muster created, cannot be read"):
+            work()
+    assert machine.tree()["etc/a"] == "ours\n"
+
+
+# A run that is killed
+
+
+def killing(monkeypatch: pytest.MonkeyPatch, moment: int) -> None:
+    """End the run at the given call of those that change something."""
+    left = [moment]
+
+    def wrapped(work: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
+        def call(*args: t.Any, **more: t.Any) -> t.Any:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+            return work(*args, **more)
+
+        return call
+
+    for name in ("replace", "unlink", "rmdir", "mkdir"):
+        monkeypatch.setattr(Path, name, wrapped(getattr(Path, name)))
+    monkeypatch.setattr(os, "unlink", wrapped(os.unlink))
+
+
+@pytest.mark.parametrize("moment", range(1, 16))
+def test_a_run_that_is_killed_while_it_writes_leaves_nothing_behind_a_removal(machine: Machine, moment: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        killing(patch, moment)
+        with contextlib.suppress(Killed):
+            machine.claim(folders=[str(machine.root / "etc/conf.d")])
+            machine.write("etc/conf.d/a")
+            machine.write("etc/conf.d/a", "newer\n")
+    machine.remove()
+    assert machine.tree() in ({}, {"etc/conf.d": "folder"})  # the folder only where the test made it before its record
+
+
+@pytest.mark.parametrize("moment", range(1, 16))
+def test_a_removal_that_is_killed_is_completed_by_the_next(machine: Machine, moment: int) -> None:
+    data = machine.root / "data"
+    machine.claim(folders=[str(machine.root / "etc/conf.d")], contents=[{"path": str(data), "names": ["db"]}])
+    machine.write("etc/conf.d/a")
+    (data / "db/inner").mkdir(parents=True)
+    (data / "db/inner/x").write_text("x")
+    with pytest.MonkeyPatch.context() as patch:
+        killing(patch, moment)
+        with contextlib.suppress(Killed):
+            machine.remove(delete_data=True)
+    machine.remove(delete_data=True)
+    # Where the run ended between the record and its folder, nothing says any more that the empty folder is Muster's.
+    assert machine.tree() in ({}, {"etc/muster": "folder"})
+
+
+def test_what_a_killed_run_was_writing_goes(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.write()
+    (machine.root / "etc" / f"{files.draft_prefix(Path('a'))}x1").write_text("canary-key")
+    (machine.root / "etc/muster" / f"{files.draft_prefix(Path('x.json'))}x1").write_text("{")
+    machine.remove()
+    assert machine.tree() == {}
+
+
+def test_a_file_that_others_put_in_the_place_after_a_killed_run_is_kept(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_args: t.Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(host_file, "_write", killed)
+        with pytest.raises(Killed):
+            machine.write()
+    (machine.root / "etc/a").write_text("theirs\n")
+    machine.remove()
+    assert machine.tree()["etc/a"] == "theirs\n"
+
+
+# Folders, and what programs put into them
+
+
+def test_a_folder_goes_when_it_is_empty_and_files_of_others_in_it_are_named(machine: Machine) -> None:
+    conf = machine.root / "etc/conf.d"
+    machine.claim(folders=[str(conf)])
+    machine.write("etc/conf.d/a")
+    (conf / "10-theirs").write_text("theirs\n")
+    machine.remove()
+    assert machine.warnings == [f"Kept 10-theirs in {conf}: Muster did not create it."]
+    assert machine.tree() == {"etc/conf.d": "folder", "etc/conf.d/10-theirs": "theirs\n"}
+
+
+def test_a_folder_that_was_there_stays(machine: Machine) -> None:
+    conf = machine.root / "etc/conf.d"
+    conf.mkdir()
+    machine.claim(folders=[str(conf)])
+    machine.write("etc/conf.d/a")
+    machine.remove()
+    assert machine.tree() == {"etc/conf.d": "folder"}
+
+
+def filled(machine: Machine, *, before: t.Callable[[Path], object] = lambda _data: None) -> Path:
+    """A folder in which a program of the package puts a database, after it was recorded."""
+    data = machine.root / "data"
+    before(data)
+    machine.claim(packages=["p"], contents=[{"path": str(data), "names": ["db", "*.log"], "package": "p"}])
+    machine.packages.add("p")
+    (data / "db/inner").mkdir(parents=True, exist_ok=True)
+    (data / "db/inner/x").write_text("x")
+    (data / "a.log").write_text("x")
+    return data
+
+
+def test_data_stay_unless_they_are_to_be_deleted(machine: Machine) -> None:
+    data = filled(machine)
+    found = machine.remove(data_option="x_remove_data")
+    assert found["removed"] == ["package p"]
+    assert found["kept"] == [f"a.log, db in {data}: it holds data; x_remove_data deletes it"]
+    assert machine.warnings == []
+    assert (data / "db/inner/x").exists()
+    assert machine.remove(delete_data=True, check=True)["changed"]
+    machine.remove(delete_data=True)
+    assert machine.tree() == {}
+
+
+def test_data_that_were_there_are_not_ours_nor_what_comes_to_them(machine: Machine) -> None:
+    def before(data: Path) -> None:
+        data.mkdir()
+        (data / "theirs").write_text("x")
+
+    data = filled(machine, before=before)
+    machine.remove(delete_data=True)
+    assert machine.packages == set()
+    assert {path.name for path in data.iterdir()} == {"theirs", "db", "a.log"}
+
+
+def test_files_of_others_among_the_data_stay(machine: Machine) -> None:
+    data = filled(machine)
+    (data / "notes.txt").write_text("theirs")
+    machine.remove(delete_data=True)
+    assert machine.tree() == {"data": "folder", "data/notes.txt": "theirs"}
+    assert machine.warnings == [f"Kept notes.txt in {data}: Muster did not create it."]
+
+
+def test_an_empty_disk_that_was_mounted_stays_and_its_data_go(machine: Machine) -> None:
+    data = filled(machine, before=lambda data: (data / "lost+found").mkdir(parents=True))
+    machine.mounts = [data]
+    machine.remove(delete_data=True)
+    assert machine.tree() == {"data": "folder", "data/lost+found": "folder"}
+
+
+def test_a_disk_that_was_mounted_later_cannot_be_judged(machine: Machine) -> None:
+    data = filled(machine)
+    machine.mounts = [data]
+    assert machine.remove(delete_data=True)["removed"] == ["package p"]
+    assert (data / "db/inner/x").exists()
+    assert "a disk was mounted there after Muster recorded the folder" in machine.warnings[0]
+
+
+def test_what_is_mounted_among_the_data_is_not_entered(machine: Machine) -> None:
+    data = filled(machine)
+    theirs = data / "db/mounted"
+    theirs.mkdir()
+    (theirs / "x").write_text("theirs")
+    machine.mounts = [theirs]
+    found = machine.remove(delete_data=True)
+    assert machine.tree() == {
+        "data": "folder",
+        "data/db": "folder",
+        "data/db/mounted": "folder",
+        "data/db/mounted/x": "theirs",
+        "etc/muster": "folder",
+        "etc/muster/x.json": machine.record.read_text(),
+    }
+    assert f"{theirs}: something is mounted there" in found["kept"]
+    machine.mounts = []
+    machine.remove(delete_data=True)
+    assert machine.tree() == {}
+
+
+def test_links_among_the_data_go_and_lead_nowhere(machine: Machine) -> None:
+    data = filled(machine)
+    theirs = machine.root / "theirs"
+    theirs.mkdir()
+    (theirs / "x").write_text("theirs")
+    (data / "db/link").symlink_to(theirs)
+    machine.remove(delete_data=True)
+    assert machine.tree() == {"theirs": "folder", "theirs/x": "theirs"}
+
+
+def test_a_folder_that_became_a_link_is_kept(machine: Machine) -> None:
+    data = filled(machine)
+    shutil.move(data, machine.root / "disk")
+    data.symlink_to(machine.root / "disk")
+    machine.remove(delete_data=True)
+    assert (machine.root / "disk/db/inner/x").exists()
+    assert data.is_symlink()
+    assert "symbolic link" in machine.warnings[0]
+
+
+def test_what_cannot_be_deleted_does_not_keep_the_rest(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = filled(machine)
+    machine.write("etc/z")
+    machine.write("etc/b")
+    real = Path.unlink
+
+    def unlink(path: Path, *, missing_ok: bool = False) -> None:
+        if path.name == "b":
+            raise OSError(30, "Read-only file system")
+        real(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    found = machine.remove(delete_data=True)
+    assert f"file {machine.root}/etc/b: Read-only file system" in found["kept"]
+    assert not (machine.root / "etc/z").exists()
+    assert not data.exists()
+
+
+# Packages and tables
+
+
+def test_a_package_and_a_table_of_others_stay(machine: Machine) -> None:
+    machine.packages, machine.tables = {"p"}, {"t"}
+    assert not machine.claim(packages=["p"], nft_tables=["inet t"])["changed"]
+    machine.remove(delete_data=True)
+    assert (machine.packages, machine.tables) == ({"p"}, {"t"})
+    assert machine.tree() == {}
+
+
+def test_a_package_and_a_table_of_ours_go(machine: Machine) -> None:
+    assert machine.claim(packages=["p"], nft_tables=["inet t"])["packages"] == ["p"]
+    assert not machine.claim(packages=["p"])["changed"]
+    machine.packages, machine.tables = {"p", "q"}, {"t", "u"}
+    assert machine.remove()["removed"] == ["package p", "nftables table inet t"]
+    assert (machine.packages, machine.tables) == ({"q"}, {"u"})
+    assert machine.tree() == {}
+
+
+def test_a_package_that_others_depend_on_stays_with_its_data(machine: Machine) -> None:
+    data = filled(machine)
+    machine.dependents = {"theirs"}
+    machine.remove(delete_data=True)
+    assert machine.packages == {"p"}
+    assert (data / "db/inner/x").exists()
+    assert "theirs depends on it and would be removed, too" in machine.warnings[0]
+    assert "is used by the package p, which stays" in machine.warnings[1]
+
+
+def test_data_of_a_package_that_others_installed_meanwhile_stay(machine: Machine) -> None:
+    data = filled(machine)
+    machine.remove()
+    machine.packages.add("p")
+    machine.remove(delete_data=True)
+    assert machine.packages == {"p"}
+    assert (data / "db/inner/x").exists()
+
+
+def test_a_package_that_others_removed_is_forgotten(machine: Machine) -> None:
+    machine.claim(packages=["p"])
+    assert not machine.remove()["changed"]
+    machine.packages.add("p")
+    machine.remove()
+    assert machine.packages == {"p"}
+
+
+def test_mount_points_are_those_of_the_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(created, "MOUNTS", tmp_path / "mountinfo")
+    (tmp_path / "mountinfo").write_text(
+        "30 1 0:1 / /srv/a\\040disk\\011\\303\\274 rw - ext4 /dev/x rw\n31 1 0:2 / / rw - ext4 /dev/y rw\n"
+    )
+    assert created.mount_points() == {"/srv/a disk\tü", "/"}
+
+
+# Two runs at once
+
+
+def test_two_runs_at_once_record_both(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+from ansible_collections.muster.ml.plugins.module_utils._core import created
+record, mine = Path(sys.argv[1]), Path(sys.argv[2])
+for number in range(20):
+    with created.opened(record, check=False) as found:
+        created.note_file(found, mine.with_name(f"{mine.name}{number}"), b"x")
+        created.save(record, found)
+"""
+    roots = [path for path in sys.path if (Path(path) / "ansible_collections/muster").is_dir()]
+    given = [[sys.executable, "-c", code, str(tmp_path / "etc/x.json"), str(tmp_path / name)] for name in "ab"]
+    running = [subprocess.Popen(argv, env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)}) for argv in given]
+    assert [one.wait(60) for one in running] == [0, 0]
+    assert len(created.read(tmp_path / "etc/x.json").files) == 40
