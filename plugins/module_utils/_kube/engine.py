@@ -21,8 +21,7 @@ from . import reasons
 from .cluster import Cluster
 from .deletion import Ownership
 from .lease import Lease, holder
-from .managed import DEFINITION
-from .objects import LABEL_OWNER, Manifest, Ref, labels_of
+from .objects import DEFINITION, LABEL_OWNER, Manifest, Ref, labels_of
 from .order import wave_of, waves
 from .owned import owned_objects
 from .plan import ApplyOptions, Step, make_plan
@@ -262,10 +261,10 @@ def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
     writes = [step for step in steps if step.verdict != "unchanged"]
     if writer.check or len(writes) < 2:
         return
-    first = min(wave_of(step.ref.api_version, step.ref.kind) for step in writes)
+    first = min(wave_of(step.ref.group_kind) for step in writes)
 
     def rehearse(step: Step) -> None:
-        writer.rehearse(step, later=wave_of(step.ref.api_version, step.ref.kind) > first)
+        writer.rehearse(step, later=wave_of(step.ref.group_kind) > first)
 
     raise_all(run_all(rehearse, [step for step in writes if not step.deferred], parallel=options.parallel)[1])
 
@@ -273,7 +272,9 @@ def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
 def _wait_for_definitions(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:
     """Definitions take a moment to be served, and a later wave may have objects of their kinds."""
     known: dict[Ref, Manifest | None] = {
-        change.ref: found for change, found in results if change.ref.kind == DEFINITION and change.changed and found
+        change.ref: found
+        for change, found in results
+        if change.ref.group_kind == DEFINITION and change.changed and found
     }
     if not known:
         return

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .objects import Manifest, Resource, group_of
+from .objects import GroupKind, Manifest, Resource, group_of
 
 _NAMESPACED = {
     "v1": "ConfigMap:configmaps Endpoints:endpoints Event:events LimitRange:limitranges PersistentVolumeClaim:persistentvolumeclaims "
@@ -54,14 +54,28 @@ def _table() -> dict[tuple[str, str], Resource]:
 BUILT_IN: dict[tuple[str, str], Resource] = _table()
 
 # Created by controllers, never by us (except simulated nodes), and expensive to list in a big cluster.
-NEVER_OURS = frozenset({
-    "ComponentStatus", "ControllerRevision", "CSINode", "Endpoints", "EndpointSlice", "Event", "IPAddress", "Lease",
-    "NodeMetrics", "PodMetrics", "ReplicaSet", "VolumeAttachment",
+NEVER_OURS: frozenset[GroupKind] = frozenset({
+    ("", "ComponentStatus"), ("", "Endpoints"), ("", "Event"), ("apps", "ControllerRevision"), ("apps", "ReplicaSet"),
+    ("coordination.k8s.io", "Lease"), ("discovery.k8s.io", "EndpointSlice"), ("events.k8s.io", "Event"),
+    ("metrics.k8s.io", "NodeMetrics"), ("metrics.k8s.io", "PodMetrics"), ("networking.k8s.io", "IPAddress"),
+    ("storage.k8s.io", "CSINode"), ("storage.k8s.io", "VolumeAttachment"),
 })  # fmt: skip
 
+# Deleting these loses nothing: they only report.
+REPORTS: frozenset[GroupKind] = frozenset({
+    ("", "Event"), ("events.k8s.io", "Event"), ("metrics.k8s.io", "NodeMetrics"), ("metrics.k8s.io", "PodMetrics"),
+})  # fmt: skip
 
-# Nobody would miss these: Kubernetes derives them from other objects, or they only report.
-BYPRODUCTS = frozenset({"Endpoints", "EndpointSlice", "Event", "NodeMetrics", "PodMetrics"})
+# The label by which a controller of Kubernetes marks what it made of a Service. Other values are those of clients that made such an
+# object themselves (the documentation of the label suggests "staff" to people). Kubernetes 1.36: ControllerName in
+# pkg/controller/endpoint, pkg/controller/endpointslice and pkg/controller/endpointslicemirroring.
+MADE_BY_CONTROLLERS: dict[GroupKind, tuple[str, frozenset[str]]] = {
+    ("", "Endpoints"): ("endpoints.kubernetes.io/managed-by", frozenset({"endpoint-controller"})),
+    ("discovery.k8s.io", "EndpointSlice"): (
+        "endpointslice.kubernetes.io/managed-by",
+        frozenset({"endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"}),
+    ),
+}
 
 
 class Kinds(list[tuple[str, str, Resource]]):

@@ -23,9 +23,11 @@ from .objects import (
     FIELD_MANAGER,
     LABEL_MANAGED_BY,
     LABEL_OWNER,
+    NAMESPACE,
     Manifest,
     Ref,
     annotations_of,
+    group_kind,
     is_made_for,
     labels_of,
     manager_of,
@@ -210,9 +212,7 @@ class _Namespaces:
     def __init__(
         self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
     ) -> None:
-        self.promised = {
-            item["metadata"]["name"] for item in desired if (item["apiVersion"], item["kind"]) == ("v1", "Namespace")
-        }
+        self.promised = {item["metadata"]["name"] for item in desired if group_kind(item) == NAMESPACE}
         refs = [ref_of(manifest) for manifest in desired]
         names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
@@ -262,10 +262,10 @@ def _held_by(live: Manifest) -> str:
 def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     """Compare a live object with the desired one. fields.py says why this need not compare values."""
     ref = ref_of(desired)
-    redact.seal_secrets(live, like=desired)
+    redact.seal_everything(live, like=desired)
     owner = labels_of(live).get(LABEL_OWNER)
     if owner and owner != options.owner:
-        if ref.kind == "Namespace":
+        if ref.group_kind == NAMESPACE:
             return _plan_shared_namespace(desired, live, owner, options)
         if not options.force_conflicts:
             raise Conflict(f"{ref} belongs to {owner}, not to {options.owner}.", ref=ref, managers=[owner],
