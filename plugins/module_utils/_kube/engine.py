@@ -22,9 +22,9 @@ from .cluster import Cluster
 from .deletion import Ownership
 from .lease import Lease, holder
 from .objects import DEFINITION, LABEL_OWNER, Manifest, Ref, labels_of
-from .order import wave_of, waves
+from .order import kinds_of_definitions, wave_of, waves
 from .owned import owned_objects
-from .plan import ApplyOptions, Step, make_plan
+from .plan import ApplyOptions, Promised, Step, make_plan
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
 from .removal import Deletion, by_ref, release_namespaces, shared_namespaces
 from .report import Change, Report
@@ -48,6 +48,7 @@ def apply_objects(
     prune: bool = False,
     prune_data: bool = False,
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
+    promised: Promised | None = None,
     wait: bool = False,
     wait_timeout: float = 120,
     predicates: Predicates | None = None,
@@ -58,10 +59,13 @@ def apply_objects(
     """Make the cluster have these objects, and (prune) no others of this owner. Safe to run again at any point.
 
     ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are
-    taken from whoever has them. The report has the objects as they are at the end.
+    taken from whoever has them. ``promised``: kinds that check mode counts as served, to which it adds those of the definitions here. The
+    report has the objects as they are at the end.
     """
     objects = list(objects)
-    options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite)
+    options = ApplyOptions(
+        owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised
+    )  # fmt: skip
     writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
     run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock)
     steps = make_plan(cluster, objects, options)
@@ -70,6 +74,8 @@ def apply_objects(
             f"prune with no objects at all would delete everything of {owner}.",
             hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
         )
+    if check and promised is not None:
+        promised.update(kinds_of_definitions(step.desired for step in steps))
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.lease(wait_timeout) as lease:
             # Another run may have written between our reads and the Lease.

@@ -9,6 +9,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import difflib
 import typing as t
 
 from .objects import GroupKind, Manifest, Resource, group_of
@@ -78,6 +79,10 @@ MADE_BY_CONTROLLERS: dict[GroupKind, tuple[str, frozenset[str]]] = {
 }
 
 
+_NEAR = 0.75
+"""Least likeness of two names of kinds, as difflib counts it, of which one may be meant by the other."""
+
+
 class Kinds(list[tuple[str, str, Resource]]):
     """Every (apiVersion, kind, resource) that can be listed and deleted. ``unknown``: API groups and versions that could not be asked."""
 
@@ -88,6 +93,25 @@ class Kinds(list[tuple[str, str, Resource]]):
     def of_definition(self, name: str) -> list[tuple[str, str]]:
         """(apiVersion, kind) that a CustomResourceDefinition defines; its name is <plural>.<group>."""
         return [(api, kind) for api, kind, resource in self if f"{resource.plural}.{group_of(api)}" == name]
+
+
+def nearest(known: t.Iterable[tuple[str, str, Resource]], api_version: str, kind: str) -> str:
+    """The kind that is probably meant, as ``Secret (v1)``: one with that name in another group or version, or with one like it.
+
+    Empty where none is near.
+    """
+
+    def likeness(found: tuple[str, str, Resource]) -> float:
+        asked = "".join(kind.split()).casefold()
+        name = max(_ratio(asked, found[1].casefold()), _ratio(asked, found[2].plural))
+        return name + (0.1 if group_of(found[0]) == group_of(api_version) else 0)
+
+    best = max(known, key=likeness, default=None)
+    return f"{best[1]} ({best[0]})" if best and likeness(best) >= _NEAR else ""
+
+
+def _ratio(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()
 
 
 def resources_of(listing: Manifest) -> dict[str, Resource]:

@@ -120,6 +120,8 @@ def kinds_of_definitions(objects: t.Iterable[Manifest]) -> dict[tuple[str, str],
         if group_kind(manifest) == DEFINITION:
             spec = manifest.get("spec") or {}
             for version in spec.get("versions") or []:
+                if version.get("served") is False:
+                    continue
                 key = (f"{spec.get('group')}/{version.get('name')}", str((spec.get("names") or {}).get("kind")))
                 found[key] = spec.get("scope") == "Namespaced"
     return found
