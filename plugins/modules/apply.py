@@ -11,8 +11,8 @@ description:
   - Creates, updates, prunes and deletes Kubernetes objects of any kind, many at a time, by server-side apply.
   - All errors in the objects, and everything in the cluster that would refuse them, are reported together and before anything is
     changed.
-  - Objects are sent in waves (namespaces and definitions; access, configuration, storage and Services; workloads; custom resources).
-    The objects of a wave are sent concurrently.
+  - Objects are sent in waves (namespaces and definitions; accounts, roles, quotas, classes and volumes; configuration, claims and
+    Services; workloads; webhooks and autoscalers; custom resources). The objects of a wave are sent concurrently.
   - A run with nothing to change sends no write request. A field that another client changed is detected and set again.
 version_added: 0.1.0
 author:
@@ -54,10 +54,19 @@ options:
       - With O(state=absent), only objects of this owner are deleted, also if they are given one by one. Others are kept and named in a
         warning. O(force_conflicts) also deletes those of another owner, O(adopt) those without an owner.
       - Required for O(prune), and for O(state=absent) without any objects, which removes everything of the owner. Neither
-        searches kinds of which controllers create large numbers, such as Endpoints, EndpointSlice, Event, Lease and ReplicaSet. To delete
-        such an object, give it with O(state=absent).
+        searches kinds of which controllers create large numbers, such as Endpoints, EndpointSlice, Event, Lease and ReplicaSet, outside of
+        namespaces of the owner. To delete such an object, give it with O(state=absent).
     type: str
     default: apply.default
+  expected_kinds:
+    description:
+      - Kinds that check mode counts as served, as C(gateway.networking.k8s.io/v1/Gateway), because something else than this module would
+        have installed them by then, such as a Helm chart earlier in the same playbook.
+      - Check mode refuses objects of other kinds that the cluster does not serve, as the run would, unless an earlier task of this module
+        in the same run of C(ansible-playbook) would apply their CustomResourceDefinition.
+    type: list
+    elements: str
+    default: []
   prune:
     description:
       - Remove objects of O(owner) that are no longer among those given, of any kind, in any namespace.
@@ -175,6 +184,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Promised
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import delete_prune_record
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
@@ -200,6 +210,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "sha256": {"type": "str"},
     "namespace": {"type": "str"},
     "owner": {"type": "str", "default": DEFAULT_OWNER},
+    "expected_kinds": {"type": "list", "elements": "str", "default": []},
     "prune": {"type": "bool", "default": False},
     "prune_data": {"type": "bool", "default": False},
     "delete_data": {"type": "bool", "default": False},
@@ -228,10 +239,21 @@ def execute(ctx: Context) -> Result:
         ctx.cluster,
         objects or [],
         check=ctx.check,
+        promised=_promised(ctx) if ctx.check else None,
         on_progress=ctx.progress,
         **{key: params[key] for key in _APPLY_OPTIONS},
     )
     return ctx.result(report)
+
+
+def _promised(ctx: Context) -> Promised:
+    """What check mode counts as served beside what the cluster serves."""
+    for text in ctx.params["expected_kinds"]:
+        api_version, _slash, kind = text.rpartition("/")
+        if not (api_version and kind):
+            raise InvalidInput(f"expected_kinds: {text!r} is not something like v1/Secret or apps/v1/Deployment.")
+        ctx.promised.setdefault((api_version, kind), None)
+    return ctx.promised
 
 
 def read_objects(params: dict[str, t.Any]) -> list[t.Any] | None:

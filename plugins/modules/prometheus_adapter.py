@@ -192,7 +192,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     pairs = certificates.secrets(ctx.cluster, namespace, metrics_adapter.AUTHORITY, [leaf], labels, in_use=False)
     objects = [*pairs, *metrics_adapter.manifests(adapter, str(pairs[-1]["data"]["ca.crt"]))]
     # An API that nobody answers for would disturb everybody who asks what the cluster serves, so that it comes last.
-    apis = [one for one in objects if one["kind"] == metrics_adapter.API_SERVICE[1]]
+    apis = [one for one in objects if (one["apiVersion"], one["kind"]) == metrics_adapter.API_SERVICE]
     report = Report()
     for some in ([one for one in objects if one not in apis], apis):
         made = apply_objects(ctx.cluster, some, owner=owner, check=ctx.check, on_progress=ctx.progress, **waiting)

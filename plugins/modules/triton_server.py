@@ -273,7 +273,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, group_of, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.ready import exists
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Change, Report
@@ -332,7 +332,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 CONSTRAINTS: dict[str, t.Any] = {"required_if": [("state", "present", ("model_repository",))]}
 
 # A server without a model has no metric, and models may be uploaded only when it serves.
-_WITHOUT_MODELS = {replicas.AUTOSCALER[1]: exists}
+_WITHOUT_MODELS = {(group_of(replicas.AUTOSCALER[0]), replicas.AUTOSCALER[1]): exists}
 _PLAIN = (
     "name",
     "args",
@@ -399,7 +399,7 @@ def _scaled(
 
 def _as_handed_over(change: Change) -> Change:
     """What a dry run tells of the Deployment whose number it could not hand over: nothing in it changes but who owns the number."""
-    if change.ref.kind != DEPLOYMENT[1] or change.action != "unchanged":
+    if (change.ref.api_version, change.ref.kind) != DEPLOYMENT or change.action != "unchanged":
         return change
     return dataclasses.replace(change, action="updated", reason="its replicas are left to the autoscaler")
 

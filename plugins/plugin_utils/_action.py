@@ -7,11 +7,14 @@
 from __future__ import annotations
 
 import gc
+import pathlib
 import typing as t
 
+from ansible import constants as C  # noqa: N812  (as everywhere in Ansible)
 from ansible.utils.display import Display
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
+from ansible_collections.muster.ml.plugins.module_utils._edge import promises
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
@@ -22,6 +25,9 @@ from ansible_collections.muster.ml.plugins.plugin_utils._early import KUBERNETES
 import_early(KUBERNETES)
 
 display = Display()
+
+_PROMISES = pathlib.Path(C.DEFAULT_LOCAL_TMP) / "muster_promised_kinds"
+"""Of one run of Ansible, whose processes share this folder, and which deletes it at its end."""
 
 _GARBAGE = 100_000
 """New objects between two searches for garbage; Python's default of 700 costs a tenth of an apply of 2,000 manifests."""
@@ -39,6 +45,27 @@ class MusterAction(ControllerAction):
         """Resolve options that refer to the controller, such as paths of files in a role."""
         return params
 
+    def _run_elsewhere(self, task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:
+        known = self._promises()
+        if known:
+            self._task.environment = [*(self._task.environment or []), {promises.VARIABLE: "\n".join(known)}]
+        found = super()._run_elsewhere(task_vars)
+        self._promise(found.pop(promises.KEY, []), known)
+        return found
+
+    def _promises(self) -> list[str]:
+        """Return the lines of what earlier tasks of this run in check mode would have made clusters serve."""
+        return (
+            _PROMISES.read_text(encoding="utf-8").splitlines() if self._task.check_mode and _PROMISES.exists() else []
+        )
+
+    def _promise(self, lines: list[str], known: list[str]) -> None:
+        """Keep what this task promises for later ones. Tasks for several hosts run at once, and each appends with one write."""
+        fresh = [line for line in lines if line not in known]
+        if fresh and self._task.check_mode:
+            with _PROMISES.open("a", encoding="utf-8") as file:
+                file.write("".join(f"{line}\n" for line in fresh))
+
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         # This process was forked for one task. Ansible's objects and most of ours live until its end, so collecting garbage is wasted
         # time.
@@ -46,6 +73,7 @@ class MusterAction(ControllerAction):
         gc.set_threshold(_GARBAGE)
         params = self.prepare(to_plain_values(params))
         warnings: list[str] = []
+        known = self._promises()
         context = Context(
             params=params,
             check=bool(self._task.check_mode),
@@ -53,6 +81,7 @@ class MusterAction(ControllerAction):
             diff=bool(self._task.diff),
             warn=warnings.append,
             progress=_progress(self._named(self._title())),
+            promises=promises.read(known),
         )
         try:
             found = self.module.execute(context)
@@ -60,6 +89,7 @@ class MusterAction(ControllerAction):
             found = {"failed": True, "changed": False, **failure(exc)}
         finally:
             context.close()
+        self._promise(promises.written(context.promises), known)
         return {**found, "warnings": warnings}
 
 

@@ -33,12 +33,18 @@ class ControllerAction(ActionBase, abc.ABC):
         if variables.get("inventory_hostname") in variables.get("groups", {}).get("muster_clusters", ()):
             self._cluster = variables["inventory_hostname"]
         if self._runs_elsewhere():
-            return {**result, **self._execute_module(task_vars=task_vars, wrap_async=bool(self._task.async_val))}
+            return {**result, **self._run_elsewhere(task_vars)}
         checked = ArgumentSpecValidator(self._argument_spec(), **self.module.CONSTRAINTS).validate(self._task.args)
         if checked.error_messages:
             return {**result, "failed": True, "msg": "; ".join(checked.error_messages)}
         found = self._run_here(dict(checked.validated_parameters))
         return {**result, **remove_values(found, checked._no_log_values)}
+
+    def _run_elsewhere(self, task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:
+        """Run the ordinary module where the task runs."""
+        return t.cast(
+            "dict[str, t.Any]", self._execute_module(task_vars=task_vars, wrap_async=bool(self._task.async_val))
+        )
 
     def _argument_spec(self) -> dict[str, t.Any]:
         """Return the options of the module for validation."""

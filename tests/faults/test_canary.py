@@ -36,7 +36,8 @@ HIDDEN = {
     name: f"{name.replace(' ', '-')}-{secrets.token_hex(12)}"
     for name in (
         "secret data", "key with dots", "list item", "object that was there", "object that was there before", "refused value",
-        "secret that is refused", "token with newline", "token that is redirected", "token of a mapping", "place of the redirect",
+        "secret that is refused", "misspelt kind", "misspelt kind in a template", "secret in a list", "type of a secret",
+        "token with newline", "token that is redirected", "token of a mapping", "place of the redirect",
     )
 }  # fmt: skip
 
@@ -105,6 +106,15 @@ def tasks(server: str, mapping: Manifest) -> list[Manifest]:
         task("Adopt an object that was there", there, adopt=True, force_conflicts=True),
         task("Have a value refused", {**service, "metadata": {**marked("svc", "spec.clusterIP")["metadata"]}}, fails=True),
         task("Have a Secret refused", secret("refused", HIDDEN["secret that is refused"], type="kubernetes.io/tls"), fails=True),
+        task("Misspell a kind", {**secret("misspelt", HIDDEN["misspelt kind"]), "kind": "secret"}, fails=True),
+        {**task("Misspell a kind in check mode", {**secret("misspelt", HIDDEN["misspelt kind"]), "kind": "v1 secrets"}, fails=True),
+         "check_mode": True},
+        {**task("Misspell a kind in a list", {"apiVersion": "v1", "kind": "list", "items": [
+            {**secret("listed", HIDDEN["secret in a list"]), "kind": "SECRET"}]}, fails=True), "check_mode": True},
+        {**task("Apply what has the type of a Secret", {**marked("typed", ""), "apiVersion": "x.io/v1", "kind": "Sealed", "type": "Opaque",
+            "data": {"password": HIDDEN["type of a secret"]}}, expected_kinds=["x.io/v1/Sealed"]), "check_mode": True},
+        {**task("Apply a misspelt Secret in a template", {**marked("outer", ""), "apiVersion": "x.io/v1", "kind": "Sealed", "spec": {
+            "objects": [{**secret("inner", HIDDEN["misspelt kind in a template"]), "kind": "secret"}]}}), "check_mode": True},
         task("Give a path that matches nothing", marked("typo", "data.pasword", data=before), fails=True),
         task("Use a token with a newline", there, fails=True, host="https://127.0.0.1:1", api_key=f"{HIDDEN['token with newline']}\n"),
         task("Be redirected", there, fails=True, host=server, api_key=HIDDEN["token that is redirected"]),
@@ -187,7 +197,7 @@ def in_logs(secrets: dict[str, str], cluster: HttpCluster) -> set[str]:
 def test_every_way_was_tried(run: tuple[bytes, set[str], dt.datetime]) -> None:
     """Each task that was to be refused was, or nothing would have been hidden."""
     output = run[0].decode()
-    assert len(re.findall(r"\.\.\.ignoring", output)) == 2 * 7
+    assert len(re.findall(r"\.\.\.ignoring", output)) == 2 * 10
     for told in (
         "Invalid value",
         "answered with a redirect",
@@ -195,6 +205,7 @@ def test_every_way_was_tried(run: tuple[bytes, set[str], dt.datetime]) -> None:
         "401",
         "matches nothing|there is no data",
         "was not made by Muster",
+        r"does not serve secret \(v1\), did you mean Secret \(v1\)",
     ):
         assert re.search(told, output), told
 

@@ -116,6 +116,85 @@ def test_every_function_is_annotated() -> None:
     assert not bare
 
 
+# Google's answers and the messages of a stream have a kind of their own; discovery tells those of one API group at a time.
+OTHER_KINDS = re.compile(
+    r"plugins/module_utils/(_gcp/|_pod_programs/|_kube/(client|kinds|proxy|tls|tunnel|yaml_reader)\.py)"
+)
+# A job file of PERSIA is told by the kinds in it; the version of each is then compared, and another one refused by its name.
+TRANSLATED = {"plugins/module_utils/_systems/persia/job_file.py"}
+
+
+def reads_kind(node: ast.AST) -> bool:
+    """Whether an expression is the kind of an object without its API group: x.kind, x["kind"] or x.get("kind")."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "kind"
+    if isinstance(node, ast.Subscript):
+        found = isinstance(node.slice, ast.Constant) and node.slice.value == "kind"
+        return found and "params" not in (getattr(node.value, "attr", ""), getattr(node.value, "id", ""))  # an option
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id == "str" and node.args:
+            return reads_kind(node.args[0])
+        called = isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args
+        return bool(called) and isinstance(node.args[0], ast.Constant) and node.args[0].value == "kind"
+    return False
+
+
+def compared(node: ast.AST) -> list[ast.AST]:
+    """The expressions that a node compares, or looks up."""
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        return [one for side in sides for one in (side.elts if isinstance(side, ast.Set | ast.List) else [side])]
+    if isinstance(node, ast.Subscript):
+        return [node.slice]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        if name in ("get", "pop", "add", "setdefault", "index", "count"):
+            return list(node.args[:1])
+        return [node.func.value] if name in ("endswith", "startswith") else []
+    if isinstance(node, ast.DictComp):
+        return [node.key]
+    if isinstance(node, ast.SetComp):
+        return [node.elt]
+    return []
+
+
+def is_bare_name(node: ast.AST, path: Path) -> bool:
+    """A variable ``kind`` of the engine, whose kinds are always those of objects."""
+    return isinstance(node, ast.Name) and node.id == "kind" and path.parent.name == "_kube"
+
+
+def kinds_without_group(path: Path) -> list[int]:
+    """The lines that judge an object by its bare kind."""
+    return [
+        one.lineno
+        for node in nodes(path)
+        for one in compared(node)
+        if reads_kind(one) or is_bare_name(one, path)
+    ]  # fmt: skip
+
+
+def test_a_kind_is_never_judged_without_its_api_group() -> None:
+    """Any definition may bring an Event, a Secret or a Namespace of its own: Ref.group_kind and objects.group_kind tell them apart."""
+    files = [path for path in ALL_CODE if not OTHER_KINDS.match(name_of(path)) and name_of(path) not in TRANSLATED]
+    found = [f"{name_of(path)}:{line}" for path in files for line in kinds_without_group(path)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'ref.kind == "Pod"', 'item["kind"] in ("Job", "Pod")', 'manifest.get("kind") != "Secret"', "TABLE.get(ref.kind)",
+        "forms[live['kind']]", "{w.kind: w for w in found}", "{w.kind for w in found}", 'str(item.get("kind", "")).endswith("List")',
+    ],
+)  # fmt: skip
+def test_a_bare_kind_is_seen(text: str) -> None:
+    sides = [one for node in ast.walk(ast.parse(text)) for one in compared(node)]
+    assert any(map(reads_kind, sides))
+    assert not any(
+        reads_kind(one) for node in ast.walk(ast.parse("(ref.group, ref.kind) == NAMESPACE")) for one in compared(node)
+    )
+
+
 def test_one_file_talks_to_kubernetes() -> None:
     talking = {name_of(p) for p in ALL_CODE if any(HTTP_LIBRARIES.match(name) for name in imported(p))}
     # These only fetch: manifests that a user names by address, released programs, and (in a pod) a data set and metrics.

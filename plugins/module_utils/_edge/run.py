@@ -14,18 +14,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
 from .._core.sensitive import printable
 from .._kube.objects import to_plain_values
+from . import promises
 from .failure import EXPECTED, Result, failure
 from .host import HostContext
 from .options import full_spec
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
+    from .._kube.plan import Promised
     from .._kube.report import Report
     from .options import Spec
 
@@ -35,10 +38,17 @@ class Context(HostContext):
     """As HostContext, with the cluster (connected on first use)."""
 
     connect: t.Callable[[], Cluster] = dataclasses.field(kw_only=True)
+    promises: dict[str, Promised] = dataclasses.field(default_factory=dict, kw_only=True)
+    """By API server, the kinds that earlier tasks of this run in check mode would have made it serve. Tasks add theirs."""
 
     @functools.cached_property
     def cluster(self) -> Cluster:
         return self.connect()
+
+    @property
+    def promised(self) -> Promised:
+        """The kinds that earlier tasks of this run would have made this cluster serve."""
+        return self.promises.setdefault(self.cluster.server, {})
 
     def close(self) -> None:
         """Close the connections, if there are any."""
@@ -96,9 +106,12 @@ def module_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> 
         connect=connector(params),
         diff=module._diff,
         warn=module.warn,
+        promises=promises.read(os.environ.get(promises.VARIABLE, "").splitlines()),
     )
     try:
         result = execute(context)
+        if lines := promises.written(context.promises):
+            result[promises.KEY] = lines
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     finally:

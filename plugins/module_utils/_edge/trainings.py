@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from .._core.sensitive import fingerprint
-from .._kube.objects import ref_of
+from .._kube.objects import group_kind, ref_of
 from .._training import lifecycle
 from .._training.kind import Desired, Kind, Request
 from .._training.read import observe
@@ -61,8 +61,8 @@ def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]],
 
 def _plan(ctx: Context, params: dict[str, t.Any], desired: Desired) -> str:
     """A fingerprint of the options and of the live workloads, because a workload that was deleted since then must be created again."""
-    kinds = {workload.kind for workload in desired.backend.workloads}
-    live = [ctx.cluster.get(ref_of(item)) for item in desired.objects if item["kind"] in kinds]
+    kinds = {workload.group_kind for workload in desired.backend.workloads}
+    live = [ctx.cluster.get(ref_of(item)) for item in desired.objects if group_kind(item) in kinds]
     return fingerprint([params, [item and item["metadata"]["uid"] for item in live]])
 
 

@@ -15,13 +15,13 @@ import typing as t
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .._core.errors import InvalidInput
-from .._kube.objects import Manifest, group_of, labels_of
+from .._kube.objects import CLAIM, GroupKind, Manifest, group_kind, labels_of
 from .._kube.order import BUILT_IN_GROUPS
 from .._manifests.meta import LABEL_QUEUE
 from .amounts import Amounts, taken
 
 _WITHOUT_PODS = (*BUILT_IN_GROUPS, "monitoring.coreos.com", "monitoring.googleapis.com")
-_MADE_LATER = ("CronJob", "DaemonSet")
+_MADE_LATER: tuple[GroupKind, ...] = (("batch", "CronJob"), ("apps", "DaemonSet"))
 """Built-in kinds whose pods are not those of a gang."""
 
 
@@ -70,18 +70,18 @@ def read(objects: Iterable[Manifest], namespace: str) -> tuple[list[Group], list
     groups: list[Group] = []
     unknown: list[str] = []
     for item in objects:
-        kind = item.get("kind", "")
-        maker = _MAKERS.get((group_of(str(item.get("apiVersion", ""))), kind))
+        found = group_kind(item)
+        maker = _MAKERS.get(found)
         if maker:
             groups += maker(item, item["metadata"].get("namespace") or namespace)
-        elif group_of(str(item.get("apiVersion", ""))) not in _WITHOUT_PODS or kind in _MADE_LATER:
-            unknown.append(f"{kind} {item['metadata']['name']}")
+        elif found[0] not in _WITHOUT_PODS or found in _MADE_LATER:
+            unknown.append(f"{found[1]} {item['metadata']['name']}")
     return groups, unknown
 
 
 def claims_among(objects: Iterable[Manifest]) -> dict[str, Manifest]:
     """The claims that the same run makes, by name."""
-    return {item["metadata"]["name"]: item for item in objects if item.get("kind") == "PersistentVolumeClaim"}
+    return {item["metadata"]["name"]: item for item in objects if group_kind(item) == CLAIM}
 
 
 def _group(

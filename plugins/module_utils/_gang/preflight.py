@@ -30,6 +30,8 @@ from .volumes import claim_names
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
 
+_NO_RIGHT = "no right to list objects of kind {} ("
+
 
 def gang(
     objects: Sequence[Manifest],
@@ -144,7 +146,7 @@ def _more(cluster: Cluster, asked: Gang, seen: Seen) -> doubts.More:
 def _autoscaler(asking: _Asking, seen: Seen) -> str:
     if seen.nodes is None:
         return ""
-    everywhere = not any("kind Pod" in text for text in seen.unread)
+    everywhere = not any(text.startswith(_NO_RIGHT.format("Pod")) for text in seen.unread)
     shown = doubts.autoscaler(seen.nodes, seen.pods if everywhere else None)
     if shown:
         return shown
@@ -165,7 +167,7 @@ class _Asking:
         try:
             return self.cluster.list(api_version, kind, namespace)
         except Forbidden as error:
-            self.refused.append(f"no right to list objects of kind {kind} ({error.message})")
+            self.refused.append(f"{_NO_RIGHT.format(kind)}{error.message})")
             return None
 
     def got(self, ref: Ref) -> Manifest | None:

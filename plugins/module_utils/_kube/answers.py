@@ -91,7 +91,7 @@ def _readable(payload: Manifest, *, secret: bool) -> str:
     """The server's message without the values of invalid fields, which may be long or secret."""
     if payload.get("reason") != "Invalid" or not _causes(payload):
         return str(payload.get("message") or "").strip()[:_LONGEST]
-    secret = secret or (payload.get("details") or {}).get("kind") == "Secret"
+    secret = secret or redact.is_like_secret(str((payload.get("details") or {}).get("kind", "")))
     return "; ".join(_cause(cause, secret) for cause in _causes(payload))[:_LONGEST]
 
 

@@ -18,7 +18,13 @@ import typing as t
 from .._core.errors import MusterError
 
 Cause = t.Literal[
-    "webhook unavailable", "webhook without dry run", "webhook refusal", "missing reference", "allocated", "other"
+    "webhook unavailable",
+    "webhook without dry run",
+    "webhook refusal",
+    "missing reference",
+    "uncounted quota",
+    "allocated",
+    "other",
 ]
 
 _TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
@@ -33,6 +39,9 @@ _TEXTS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
         "missing reference",
         re.compile(r"error looking up service account|no PriorityClass with name|RuntimeClass .*not found"),
     ),
+    # 403 Forbidden, from the plugin ResourceQuota: the controller of quotas has not counted yet what is used of a new one (CheckRequest of
+    # k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
+    ("uncounted quota", re.compile(r"status unknown for quota")),
     # 422 Invalid with reason FieldValueInvalid, as for any other wrong value: another Service has the address or the port.
     ("allocated", re.compile(r"already allocated")),
 )

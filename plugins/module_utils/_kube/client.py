@@ -422,6 +422,10 @@ class HttpCluster:
         self._resources: dict[str, dict[str, Resource]] = {}
 
     @property
+    def server(self) -> str:
+        return self._http.connection.server
+
+    @property
     def namespace(self) -> str:
         return self._http.connection.namespace
 

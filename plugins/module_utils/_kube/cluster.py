@@ -25,6 +25,10 @@ class Cluster(t.Protocol):
     """Everything that Muster asks of Kubernetes. Secret values of the objects it returns are Sensitive (redact.py)."""
 
     @property
+    def server(self) -> str:
+        """The address of the API server, which tells clusters apart."""
+
+    @property
     def namespace(self) -> str:
         """The namespace of the connection's context, for objects that name none."""
 

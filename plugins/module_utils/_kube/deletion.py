@@ -19,11 +19,14 @@ from .._core.errors import MusterError
 from .cluster import Cluster
 from .fields import owned_fields
 from .kinds import Kinds
-from .managed import DEFINITION, namespace_contents
+from .managed import namespace_contents
 from .objects import (
     ANNOTATION_GENERATED,
+    DEFINITION,
     FIELD_MANAGER,
     LABEL_OWNER,
+    NAMESPACE,
+    SECRET,
     Manifest,
     Ref,
     annotations_of,
@@ -70,8 +73,8 @@ def was_applied(item: Manifest, owner: str) -> bool:
 
 def holds_data(ref: Ref, live: Manifest) -> bool:
     """Whether deleting the object loses something that cannot be created again."""
-    generated = ref.kind == "Secret" and ANNOTATION_GENERATED in annotations_of(live)
-    return generated or (ref.group, ref.kind) in DATA_KINDS
+    generated = ref.group_kind == SECRET and ANNOTATION_GENERATED in annotations_of(live)
+    return generated or ref.group_kind in DATA_KINDS
 
 
 class DeletionFacts:
@@ -106,9 +109,9 @@ class DeletionFacts:
         stays_anyway = known.data and not self._delete_data
         if stays_anyway or not known.marked or not known.recorded or known.needed:
             return known
-        if (ref.group, ref.kind) == ("", "Namespace"):
+        if ref.group_kind == NAMESPACE:
             return self._with_contents(known, ref)
-        return self._with_instances(known, ref) if ref.kind == DEFINITION else known
+        return self._with_instances(known, ref) if ref.group_kind == DEFINITION else known
 
     def _with_contents(self, known: Candidate, ref: Ref) -> Candidate:
         """Deleting a namespace deletes everything in it."""

@@ -21,11 +21,10 @@ from . import reasons
 from .cluster import Cluster
 from .deletion import Ownership
 from .lease import Lease, holder
-from .managed import DEFINITION
-from .objects import LABEL_OWNER, Manifest, Ref, labels_of
-from .order import wave_of, waves
+from .objects import DEFINITION, LABEL_OWNER, Manifest, Ref, labels_of
+from .order import kinds_of_definitions, wave_of, waves
 from .owned import owned_objects
-from .plan import ApplyOptions, Step, make_plan
+from .plan import ApplyOptions, Promised, Step, make_plan
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
 from .removal import Deletion, by_ref, release_namespaces, shared_namespaces
 from .report import Change, Report
@@ -49,6 +48,7 @@ def apply_objects(
     prune: bool = False,
     prune_data: bool = False,
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
+    promised: Promised | None = None,
     wait: bool = False,
     wait_timeout: float = 120,
     predicates: Predicates | None = None,
@@ -59,10 +59,13 @@ def apply_objects(
     """Make the cluster have these objects, and (prune) no others of this owner. Safe to run again at any point.
 
     ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are
-    taken from whoever has them. The report has the objects as they are at the end.
+    taken from whoever has them. ``promised``: kinds that check mode counts as served, to which it adds those of the definitions here. The
+    report has the objects as they are at the end.
     """
     objects = list(objects)
-    options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite)
+    options = ApplyOptions(
+        owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised
+    )  # fmt: skip
     writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
     run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock)
     steps = make_plan(cluster, objects, options)
@@ -71,6 +74,8 @@ def apply_objects(
             f"prune with no objects at all would delete everything of {owner}.",
             hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
         )
+    if check and promised is not None:
+        promised.update(kinds_of_definitions(step.desired for step in steps))
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.lease(wait_timeout) as lease:
             # Another run may have written between our reads and the Lease.
@@ -262,10 +267,10 @@ def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
     writes = [step for step in steps if step.verdict != "unchanged"]
     if writer.check or len(writes) < 2:
         return
-    first = min(wave_of(step.ref.api_version, step.ref.kind) for step in writes)
+    first = min(wave_of(step.ref.group_kind) for step in writes)
 
     def rehearse(step: Step) -> None:
-        writer.rehearse(step, later=wave_of(step.ref.api_version, step.ref.kind) > first)
+        writer.rehearse(step, later=wave_of(step.ref.group_kind) > first)
 
     raise_all(run_all(rehearse, [step for step in writes if not step.deferred], parallel=options.parallel)[1])
 
@@ -273,7 +278,9 @@ def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
 def _wait_for_definitions(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:
     """Definitions take a moment to be served, and a later wave may have objects of their kinds."""
     known: dict[Ref, Manifest | None] = {
-        change.ref: found for change, found in results if change.ref.kind == DEFINITION and change.changed and found
+        change.ref: found
+        for change, found in results
+        if change.ref.group_kind == DEFINITION and change.changed and found
     }
     if not known:
         return

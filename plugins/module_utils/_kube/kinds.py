@@ -9,9 +9,10 @@ Private to the collection.
 
 from __future__ import annotations
 
+import difflib
 import typing as t
 
-from .objects import Manifest, Resource, group_of
+from .objects import GroupKind, Manifest, Resource, group_of
 
 _NAMESPACED = {
     "v1": "ConfigMap:configmaps Endpoints:endpoints Event:events LimitRange:limitranges PersistentVolumeClaim:persistentvolumeclaims "
@@ -54,14 +55,32 @@ def _table() -> dict[tuple[str, str], Resource]:
 BUILT_IN: dict[tuple[str, str], Resource] = _table()
 
 # Created by controllers, never by us (except simulated nodes), and expensive to list in a big cluster.
-NEVER_OURS = frozenset({
-    "ComponentStatus", "ControllerRevision", "CSINode", "Endpoints", "EndpointSlice", "Event", "IPAddress", "Lease",
-    "NodeMetrics", "PodMetrics", "ReplicaSet", "VolumeAttachment",
+NEVER_OURS: frozenset[GroupKind] = frozenset({
+    ("", "ComponentStatus"), ("", "Endpoints"), ("", "Event"), ("apps", "ControllerRevision"), ("apps", "ReplicaSet"),
+    ("coordination.k8s.io", "Lease"), ("discovery.k8s.io", "EndpointSlice"), ("events.k8s.io", "Event"),
+    ("metrics.k8s.io", "NodeMetrics"), ("metrics.k8s.io", "PodMetrics"), ("networking.k8s.io", "IPAddress"),
+    ("storage.k8s.io", "CSINode"), ("storage.k8s.io", "VolumeAttachment"),
 })  # fmt: skip
 
+# Deleting these loses nothing: they only report.
+REPORTS: frozenset[GroupKind] = frozenset({
+    ("", "Event"), ("events.k8s.io", "Event"), ("metrics.k8s.io", "NodeMetrics"), ("metrics.k8s.io", "PodMetrics"),
+})  # fmt: skip
 
-# Nobody would miss these: Kubernetes derives them from other objects, or they only report.
-BYPRODUCTS = frozenset({"Endpoints", "EndpointSlice", "Event", "NodeMetrics", "PodMetrics"})
+# The label by which a controller of Kubernetes marks what it made of a Service. Other values are those of clients that made such an
+# object themselves (the documentation of the label suggests "staff" to people). Kubernetes 1.36: ControllerName in
+# pkg/controller/endpoint, pkg/controller/endpointslice and pkg/controller/endpointslicemirroring.
+MADE_BY_CONTROLLERS: dict[GroupKind, tuple[str, frozenset[str]]] = {
+    ("", "Endpoints"): ("endpoints.kubernetes.io/managed-by", frozenset({"endpoint-controller"})),
+    ("discovery.k8s.io", "EndpointSlice"): (
+        "endpointslice.kubernetes.io/managed-by",
+        frozenset({"endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"}),
+    ),
+}
+
+
+_NEAR = 0.75
+"""Least likeness of two names of kinds, as difflib counts it, of which one may be meant by the other."""
 
 
 class Kinds(list[tuple[str, str, Resource]]):
@@ -74,6 +93,25 @@ class Kinds(list[tuple[str, str, Resource]]):
     def of_definition(self, name: str) -> list[tuple[str, str]]:
         """(apiVersion, kind) that a CustomResourceDefinition defines; its name is <plural>.<group>."""
         return [(api, kind) for api, kind, resource in self if f"{resource.plural}.{group_of(api)}" == name]
+
+
+def nearest(known: t.Iterable[tuple[str, str, Resource]], api_version: str, kind: str) -> str:
+    """The kind that is probably meant, as ``Secret (v1)``: one with that name in another group or version, or with one like it.
+
+    Empty where none is near.
+    """
+
+    def likeness(found: tuple[str, str, Resource]) -> float:
+        asked = "".join(kind.split()).casefold()
+        name = max(_ratio(asked, found[1].casefold()), _ratio(asked, found[2].plural))
+        return name + (0.1 if group_of(found[0]) == group_of(api_version) else 0)
+
+    best = max(known, key=likeness, default=None)
+    return f"{best[1]} ({best[0]})" if best and likeness(best) >= _NEAR else ""
+
+
+def _ratio(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()
 
 
 def resources_of(listing: Manifest) -> dict[str, Resource]:

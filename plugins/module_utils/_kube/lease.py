@@ -111,7 +111,7 @@ class Lease:
                 self._cluster,
                 [ref],
                 timeout=DURATION,
-                predicates={ref.kind: deletion_state},
+                predicates={ref.group_kind: deletion_state},
                 goal="gone",
                 clock=self._clock,
             )

@@ -16,16 +16,28 @@ from .._core.errors import MusterError, NotFound
 from .._core.pool import PARALLEL, run_all_or_raise
 from .._core.waiting import fixed_interval, last_answer
 from .fields import last_write
-from .kinds import BYPRODUCTS, NEVER_OURS, Kinds
-from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
+from .kinds import MADE_BY_CONTROLLERS, NEVER_OURS, REPORTS, Kinds
+from .objects import (
+    CONFIG_MAP,
+    DEFINITION,
+    JOB,
+    LABEL_OWNER,
+    GroupKind,
+    Manifest,
+    Ref,
+    Resource,
+    group_kind,
+    group_of,
+    labels_of,
+    ref_of,
+)
 from .ready import PREDICATES, READY, State, state_of
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
 
 # Kubernetes creates these in every namespace.
-_OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
-DEFINITION = "CustomResourceDefinition"
+_OF_KUBERNETES = frozenset({(CONFIG_MAP, "kube-root-ca.crt"), (("", "ServiceAccount"), "default")})
 _SERVED_WITHIN = 2.0
 """Seconds to repeat discovery if a definition seems not to be served: it may be appearing or vanishing at this moment."""
 _LOOK_AGAIN = 0.5
@@ -63,7 +75,7 @@ def _kinds(cluster: Cluster, *, namespaced_only: bool) -> list[Kind]:
     return [
         (api_version, kind, resource)
         for api_version, kind, resource in cluster.kinds()
-        if kind not in NEVER_OURS and (resource.namespaced or not namespaced_only)
+        if (group_of(api_version), kind) not in NEVER_OURS and (resource.namespaced or not namespaced_only)
     ]
 
 
@@ -84,7 +96,7 @@ def managed_objects(
     def observe(kind: Kind) -> list[Manifest]:
         api_version, name, _resource = kind
         # Only kinds with a state are read whole; Secrets, for example, are not.
-        stateful = (api_version.rpartition("/")[0], name) in PREDICATES
+        stateful = (group_of(api_version), name) in PREDICATES
         read = cluster.list if stateful else cluster.list_metadata
         return list(read(api_version, name, namespace, LABEL_OWNER))
 
@@ -94,8 +106,8 @@ def managed_objects(
 
 def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
     ref = ref_of(item)
-    state = state_of(item, ref.kind, ref.api_version) if (ref.group, ref.kind) in PREDICATES else READY
-    if ref.kind == "Job" and not state.failed:
+    state = state_of(item, ref.kind, ref.api_version) if ref.group_kind in PREDICATES else READY
+    if ref.group_kind == JOB and not state.failed:
         # A running or suspended Job is in order here; only a wait for its end needs more.
         state = READY
     labels = labels_of(item)
@@ -130,7 +142,7 @@ def served_kinds(cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> tuple[Kinds, 
 def _unserved(cluster: Cluster, kinds: Kinds) -> list[tuple[str, str]]:
     found = [(name, "the server behind that API does not answer") for name in kinds.unknown]
     try:
-        definitions = cluster.list_metadata("apiextensions.k8s.io/v1", DEFINITION)
+        definitions = cluster.list_metadata("apiextensions.k8s.io/v1", DEFINITION[1])
     except MusterError:  # without the right to read definitions, only discovery is left
         return found
     names = sorted(item["metadata"]["name"] for item in definitions)
@@ -145,7 +157,7 @@ def namespace_contents(
 
     def observe() -> tuple[tuple[list[Manifest], list[str], list[Kind], list[tuple[str, str]]], str | None]:
         known, missing = served_kinds(cluster, clock)
-        kinds = [one for one in known if one[2].namespaced and one[1] not in BYPRODUCTS]
+        kinds = [one for one in known if one[2].namespaced and (group_of(one[0]), one[1]) not in REPORTS]
         found, unseen, gone = _within(cluster, namespace, kinds)
         return (found, unseen, kinds, missing), "a kind vanished meanwhile" if gone else None
 
@@ -174,7 +186,7 @@ def _within(cluster: Cluster, namespace: str, kinds: list[Kind]) -> tuple[list[M
     return _each(kinds, observe), unseen, bool(gone)
 
 
-def _comes_by_itself(item: Manifest, listed: t.Container[tuple[str, str]]) -> bool:
+def _comes_by_itself(item: Manifest, listed: t.Container[GroupKind]) -> bool:
     """Whether an object needs no judgement of its own.
 
     An owner of one of the LISTED kinds is judged itself or, if it is gone, Kubernetes deletes the object. Any other owner, such as
@@ -184,4 +196,5 @@ def _comes_by_itself(item: Manifest, listed: t.Container[tuple[str, str]]) -> bo
     owners = metadata.get("ownerReferences") or []
     if any((group_of(owner.get("apiVersion", "")), owner["kind"]) in listed for owner in owners):
         return True
-    return (item["kind"], metadata["name"]) in _OF_KUBERNETES
+    label, controllers = MADE_BY_CONTROLLERS.get(group_kind(item), ("", frozenset[str]()))
+    return labels_of(item).get(label) in controllers or (group_kind(item), metadata["name"]) in _OF_KUBERNETES

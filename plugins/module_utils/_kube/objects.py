@@ -18,6 +18,21 @@ from .yaml_scalars import key_text
 
 Manifest = dict[str, t.Any]
 
+GroupKind = tuple[str, str]
+"""The API group and the kind of an object. Its version says nothing about which kind it is, and the kind alone nothing at all: any
+definition may bring another Event, Secret or Job."""
+
+CLAIM: GroupKind = ("", "PersistentVolumeClaim")
+CONFIG_MAP: GroupKind = ("", "ConfigMap")
+DEFINITION: GroupKind = ("apiextensions.k8s.io", "CustomResourceDefinition")
+DEPLOYMENT: GroupKind = ("apps", "Deployment")
+JOB: GroupKind = ("batch", "Job")
+NAMESPACE: GroupKind = ("", "Namespace")
+POD: GroupKind = ("", "Pod")
+SECRET: GroupKind = ("", "Secret")
+SERVICE: GroupKind = ("", "Service")
+STATEFUL_SET: GroupKind = ("apps", "StatefulSet")
+
 FIELD_MANAGER = "muster"
 """Field manager of patches of single fields, and of objects from the time before each owner had its own."""
 
@@ -47,6 +62,11 @@ class Ref:
     def group(self) -> str:
         """The API group, empty for the core group."""
         return group_of(self.api_version)
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """What kind of object it is, whatever the version of its API."""
+        return (self.group, self.kind)
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
@@ -91,6 +111,11 @@ def ref_of(manifest: Manifest) -> Ref:
     """The reference of an object that has at least apiVersion, kind and metadata.name."""
     metadata = manifest["metadata"]
     return Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace") or None)
+
+
+def group_kind(manifest: t.Mapping[str, t.Any]) -> GroupKind:
+    """The API group and the kind of an object, also of one that nothing has checked yet."""
+    return (group_of(str(manifest.get("apiVersion", ""))), str(manifest.get("kind", "")))
 
 
 def manager_of(owner: str) -> str:

@@ -17,9 +17,9 @@ from .._core.errors import Forbidden, NotFound, ServerError, Unreachable
 from .._core.pool import run_all_or_raise
 from .cluster import Cluster
 from .deletion import was_applied
-from .kinds import NEVER_OURS
+from .kinds import NEVER_OURS, REPORTS
 from .managed import served_kinds
-from .objects import LABEL_OWNER, Manifest, Resource, group_of, is_made_for, ref_of
+from .objects import LABEL_OWNER, NAMESPACE, Manifest, Resource, group_kind, group_of, is_made_for, ref_of
 from .order import BUILT_IN_GROUPS
 
 _UNLISTED = 10.0
@@ -34,8 +34,10 @@ def owned_objects(
     Controllers copy labels (those of a Service to its EndpointSlices): what has an owner reference and was not applied is left out.
     """
     kinds, missing = served_kinds(cluster, clock)
+    many = [found for found in kinds if (group_of(found[0]), found[1]) in NEVER_OURS - REPORTS and found[2].namespaced]
     look = functools.partial(_listed, cluster, owner=owner, namespaces=namespaces)
-    listings = run_all_or_raise(look, [found for found in kinds if found[1] not in NEVER_OURS], parallel=parallel)
+    few = [found for found in kinds if (group_of(found[0]), found[1]) not in NEVER_OURS]
+    listings = run_all_or_raise(look, few, parallel=parallel)
     unseen = [f"Objects of {name} are left out: {why}." for name, why in missing]
     warnings = [*unseen, *dict.fromkeys(text for _items, texts in listings for text in texts)]
     objects: dict[str, Manifest] = {}
@@ -46,7 +48,30 @@ def owned_objects(
                 key = item["metadata"].get("uid") or str(ref_of(item).identity)
                 if key not in objects or is_made_for(item, owner):
                     objects[key] = item
-    return list(objects.values()), warnings
+    found = list(objects.values())
+    spaces = [item["metadata"]["name"] for item in found if group_kind(item) == NAMESPACE]
+    return [*found, *_beside_controllers(cluster, many, spaces, owner, parallel)], warnings
+
+
+def _beside_controllers(
+    cluster: Cluster,
+    kinds: t.Sequence[tuple[str, str, Resource]],
+    namespaces: t.Sequence[str],
+    owner: str,
+    parallel: int,
+) -> list[Manifest]:
+    """What the owner applied of kinds that are searched only in its own namespaces, which such an object would keep from deletion."""
+
+    def look(where: tuple[tuple[str, str, Resource], str]) -> list[Manifest]:
+        (api_version, kind, _resource), namespace = where
+        try:
+            found = cluster.list_metadata(api_version, kind, namespace, f"{LABEL_OWNER}={owner}")
+        except (Forbidden, NotFound):  # it keeps the namespace, which names it
+            return []
+        return [item for item in found if was_applied(item, owner)]
+
+    places = [(kind, namespace) for kind in kinds for namespace in namespaces]
+    return [item for items in run_all_or_raise(look, places, parallel=parallel) for item in items]
 
 
 def _listed(

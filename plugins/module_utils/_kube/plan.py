@@ -13,19 +13,22 @@ import collections
 import dataclasses
 import typing as t
 
-from .._core.errors import Conflict, Forbidden, MissingKind, NotFound, Terminating
+from .._core.errors import Conflict, Forbidden, MissingKind, MusterError, NotFound, Terminating
 from .._core.pool import PARALLEL, raise_all, run_all, run_all_or_raise
 from . import fields, redact, validate
 from .cluster import Cluster
+from .kinds import Kinds, nearest
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_NOT_KEPT,
     FIELD_MANAGER,
     LABEL_MANAGED_BY,
     LABEL_OWNER,
+    NAMESPACE,
     Manifest,
     Ref,
     annotations_of,
+    group_kind,
     is_made_for,
     labels_of,
     manager_of,
@@ -33,6 +36,9 @@ from .objects import (
 )
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
+
+Promised = dict[tuple[str, str], bool | None]
+"""(apiVersion, kind) of what a run in check mode would have made the cluster serve, and whether it is namespaced (None: unknown)."""
 
 Verdict = t.Literal["create", "update", "unchanged"]
 
@@ -82,6 +88,8 @@ class ApplyOptions:
     parallel: int = PARALLEL
     adopt: bool = False
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
+    promised: Promised | None = None
+    """Kinds that check mode counts as served; None for objects of our own, whose kinds an operator's role may be about to bring."""
 
     @property
     def manager(self) -> str:
@@ -134,19 +142,36 @@ def _with_changing_kinds(steps: list[Step]) -> list[Step]:
 def _scopes(cluster: Cluster, objects: list[Manifest], options: ApplyOptions) -> dict[tuple[str, str], bool]:
     """Whether each kind is namespaced; an error if the cluster will not know a kind even after this run."""
     pairs = list(dict.fromkeys((manifest["apiVersion"], manifest["kind"]) for manifest in objects))
-    promised = kinds_of_definitions(objects)
+    promised = {**(options.promised or {}), **kinds_of_definitions(objects)}
     resources = run_all_or_raise(lambda pair: cluster.resource(*pair), pairs, parallel=options.parallel)
     found = {pair: resource.namespaced for pair, resource in zip(pairs, resources, strict=True) if resource}
     unknown = [pair for pair in pairs if pair not in found and pair not in promised]
-    if unknown and not options.check:
-        unserved = ", ".join(f"{kind} ({api_version})" for api_version, kind in unknown)
-        raise MissingKind(
-            f"The cluster does not serve {unserved}.",
-            hint="Install the operator or CustomResourceDefinition that defines it first, or check apiVersion and kind. "
-            "Nothing was changed.",
-            details={"missing_kinds": [{"api_version": api_version, "kind": kind} for api_version, kind in unknown]},
-        )
-    return {**promised, **found}
+    if unknown and not (options.check and options.promised is None):
+        raise _missing(cluster, unknown, options)
+    return {**{pair: scope for pair, scope in promised.items() if scope is not None}, **found}
+
+
+def _missing(cluster: Cluster, unknown: list[tuple[str, str]], options: ApplyOptions) -> MissingKind:
+    try:
+        known = cluster.kinds()
+    except MusterError:  # it only helps to say more
+        known = Kinds()
+    near = {pair: nearest(known, *pair) for pair in unknown}
+    unserved = [
+        f"{kind} ({api_version})" + (f", did you mean {meant}" if (meant := near[api_version, kind]) else "")
+        for api_version, kind in unknown
+    ]
+    until = (
+        " In check mode, definitions that earlier tasks would have applied count, and expected_kinds."
+        if options.check
+        else ""
+    )
+    return MissingKind(
+        f"The cluster does not serve {'; '.join(unserved)}{'?' if near[unknown[-1]] else '.'}",
+        hint=f"Check apiVersion and kind, or install the operator or CustomResourceDefinition that defines it first.{until} "
+        "Nothing was changed.",
+        details={"missing_kinds": [{"api_version": api_version, "kind": kind} for api_version, kind in unknown]},
+    )
 
 
 Group: t.TypeAlias = "tuple[str, str, str | None]"
@@ -210,9 +235,7 @@ class _Namespaces:
     def __init__(
         self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
     ) -> None:
-        self.promised = {
-            item["metadata"]["name"] for item in desired if (item["apiVersion"], item["kind"]) == ("v1", "Namespace")
-        }
+        self.promised = {item["metadata"]["name"] for item in desired if group_kind(item) == NAMESPACE}
         refs = [ref_of(manifest) for manifest in desired]
         names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
@@ -262,10 +285,10 @@ def _held_by(live: Manifest) -> str:
 def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     """Compare a live object with the desired one. fields.py says why this need not compare values."""
     ref = ref_of(desired)
-    redact.seal_secrets(live, like=desired)
+    redact.seal_everything(live, like=desired)
     owner = labels_of(live).get(LABEL_OWNER)
     if owner and owner != options.owner:
-        if ref.kind == "Namespace":
+        if ref.group_kind == NAMESPACE:
             return _plan_shared_namespace(desired, live, owner, options)
         if not options.force_conflicts:
             raise Conflict(f"{ref} belongs to {owner}, not to {options.owner}.", ref=ref, managers=[owner],

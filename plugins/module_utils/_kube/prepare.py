@@ -22,9 +22,11 @@ from .objects import (
     FIELD_MANAGER,
     LABEL_MANAGED_BY,
     LABEL_OWNER,
+    SECRET,
     Manifest,
     annotations_of,
     deep_copy,
+    group_kind,
     labels_of,
     location_digest,
     ref_of,
@@ -38,16 +40,15 @@ _DIGEST_VERSION = "2"
 
 
 def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
-    """Objects of ``kind: List`` (and ConfigMapList, ...) taken apart, empty documents dropped."""
+    """Objects that are lists (List, ConfigMapList, ...) taken apart, empty documents dropped.
+
+    A list is what has a list of items, whatever its kind, as for kubectl (IsList of k8s.io/apimachinery/pkg/apis/meta/v1/unstructured).
+    """
     found: list[t.Any] = []
     for item in objects:
         if item is None:
             continue
-        if (
-            isinstance(item, dict)
-            and str(item.get("kind", "")).endswith("List")
-            and isinstance(item.get("items"), list)
-        ):
+        if isinstance(item, dict) and isinstance(item.get("items"), list):
             found += flatten(item["items"])
         else:
             found.append(item)
@@ -65,9 +66,9 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
         metadata.pop("namespace", None)
     # LABEL_MANAGED_BY is the user's to change; we find our objects by LABEL_OWNER.
     metadata["labels"] = {LABEL_MANAGED_BY: FIELD_MANAGER, **(metadata.get("labels") or {}), LABEL_OWNER: owner}
-    if desired.get("kind") == "Secret":
+    if group_kind(desired) == SECRET:
         _encode(desired)
-    return with_apply_record(redact.seal_secrets(desired))
+    return with_apply_record(redact.seal_everything(desired))
 
 
 def with_apply_record(desired: Manifest) -> Manifest:

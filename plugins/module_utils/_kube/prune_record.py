@@ -24,7 +24,7 @@ from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref
 from .prepare import with_apply_record
 
 LABEL_PRUNE_RECORD = "muster.ml/settled"
-_VERSION = 1
+_VERSION = 2
 """Version of the record: a later Muster that searches more kinds ignores records of this version."""
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from .._core.quantity import canonical
-from .objects import Manifest, group_of
+from .objects import DEFINITION, Manifest, group_kind
 from .order import BUILT_IN_GROUPS
 
 _MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "emptyDir")
@@ -57,5 +57,5 @@ def _canonical_field(key: str, item: t.Any) -> t.Any:
 
 def _has_them(manifest: Manifest) -> bool:
     """Whether the object has quantities: in a custom resource, or a definition of one, limits and 1.10 can mean anything."""
-    group = group_of(str(manifest.get("apiVersion")))
-    return group in BUILT_IN_GROUPS and manifest.get("kind") != "CustomResourceDefinition"
+    found = group_kind(manifest)
+    return found[0] in BUILT_IN_GROUPS and found != DEFINITION

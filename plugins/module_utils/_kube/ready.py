@@ -15,7 +15,7 @@ import functools
 import typing as t
 
 from .._core.conditions import condition, conditions, is_true, reason_of
-from .objects import Manifest, group_of
+from .objects import NAMESPACE, GroupKind, Manifest, group_kind, group_of
 from .pod_status import why_not_running
 
 
@@ -64,14 +64,14 @@ def _deletion_requested_at(manifest: Manifest) -> str:
 
 def _of_namespace(manifest: Manifest) -> list[str]:
     """A namespace's own finalizers, without ``kubernetes``: what that one waits for is in the conditions."""
-    if manifest.get("kind") != "Namespace":
+    if group_kind(manifest) != NAMESPACE:
         return []
     return [entry for entry in (manifest.get("spec") or {}).get("finalizers") or [] if entry != "kubernetes"]
 
 
 def _remains(manifest: Manifest) -> list[str]:
     """What prevents the deletion of a namespace: those of its conditions that are true."""
-    if manifest.get("kind") != "Namespace":
+    if group_kind(manifest) != NAMESPACE:
         return []
     return [
         f"{row['type']}: {row.get('message') or row.get('reason')}"
@@ -314,7 +314,7 @@ def pod_autoscaler(manifest: Manifest) -> State:
     return State(False, f"does not scale ({reason_of(failing)})" if failing else "its controller has not seen it yet")
 
 
-PREDICATES: dict[tuple[str, str], Predicate] = {
+PREDICATES: dict[GroupKind, Predicate] = {
     ("", "Namespace"): namespace,
     ("", "PersistentVolumeClaim"): claim,
     ("", "Pod"): pod,

@@ -18,7 +18,19 @@ from collections.abc import Sequence
 from .._core.conditions import condition, conditions, reason_of
 from .._core.errors import MusterError
 from .cluster import Cluster
-from .objects import Manifest, Ref, ref_of, selector_of
+from .objects import (
+    CLAIM,
+    DEPLOYMENT,
+    NAMESPACE,
+    POD,
+    SERVICE,
+    GroupKind,
+    Manifest,
+    Ref,
+    group_kind,
+    ref_of,
+    selector_of,
+)
 from .ready import State, deletion_state, pod
 
 _SHOWN = 3
@@ -32,9 +44,9 @@ _BARE = ("Pending", "Running: not ready")
 
 _SERVICE = "apiregistration.k8s.io/v1"
 _VERSIONS = re.compile(r"\b([a-z0-9][a-z0-9.-]*)/(v[0-9][a-z0-9]*)\b")
-_MADE: dict[str, Sequence[tuple[str, str]]] = {
-    "CronJob": (("batch/v1", "Job"), ("v1", "Pod")),
-    "Deployment": (("apps/v1", "ReplicaSet"), ("v1", "Pod")),
+_MADE: dict[GroupKind, Sequence[tuple[str, str]]] = {
+    ("batch", "CronJob"): (("batch/v1", "Job"), ("v1", "Pod")),
+    DEPLOYMENT: (("apps/v1", "ReplicaSet"), ("v1", "Pod")),
 }
 """What comes of an object of the kind, makers first; of all others pods, as far as we know."""
 
@@ -61,9 +73,9 @@ def _outside_causes(cluster: Cluster, ref: Ref, manifest: Manifest | None) -> li
             *_api_services(cluster, manifest),
             *_dependents(cluster, ref, manifest),
         ]
-    if ref.kind == "Pod":
+    if ref.group_kind == POD:
         return list(filter(None, [event_of_pod(cluster, manifest)]))
-    said = event_of(cluster, manifest, normal=ref.kind == "PersistentVolumeClaim")
+    said = event_of(cluster, manifest, normal=ref.group_kind == CLAIM)
     return list(filter(None, [said, *_pods(cluster, manifest)]))
 
 
@@ -127,7 +139,7 @@ def waits_for_consumer(cluster: Cluster, claim: Manifest) -> bool:
 def _pods(cluster: Cluster, manifest: Manifest) -> list[str]:
     """The pods of a workload that are not ready, equal reasons once."""
     desired = _selector(manifest)
-    if not desired or manifest["kind"] == "Service":
+    if not desired or group_kind(manifest) == SERVICE:
         return []
     try:
         pods = cluster.list("v1", "Pod", manifest["metadata"].get("namespace"), desired)
@@ -154,7 +166,7 @@ def _selector(manifest: Manifest) -> str:
 
 def _api_services(cluster: Cluster, manifest: Manifest) -> list[str]:
     """Which APIServices keep a namespace from going. All it holds must be asked for, also of an API that nobody serves."""
-    if manifest["kind"] != "Namespace":
+    if group_kind(manifest) != NAMESPACE:
         return []
     said = " ".join(
         str(row.get("message"))
@@ -189,7 +201,7 @@ def _dependents(cluster: Cluster, ref: Ref, manifest: Manifest) -> list[str]:
     if "foregroundDeletion" not in (metadata.get("finalizers") or []):
         return []
     makers, left = {metadata.get("uid")}, list[str]()
-    for api_version, kind in _MADE.get(ref.kind, (("v1", "Pod"),)):
+    for api_version, kind in _MADE.get(ref.group_kind, (("v1", "Pod"),)):
         with contextlib.suppress(MusterError):
             for item in cluster.list(api_version, kind, ref.namespace, _selector(manifest) or None):
                 if any(row.get("uid") in makers for row in item["metadata"].get("ownerReferences") or []):
@@ -229,8 +241,8 @@ def _about_webhook(cluster: Cluster, name: str, host: str, message: str) -> str:
     configuration = _configuration(cluster, name)
     whose = f" of {configuration}" if configuration else ""
     service, _dot, rest = host.partition(".")
-    namespace, _dot, kind = rest.partition(".")
-    if kind != "svc":
+    namespace, _dot, domain = rest.partition(".")
+    if domain != "svc":
         return (
             f"Webhook {name}{whose} is served by {host or 'an unknown host'}: that must answer, or the webhook must go."
         )

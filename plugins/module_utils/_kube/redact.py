@@ -5,7 +5,10 @@
 """Which values of an object are secret: the ``data`` of a Secret, and whatever the annotation ``muster.ml/sensitive`` names.
 
 ``seal_secrets`` puts each of them into a Sensitive, which nothing can print. It is called where objects come in: from the user
-(prepare.py) and from the API server (client.py).
+(prepare.py) and from the API server (client.py). ``seal_everything`` also looks for Secrets inside of an object, which takes longer: it is
+called for objects that may be shown (prepare.py, plan.py, write.py).
+
+What only looks like a Secret is sealed as well: a misspelt kind is refused, but must not be shown before.
 
 Private to the collection.
 """
@@ -13,12 +16,14 @@ Private to the collection.
 from __future__ import annotations
 
 import base64
+import difflib
+import functools
 import json
 import re
 import typing as t
 
 from .._core.sensitive import Sensitive, revealed
-from .objects import Manifest, annotations_of
+from .objects import DEFINITION, Manifest, annotations_of, group_kind
 
 ANNOTATION_SENSITIVE = "muster.ml/sensitive"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -30,6 +35,11 @@ EVERY = "*"
 _STEP = re.compile(
     r"\s*(?P<comma>,)\s*|\.?(?P<key>(?:\\.|[^\s.,\[\]\\])+)|\[(?P<index>\d+|\*)\]|\['(?P<quoted>[^']*)'\]"
 )
+# https://kubernetes.io/docs/concepts/configuration/secret/#secret-types, and that of Helm.
+_TYPE = re.compile(r"\s*(opaque|([a-z0-9.-]+\.)?(kubernetes\.io|helm\.sh)/[a-z0-9.-]+)\s*", re.IGNORECASE)
+_WORD = re.compile(r"[a-z]+")
+_ALIKE = 0.75
+"""Least likeness, as difflib counts it, of a word to "secret": Sercet and secrets have more, SealedSecret and SecretStore less."""
 _SHORTEST = 3
 """Least length of a secret value that is searched for in a server's messages; shorter ones occur in many words."""
 
@@ -69,21 +79,69 @@ def annotation_problems(manifest: Manifest) -> t.Iterator[str]:
             )
 
 
+@functools.lru_cache(maxsize=1024)
+def is_like_secret(kind: str) -> bool:
+    """Whether a kind is Secret, in any API group, or is meant to be: in other letters, with blanks, in the plural, or misspelt."""
+    words = _WORD.findall(kind.casefold())
+    return any(
+        difflib.SequenceMatcher(None, word, "secret").ratio() >= _ALIKE for word in (*words, "".join(words)) if word
+    )
+
+
 def seal_secrets(manifest: Manifest, like: Manifest | None = None) -> Manifest:
     """Put the secret values into Sensitive, in place, including those that an object LIKE this one marks. The keys stay readable."""
-    paths: list[Path] = [("data",), ("stringData",)] if manifest.get("kind") == "Secret" else []
+    return _sealed_at(manifest, like, ((manifest, key) for key in _secret_keys(manifest)))
+
+
+def seal_everything(manifest: Manifest, like: Manifest | None = None) -> Manifest:
+    """As ``seal_secrets``, with the values of every Secret below another object: in its template, among its manifests."""
+    return _sealed_at(manifest, like, () if group_kind(manifest) == DEFINITION else _secrets_below(manifest))
+
+
+def _sealed_at(manifest: Manifest, like: Manifest | None, found: t.Iterable[tuple[t.Any, t.Any]]) -> Manifest:
+    paths: list[Path] = []
     for marking in (manifest, like or {}):
         if ANNOTATION_SENSITIVE in annotations_of(marking):
             try:
                 paths += marked_paths(marking)
             except ValueError:  # somebody else's annotation: its meaning is unknown, so nothing is shown
                 paths += [(key,) for key in manifest if key not in ("apiVersion", "kind", "metadata", "status")]
-    for path in paths:
-        for container, key in list(_places(manifest, path)):
-            container[key] = _sealed(container[key])
-    if paths and _LAST_APPLIED in annotations_of(manifest):
+    places = [*found, *(place for path in paths for place in _places(manifest, path))]
+    for container, key in places:
+        container[key] = _sealed(container[key])
+    if (places or paths) and _LAST_APPLIED in annotations_of(manifest):
         manifest["metadata"]["annotations"][_LAST_APPLIED] = Sensitive(annotations_of(manifest)[_LAST_APPLIED])
     return manifest
+
+
+def _secret_keys(value: dict[str, t.Any]) -> list[str]:
+    """The keys of a map whose values are secret because it is a Secret, or looks like one."""
+    kind = value.get("kind")
+    if isinstance(kind, str) and is_like_secret(kind):
+        return [key for key in ("data", "stringData") if key in value]
+    plain = _is_flat(value.get("stringData"))
+    typed = isinstance(value.get("type"), str) and bool(_TYPE.fullmatch(value["type"]))
+    data = ["data"] if (plain or typed) and _is_flat(value.get("data")) else []
+    return [*data, "stringData"] if plain else data
+
+
+def _is_flat(value: t.Any) -> bool:
+    """Whether it is a map of plain values, as in a Secret; in the schema of one the values are maps."""
+    return isinstance(value, dict) and bool(value) and not any(isinstance(item, dict | list) for item in value.values())
+
+
+def _secrets_below(value: t.Any) -> t.Iterator[tuple[t.Any, t.Any]]:
+    """(container, key) of what is secret in a value, at any depth."""
+    if isinstance(value, dict):
+        keys = _secret_keys(value)
+        yield from [(value, key) for key in keys]
+        for key, item in value.items():
+            if key not in keys and isinstance(item, dict | list):
+                yield from _secrets_below(item)
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, dict | list):
+                yield from _secrets_below(item)
 
 
 def same_secrets(desired: t.Any, live: t.Any) -> bool:

@@ -118,7 +118,7 @@ def delete_objects(
 
     def wait_gone(going: dict[Ref, Manifest | None]) -> None:
         left = deadline.answer_timeout  # all waves together have the time of one wait
-        wait_until(cluster, list(going), timeout=left, predicates={ref.kind: deletion_state for ref in going}, known=going,
+        wait_until(cluster, list(going), timeout=left, predicates={ref.group_kind: deletion_state for ref in going}, known=going,
                    goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
 
     deletion = Deletion(

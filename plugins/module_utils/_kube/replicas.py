@@ -16,7 +16,7 @@ import typing as t
 
 from .._core.errors import Conflict
 from .fields import owned_keys
-from .objects import LABEL_OWNER, Manifest, Ref, labels_of, manager_of
+from .objects import LABEL_OWNER, Manifest, Ref, group_kind, labels_of, manager_of
 
 if t.TYPE_CHECKING:
     from .cluster import Cluster
@@ -79,6 +79,6 @@ def _autoscalers(cluster: Cluster, ref: Ref, owner: str) -> list[Manifest]:
     return [
         item
         for item, target in targets
-        if (target.get("kind"), target.get("name")) == (ref.kind, ref.name)
+        if (group_kind(target), target.get("name")) == (ref.group_kind, ref.name)
         and labels_of(item).get(LABEL_OWNER) != owner
     ]

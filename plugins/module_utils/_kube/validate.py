@@ -18,7 +18,7 @@ from .._core import quantity
 from .._core.errors import InvalidInput
 from .._core.sensitive import revealed
 from . import redact
-from .objects import Manifest, group_of, ref_of
+from .objects import CONFIG_MAP, NAMESPACE, SECRET, SERVICE, GroupKind, Manifest, group_kind, ref_of
 from .order import BUILT_IN_GROUPS
 from .quantities import quantities
 
@@ -27,9 +27,10 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _API_VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?|[a-z0-9][-a-z0-9.]*/[a-z]([-a-z0-9]*[a-z0-9])?")
-_LABEL_NAMED = ("Namespace", "Service")
+_LABEL_NAMED = (NAMESPACE, SERVICE)
 # system:node:a is a role, example.com:signer:a a trust bundle, 2001:db8::1 an IPAddress; an aggregated API has its own rules.
 _FREELY_NAMED = ("rbac.authorization.k8s.io", "certificates.k8s.io")
+_IP_ADDRESS: GroupKind = ("networking.k8s.io", "IPAddress")
 _NUMBER_FIRST = re.compile(r"\s*[+-]?[0-9.]")
 
 
@@ -112,18 +113,17 @@ def _identity(manifest: Manifest) -> t.Iterator[str]:
     elif not isinstance(metadata["name"], str):
         yield f"metadata.name is not a string but {type(metadata['name']).__name__}; put it in quotes"
     else:
-        yield from _name(metadata["name"], str(kind), str(api_version))
+        yield from _name(metadata["name"], group_kind(manifest))
     namespace = metadata.get("namespace")
     if namespace not in (None, "") and (not isinstance(namespace, str) or not _LABEL.fullmatch(namespace)):
         yield f"metadata.namespace {namespace!r} is not a DNS label (lower case letters, digits and '-', at most 63)"
 
 
-def _name(name: str, kind: str, api_version: str) -> t.Iterator[str]:
-    group = group_of(api_version)
-    if group not in BUILT_IN_GROUPS or group in _FREELY_NAMED or kind == "IPAddress":
+def _name(name: str, what: GroupKind) -> t.Iterator[str]:
+    if what[0] not in BUILT_IN_GROUPS or what[0] in _FREELY_NAMED or what == _IP_ADDRESS:
         if "/" in name or "%" in name or name in (".", ".."):
             yield f"metadata.name {name!r} must not contain '/' or '%'"
-    elif kind in _LABEL_NAMED:
+    elif what in _LABEL_NAMED:
         if not _LABEL.fullmatch(name):
             yield f"metadata.name {name!r} is not a DNS label (lower case letters, digits and '-', at most 63)"
     elif not _SUBDOMAIN.fullmatch(name) or len(name) > 253:
@@ -138,7 +138,7 @@ def _maps(manifest: Manifest) -> t.Iterator[str]:
         ("metadata.annotations", metadata.get("annotations")),
         *(
             ((key, manifest.get(key)) for key in ("data", "stringData", "binaryData"))
-            if manifest.get("kind") in ("ConfigMap", "Secret")
+            if group_kind(manifest) in (CONFIG_MAP, SECRET)
             else ()
         ),
     ):

@@ -22,10 +22,10 @@ from .._core.pool import PARALLEL, OnProgress, Progress, run_all_or_raise
 from .._core.waiting import fixed_interval, wait_for
 from . import reasons
 from .cluster import Cluster
-from .objects import Manifest, Ref
+from .objects import CLAIM, GroupKind, Manifest, Ref
 from .ready import Predicate, State, deletion_state, recreated_by, state_of
 
-Predicates = t.Mapping[str, Predicate]
+Predicates = t.Mapping[GroupKind, Predicate]
 """Readiness by kind, where a caller knows better than ready.py."""
 
 _CHUNK = 10.0
@@ -34,9 +34,11 @@ _EXPLAINED = 20
 """Number of objects whose reasons are searched at the deadline; nobody would read a longer message."""
 _REASONS_WITHIN = 2.0
 """Seconds for all requests after the deadline."""
-_REFUSED_PODS = ("DaemonSet", "Job", "PyTorchJob", "ReplicaSet", "ReplicationController", "StatefulSet")
+_REFUSED_PODS: frozenset[GroupKind] = frozenset({
+    ("", "ReplicationController"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("batch", "Job"),
+    ("kubeflow.org", "PyTorchJob"),
+})  # fmt: skip
 """Kinds for which only events show that their pods are refused."""
-_CLAIM = "PersistentVolumeClaim"
 _UNSEEN = State(False, "was not seen yet")
 
 
@@ -62,12 +64,12 @@ class _Tracker:
         """Record an object as it is now (None: it does not exist)."""
         if ref not in self.states:
             return
-        predicate = self._predicates.get(ref.kind)
+        predicate = self._predicates.get(ref.group_kind)
         state = predicate(manifest) if predicate else state_of(manifest, ref.kind, ref.api_version)
         if manifest and not state.ready:
             if predicate is deletion_state:
                 state = self._deletion_progress(ref, manifest, state)
-            elif ref.kind == _CLAIM and not predicate:
+            elif ref.group_kind == CLAIM and not predicate:
                 state = self._unbound(manifest, state)
         with self._lock:
             self.states[ref], self.objects[ref] = state, manifest
@@ -79,9 +81,9 @@ class _Tracker:
             manifest = self.objects.get(ref)
             if manifest is None or manifest["metadata"].get("deletionTimestamp"):
                 continue
-            if ref.kind == _CLAIM:
+            if ref.group_kind == CLAIM:
                 self.see(ref, manifest)
-            elif ref.kind in _REFUSED_PODS and not asked:
+            elif ref.group_kind in _REFUSED_PODS and not asked:
                 asked = True  # one of them is enough: each costs a request
                 said = reasons.why_no_pods(self._cluster, manifest)
                 with self._lock:

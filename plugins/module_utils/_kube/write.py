@@ -18,11 +18,19 @@ from .._core.deletion import why_kept
 from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound
 from .._core.pace import Backoff, with_retries
 from .._core.sensitive import printable
-from . import fields
+from . import fields, redact
 from .causes import cause_of
 from .cluster import Cluster
 from .deletion import DeletionFacts, Ownership
-from .objects import ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT, FIELD_MANAGER, Manifest, annotations_of, manager_of
+from .objects import (
+    ANNOTATION_APPLIED,
+    ANNOTATION_NOT_KEPT,
+    FIELD_MANAGER,
+    STATEFUL_SET,
+    Manifest,
+    annotations_of,
+    manager_of,
+)
 from .plan import Step
 from .ready import deletion_state
 from .report import Action, Change
@@ -136,7 +144,13 @@ class Writer:
     def _change(self, step: Step, stored: Manifest) -> Change:
         if step.live is None:
             return Change(step.ref, "created", step.reason, after=displayed(step.desired))
-        return Change(step.ref, "updated", step.reason, before=displayed(step.live), after=displayed(stored))
+        return Change(
+            step.ref,
+            "updated",
+            step.reason,
+            before=displayed(step.live),
+            after=displayed(redact.seal_everything(stored)),
+        )
 
     def _predicted(self, step: Step, reason: str) -> Change:
         """The desired object, if the server cannot predict the result (a webhook without dry run, a missing reference)."""
@@ -197,7 +211,7 @@ class Writer:
         if self.check:
             return change, None
         # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
-        propagation = "Orphan" if step.ref.kind == "StatefulSet" else "Foreground"
+        propagation = "Orphan" if step.ref.group_kind == STATEFUL_SET else "Foreground"
         known = live["metadata"]
         if not self.cluster.delete(step.ref, dry_run=False, propagation=propagation, uid=known.get("uid"),
                                    resource_version=known.get("resourceVersion")):  # fmt: skip
@@ -207,7 +221,7 @@ class Writer:
             self.cluster,
             [step.ref],
             timeout=_GONE_TIMEOUT,
-            predicates={step.ref.kind: deletion_state},
+            predicates={step.ref.group_kind: deletion_state},
             known={step.ref: live},
             goal="gone",
             clock=self.clock,
@@ -255,12 +269,14 @@ def _naming_fields(refusal: Immutable, desired: Manifest, live: Manifest) -> Imm
 
 
 def _is_inconclusive(exc: MusterError) -> bool:
-    """Whether a refused dry run says nothing about the object: a webhook was not asked, or a reference does not exist yet."""
+    """Whether a refused dry run says nothing about the object: a webhook was not asked, or something is too new."""
     return isinstance(exc, NotFound) or cause_of(exc) in (
-        "webhook unavailable", "webhook without dry run", "missing reference",
+        "webhook unavailable", "webhook without dry run", "missing reference", "uncounted quota",
     )  # fmt: skip
 
 
 def _is_transient(exc: MusterError) -> bool:
-    """Whether the cause passes soon: a webhook's server or a definition that is new, or a new namespace's service account."""
-    return isinstance(exc, MissingKind) or cause_of(exc) in ("webhook unavailable", "missing reference")
+    """Whether the cause passes soon: a new server of a webhook, definition or quota, or the service account of a new namespace."""
+    return isinstance(exc, MissingKind) or cause_of(exc) in (
+        "webhook unavailable", "missing reference", "uncounted quota",
+    )  # fmt: skip

@@ -15,7 +15,7 @@ import copy
 import typing as t
 from collections.abc import Iterator, Sequence
 
-from .._kube.objects import Manifest
+from .._kube.objects import CONFIG_MAP, Manifest, group_kind
 from .._manifests.meta import ANNOTATION_CONFIG_HASH
 
 
@@ -34,7 +34,7 @@ def with_live_programs(
     for notes in _annotations(found):
         notes[ANNOTATION_CONFIG_HASH] = next(iter(live))
     for item in found:
-        if item["kind"] == "ConfigMap" and item["metadata"]["name"] == config["metadata"]["name"]:
+        if group_kind(item) == CONFIG_MAP and item["metadata"]["name"] == config["metadata"]["name"]:
             item["data"] = config["data"]
     return found
 

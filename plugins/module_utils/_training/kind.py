@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .._kube import reasons
 from .._kube.cluster import Cluster
-from .._kube.objects import Manifest, Ref, labels_of
+from .._kube.objects import Manifest, Ref, group_kind, labels_of
 from .._kube.report import Report
 from .._manifests.meta import LABEL_GROUP, owner_of
 from . import queued
@@ -155,21 +155,21 @@ class Backend:
         """The groups of pods, one for each workload."""
         if self.judge:
             return queued.with_queue(cluster, workloads[0], self.judge(workloads[0], pods))
-        forms = {workload.kind: workload for workload in self.workloads}
+        forms = {workload.group_kind: workload for workload in self.workloads}
         by_group: dict[str, list[Manifest]] = {}
         for pod in pods:
             by_group.setdefault(labels_of(pod).get(LABEL_GROUP, ""), []).append(pod)
         groups = []
         for live in sorted(workloads, key=lambda item: str(item["metadata"]["name"])):
-            group = group_status(forms[live["kind"]], live, by_group.get(labels_of(live).get(LABEL_GROUP, ""), []))
+            group = group_status(forms[group_kind(live)], live, by_group.get(labels_of(live).get(LABEL_GROUP, ""), []))
             (group,) = queued.with_queue(cluster, live, [group])
             groups.append(_with_refusal(cluster, live, group))
         return groups
 
     def sized(self, objects: Sequence[Manifest], size: int) -> list[Manifest]:
         """The objects of a training with SIZE pods."""
-        forms = {workload.kind: workload for workload in self.workloads}
-        return [forms[item["kind"]].sized(item, size) if item["kind"] in forms else item for item in objects]
+        forms = {workload.group_kind: workload for workload in self.workloads}
+        return [forms[group_kind(item)].sized(item, size) if group_kind(item) in forms else item for item in objects]
 
 
 def _with_refusal(cluster: Cluster, workload: Manifest, group: GroupStatus) -> GroupStatus:

@@ -17,7 +17,7 @@ from .._core.errors import Immutable, KeepsFailing, MissingKind, MusterError, Wa
 from .._kube import watching
 from .._kube.cluster import Cluster
 from .._kube.engine import apply_objects
-from .._kube.objects import Manifest, Ref, annotations_of, ref_of
+from .._kube.objects import POD, Manifest, Ref, annotations_of, ref_of
 from .._kube.removal import delete_objects, delete_unwanted
 from .._kube.report import Change, Report
 from .._manifests.meta import ANNOTATION_SPEC_PARTS, changed_keys
@@ -225,7 +225,7 @@ def _release_resources(request: Request, desired: Desired, observed: Observed, r
         after.merge(backend.finish(request, observed))
     listed = {change.ref for change in report.changes if change.changed}
     # In check mode, pods of a training that would be created and end in one run are unknown, too.
-    later = [c for c in after.changes if c.ref not in listed and not (listed and c.ref.kind == "Pod")]
+    later = [c for c in after.changes if c.ref not in listed and not (listed and c.ref.group_kind == POD)]
     known = {change.ref for change in later}
     changes = [change for change in report.changes if change.ref not in known]
     return Report([*changes, *later], report.warnings + after.warnings, {**report.objects, **after.objects})

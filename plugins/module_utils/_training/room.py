@@ -15,7 +15,7 @@ from .._core.brief import plural
 from .._core.errors import NoRoom
 from .._gang.judge import Gang, Verdict
 from .._gang.preflight import gang, preflight
-from .._kube.objects import Manifest
+from .._kube.objects import CLAIM, Manifest, group_kind
 from .kind import Desired, Observed, Request
 
 _HINT = "Make room, or ask for less. preflight: false creates its pods nevertheless, which then wait for room."
@@ -64,8 +64,8 @@ def _pods(desired: Desired, before: Observed, objects: Sequence[Manifest], *, ag
     selector = desired.kind.backend(before.status.backend).selector(desired.name)
     if not again:
         return gang(objects, desired.namespace, staying=selector)
-    kinds = {"PersistentVolumeClaim", *(workload.kind for workload in desired.backend.workloads)}
-    return gang([item for item in objects if item["kind"] in kinds], desired.namespace, leaving=selector)
+    kinds = {CLAIM, *(workload.group_kind for workload in desired.backend.workloads)}
+    return gang([item for item in objects if group_kind(item) in kinds], desired.namespace, leaving=selector)
 
 
 def _result(verdict: Verdict) -> dict[str, object]:

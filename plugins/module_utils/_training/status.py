@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .._core.brief import Missing, grouped
 from .._core.conditions import condition, is_true
+from .._kube.objects import GroupKind, group_of
 from .._kube.pod_status import EndedRun, ended_runs, refused_image, why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_QUEUE, LABEL_ROLE, Manifest
 
@@ -36,6 +37,11 @@ class Workload:
     """Paths of the fields with the number of its pods; all are set together."""
     ends: bool = False
     """Whether its conditions say that it has ended."""
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """The kind of object, whatever the version of its API."""
+        return (group_of(self.api_version), self.kind)
 
     def desired_replicas(self, live: Manifest) -> int:
         """The number of pods in its spec."""

@@ -241,6 +241,10 @@ class FakeCluster:
     # The Cluster protocol
 
     @property
+    def server(self) -> str:
+        return "https://fake:6443"
+
+    @property
     def namespace(self) -> str:
         return "default"
 

@@ -19,6 +19,7 @@ from .spec import ElasticJob
 
 API_VERSION = "kubeflow.org/v1"
 KIND = "PyTorchJob"
+GROUP_KIND = ("kubeflow.org", KIND)
 # The field with the number of pods.
 SIZE = ("spec", "pytorchReplicaSpecs", "Worker", "replicas")
 # The operator looks for both by these names.

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from ..._core.brief import Missing
 from ..._kube.cluster import Cluster
-from ..._kube.objects import Manifest, Ref
+from ..._kube.objects import Manifest, Ref, group_kind
 from ..._manifests import network_policy
 from ..._manifests.meta import LABEL_ELASTIC_JOB
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
@@ -52,8 +52,11 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
 
 def _continued(objects: Sequence[Manifest], workloads: Sequence[Manifest]) -> list[Manifest]:
     """The training with the rendezvous of the live run, which a continued run keeps."""
-    live = next((item for item in workloads if item["kind"] == pytorch_job.KIND), None)
-    return [pytorch_job.with_run_of(item, live) if live and item["kind"] == live["kind"] else item for item in objects]
+    live = next((item for item in workloads if group_kind(item) == pytorch_job.GROUP_KIND), None)
+    return [
+        pytorch_job.with_run_of(item, live) if live and group_kind(item) == group_kind(live) else item
+        for item in objects
+    ]
 
 
 def _progress(cluster: Cluster, status: JobStatus) -> World:
@@ -116,7 +119,7 @@ def _ranks_to_read(status: JobStatus) -> list[Rank]:
 def _rendezvous(workloads: Sequence[Manifest]) -> str:
     """The rendezvous backend of a live job."""
     for live in workloads:
-        if live["kind"] == pytorch_job.KIND:
+        if group_kind(live) == pytorch_job.GROUP_KIND:
             return str((live["spec"].get("elasticPolicy") or {}).get("rdzvBackend") or "")
         env = live["spec"]["template"]["spec"]["containers"][0].get("env") or []
         return next((str(entry.get("value")) for entry in env if entry["name"] == native.RENDEZVOUS), "")

@@ -15,6 +15,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
+from ..._kube.objects import CONFIG_MAP, DEPLOYMENT, JOB, STATEFUL_SET, group_kind
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_CONFIG_HASH, LABEL_JOB, LABEL_ROLE, Manifest, check_name, compact, spec_hash
 from ..._manifests.pods import RESTRICTED_CONTAINER, RESTRICTED_POD, field_env, resources
@@ -69,7 +70,9 @@ def manifests(job: PersiaJob) -> list[Manifest]:
     objects = shared_objects(
         job, {LABEL_JOB: job.name}, {"launch.py": program(persia_launch), **script_program(), **_metrics_program(job)}
     )
-    config_hash = spec_hash([item["data"] for item in objects if item["kind"] == "ConfigMap"])
+    config_hash = spec_hash(
+        [{**item["data"], **item.get("binaryData", {})} for item in objects if group_kind(item) == CONFIG_MAP]
+    )
     if job.metrics.makes_gateway:
         objects += metrics_gateway(job)
     for role in ROLES:
@@ -93,9 +96,9 @@ def _metrics_program(job: PersiaJob) -> dict[str, str]:
 
 def scaled_to_zero(objects: Sequence[Manifest]) -> list[Manifest]:
     """The objects of an ended training, without its Jobs: its servers are scaled to zero."""
-    others = [copy.deepcopy(item) for item in objects if item["kind"] != "Job"]
+    others = [copy.deepcopy(item) for item in objects if group_kind(item) != JOB]
     for item in others:
-        if item["kind"] in ("StatefulSet", "Deployment"):
+        if group_kind(item) in (STATEFUL_SET, DEPLOYMENT):
             item["spec"]["replicas"] = 0
     return others
 

@@ -18,7 +18,7 @@ from ..._core.errors import InvalidInput, WaitTimeout
 from ..._kube import watching
 from ..._kube.cluster import Cluster
 from ..._kube.deletion import Ownership
-from ..._kube.objects import LABEL_OWNER, Ref, labels_of, ref_of
+from ..._kube.objects import LABEL_OWNER, Ref, group_kind, labels_of, ref_of
 from ..._kube.ready import job as job_state
 from ..._kube.removal import delete_objects
 from ..._kube.report import Change, Report
@@ -76,7 +76,7 @@ def _suspend_loaders(request: Request, observed: Observed) -> Report:
     """Suspend the Jobs that would recreate their pods, but neither that of the trainers nor one that has ended."""
     report = Report()
     for live in observed.workloads:
-        if live["kind"] != "Job" or labels_of(live).get(LABEL_ROLE) == TRAINER:
+        if group_kind(live) != JOB.group_kind or labels_of(live).get(LABEL_ROLE) == TRAINER:
             continue
         state = job_state(live)
         if not (state.ready or state.failed or live["spec"].get("suspend")):

@@ -19,7 +19,7 @@ from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unautho
 from ..._core.sensitive import Sensitive
 from ..._kube import certificates, reasons, storage, watching
 from ..._kube.claims import Claims
-from ..._kube.objects import ANNOTATION_GENERATED, Manifest, Ref, selector_of
+from ..._kube.objects import ANNOTATION_GENERATED, CONFIG_MAP, Manifest, Ref, group_kind, selector_of
 from ..._kube.ready import stateful_set
 from ..._kube.secret_text import encoded, needed_text
 from ..._training.status import rank_of
@@ -102,7 +102,7 @@ def secret_manifests(cluster: Cluster, broker: RabbitmqCluster, login: Login, *,
 
 def authority_of(objects: t.Sequence[Manifest]) -> str | None:
     """The certificate of the authority among the objects of ``secret_manifests``; None without TLS."""
-    return next((str(item["data"]["ca.crt"]) for item in objects if item["kind"] == "ConfigMap"), None)
+    return next((str(item["data"]["ca.crt"]) for item in objects if group_kind(item) == CONFIG_MAP), None)
 
 
 def _login_secret(broker: RabbitmqCluster, login: Login) -> Manifest:

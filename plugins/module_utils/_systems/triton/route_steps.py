@@ -138,7 +138,7 @@ class Steps:
         try:
             return self._counts()
         except Unreachable as error:
-            if error.ref is None or error.ref.kind != DEPLOYMENT[1]:
+            if error.ref is None or (error.ref.api_version, error.ref.kind) != DEPLOYMENT:
                 raise
             raise Failed(error.message, error.hint, ref=error.ref) from error
 

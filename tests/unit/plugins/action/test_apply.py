@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import types
 import typing as t
 
@@ -17,7 +18,7 @@ from ansible_collections.muster.ml.plugins.action.apply import ActionModule
 from ansible_collections.muster.ml.plugins.module_utils._edge import run as edge
 from ansible_collections.muster.ml.plugins.modules import apply
 from ansible_collections.muster.ml.plugins.plugin_utils import _action
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
 
 Result = dict[str, t.Any]
 
@@ -73,9 +74,11 @@ def run(
     cluster: FakeCluster,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    tmp_path: pathlib.Path,
 ) -> Run:
     for place in (edge, _action):
         monkeypatch.setattr(place, "connector", lambda _params: lambda: cluster)
+    monkeypatch.setattr(_action, "_PROMISES", tmp_path / "promised")
     return as_module(capsys) if request.param == "module" else as_action()
 
 
@@ -167,3 +170,61 @@ def test_no_secret_value_leaves(run: Run, cluster: FakeCluster) -> None:
     shown = json.dumps(run(definition=manifest, diff=True))
     assert "hunter2" not in shown
     assert "aHVudGVyMg" not in shown
+
+
+WIDGET = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "w", "namespace": "default"}}
+
+
+@pytest.fixture(params=["module", "action"])
+def in_turn(
+    request: pytest.FixtureRequest,
+    cluster: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: pathlib.Path,
+) -> Run:
+    """Tasks of one run of Ansible: on the controller, or elsewhere, with the environment and the result that the action plugin sees."""
+    for place in (edge, _action):
+        monkeypatch.setattr(place, "connector", lambda _params: lambda: cluster)
+    monkeypatch.setattr(_action, "_PROMISES", tmp_path / "promised")
+    if request.param == "action":
+        return as_action()
+    module = as_module(capsys)
+
+    def run(*, check: bool = False, diff: bool = False, **options: t.Any) -> Result:
+        task = types.SimpleNamespace(
+            check_mode=check, async_val=0, become=False, environment=[{"HTTPS_PROXY": "x"}], name="", action="apply",
+            args={},
+        )  # fmt: skip
+        local = types.SimpleNamespace(transport="local", _shell=types.SimpleNamespace(tmpdir=None))
+        action = ActionModule(task, local, None, None, None, None)
+
+        def execute(**_options: t.Any) -> Result:
+            for variables in task.environment:
+                for name, value in variables.items():
+                    monkeypatch.setenv(name, value)
+            return module(check=check, diff=diff, **options)
+
+        monkeypatch.setattr(action, "_execute_module", execute)
+        return action.run(task_vars={})
+
+    return run
+
+
+def test_a_definition_of_an_earlier_task_counts_in_check_mode(in_turn: Run, cluster: FakeCluster) -> None:
+    assert in_turn(check=True, definition=WIDGET)["msg"].startswith("The cluster does not serve Foo (x.io/v1).")
+    first = in_turn(check=True, definition=DEFINITION)
+    assert first["changed"]
+    assert "promised_kinds" not in first
+    found = in_turn(check=True, definition=WIDGET)
+    assert [item["action"] for item in found["objects"]] == ["created"], found
+    assert cluster.writes == []
+    assert in_turn(definition=WIDGET)["failed"]
+
+
+def test_a_kind_that_something_else_installs_counts_where_it_is_told(in_turn: Run) -> None:
+    options = {"definition": WIDGET, "expected_kinds": ["x.io/v1/Foo"]}
+    assert in_turn(check=True, **options)["objects"][0]["action"] == "created"
+    assert in_turn(check=True, definition=WIDGET)["changed"], "later tasks need not tell it again"
+    assert in_turn(**options)["failed"]
+    assert "is not something like" in in_turn(check=True, **{**options, "expected_kinds": ["Foo"]})["msg"]

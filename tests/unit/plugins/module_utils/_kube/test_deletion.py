@@ -259,6 +259,55 @@ def test_what_is_named_and_kept_keeps_the_namespace_and_the_definition_that_woul
     assert blind.stored("Namespace", "ml")
 
 
+EVENT: Manifest = {
+    "apiVersion": "calendar.example.com/v1",
+    "kind": "Event",
+    "metadata": {"name": "party", "namespace": "ml"},
+}
+SLICE: Manifest = {
+    "apiVersion": "discovery.k8s.io/v1",
+    "kind": "EndpointSlice",
+    "metadata": {"name": "db", "namespace": "ml"},
+}
+
+
+@pytest.fixture
+def with_events(cluster: FakeCluster) -> FakeCluster:
+    """A cluster with a kind of its own that is called Event, as one of Kubernetes."""
+    cluster.kinds_served[EVENT["apiVersion"], "Event"] = Resource("events", True)
+    cluster.kinds_served["discovery.k8s.io/v1", "EndpointSlice"] = Resource("endpointslices", True)
+    return cluster
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("item", [EVENT, SLICE], ids=["a-kind-called-event", "a-slice-made-by-hand"])
+def test_what_has_the_name_of_a_by_product_keeps_its_namespace(
+    with_events: FakeCluster, item: Manifest, check: bool
+) -> None:
+    cluster = with_events
+    apply(cluster, SPACE, config(namespace="ml"))
+    cluster.add(item, manager="kubectl")
+    report = delete_objects(cluster, None, OWNER, check=check, delete_data=True, clock=cluster.clock, parallel=1)
+    assert actions(report) == {"ConfigMap a": "deleted", "Namespace ml": "kept"}
+    name = f"{item['kind']} {item['metadata']['name']}"
+    assert report.kept[0].reason == f"{name} in it would be deleted with it"
+    assert cluster.stored(item["kind"], item["metadata"]["name"], "ml")
+
+
+def test_our_own_object_of_such_a_kind_goes_with_its_namespace(with_events: FakeCluster) -> None:
+    apply(with_events, SPACE, EVENT, SLICE)
+    copied = {**SLICE, "metadata": {"name": "copied", "namespace": "ml", "labels": {"muster.ml/owner": OWNER},
+                                    "ownerReferences": [{"apiVersion": "v1", "kind": "Service", "name": "gone"}]}}  # fmt: skip
+    with_events.add(copied, manager="kube-controller-manager")
+    report = delete(with_events, delete_data=True)
+    assert actions(report) == {"Event party": "deleted", "EndpointSlice db": "deleted", "Namespace ml": "deleted"}
+
+
+def test_pruning_finds_a_kind_that_has_the_name_of_one_that_is_never_ours(with_events: FakeCluster) -> None:
+    apply(with_events, SPACE, EVENT, config())
+    assert actions(apply(with_events, SPACE, config(), prune=True))["Event party"] == "deleted"
+
+
 @pytest.mark.parametrize("way", ["prune", "absent"])
 def test_a_copy_that_carries_our_label_keeps_the_namespace_that_it_is_in(cluster: FakeCluster, way: str) -> None:
     apply(cluster, SPACE, config())

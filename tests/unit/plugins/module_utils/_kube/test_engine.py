@@ -33,6 +33,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Promised
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import record_ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
@@ -137,8 +138,42 @@ def test_check_mode_from_nothing_shows_all_and_writes_nothing(cluster: FakeClust
 
 
 def test_check_mode_knows_what_an_earlier_task_would_have_made(cluster: FakeCluster) -> None:
-    report = apply(cluster, config("a", "from-another-role"), widget(), check=True)
+    promised: Promised = {}
+    apply(cluster, definition(), check=True, promised=promised)
+    assert promised == {("x.io/v1", "Foo"): True}
+    report = apply(cluster, config("a", "from-another-role"), widget(), check=True, promised=promised)
     assert set(actions(report).values()) == {"created"}
+    assert cluster.writes == []
+
+
+def test_check_mode_expects_the_kinds_of_our_own_objects(cluster: FakeCluster) -> None:
+    """The dry run of a training comes before the role that installs its operator."""
+    assert set(actions(apply(cluster, widget(), check=True)).values()) == {"created"}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "meant"),
+    [
+        ("v1", "secret", "Secret (v1)"),
+        ("v1", "Secrets", "Secret (v1)"),
+        ("v1", "Secret ", "Secret (v1)"),
+        ("v1", "Deployment", "Deployment (apps/v1)"),
+        ("apps/v1beta1", "Deployment", "Deployment (apps/v1)"),
+        ("apps/v1", "StatefullSet", "StatefulSet (apps/v1)"),
+        ("y.io/v1", "Bar", ""),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_a_kind_that_nothing_serves_or_promises_is_refused_in_check_mode_too(
+    cluster: FakeCluster, api_version: str, kind: str, meant: str, check: bool
+) -> None:
+    item = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "stringData": {"password": "hunter2"}}
+    with pytest.raises(MissingKind) as caught:
+        apply(cluster, config(), item, check=check, promised={("x.io/v1", "Foo"): True})
+    end = f", did you mean {meant}?" if meant else "."
+    assert caught.value.message == f"The cluster does not serve {kind} ({api_version}){end}"
+    assert "hunter2" not in f"{caught.value} {caught.value.details}"
+    assert cluster.writes == []
 
 
 def test_check_mode_does_not_wait(cluster: FakeCluster) -> None:
@@ -369,6 +404,12 @@ def test_a_service_account_of_the_same_run_does_not_stop_the_rehearsal(cluster: 
         "ConfigMap default/a": "created",
         "StatefulSet default/w": "created",
     }
+
+
+def test_a_quota_that_is_not_counted_yet_is_waited_for(cluster: FakeCluster) -> None:
+    refusal = Forbidden("Not allowed to apply ConfigMap a (403): forbidden: status unknown for quota: q, resources: x.")
+    cluster.fail("apply", "a", *[refusal] * 3)
+    assert actions(apply(cluster, config())) == {"ConfigMap default/a": "created"}
 
 
 # Immutable fields

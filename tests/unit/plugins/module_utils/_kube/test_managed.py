@@ -86,6 +86,59 @@ def test_a_bare_replicaset_with_its_pods_is_somebodys(cluster: t.Any) -> None:
     ]
 
 
+OF_A_CONTROLLER = {"labels": {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}}
+OF_THE_OLD_ONE = {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}
+OF_STAFF = {"labels": {"endpointslice.kubernetes.io/managed-by": "staff"}}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "metadata", "counts"),
+    [
+        ("v1", "Event", {}, False),
+        ("events.k8s.io/v1", "Event", {}, False),
+        ("calendar.example.com/v1", "Event", {}, True),
+        ("calendar.example.com/v1", "Endpoints", OF_THE_OLD_ONE, True),
+        ("metrics.k8s.io/v1beta1", "PodMetrics", {}, False),
+        ("metrics.example.com/v1", "PodMetrics", {}, True),
+        ("discovery.k8s.io/v1", "EndpointSlice", {}, True),
+        ("discovery.k8s.io/v1", "EndpointSlice", OF_STAFF, True),
+        ("discovery.k8s.io/v1", "EndpointSlice", OF_A_CONTROLLER, False),
+        ("discovery.k8s.io/v1beta1", "EndpointSlice", OF_A_CONTROLLER, False),
+        ("v1", "Endpoints", {}, True),
+        ("v1", "Endpoints", OF_THE_OLD_ONE, False),
+        ("v1", "ConfigMap", {"name": "kube-root-ca.crt"}, False),
+        ("x.io/v1", "ConfigMap", {"name": "kube-root-ca.crt"}, True),
+        ("x.io/v1", "ServiceAccount", {"name": "default"}, True),
+    ],
+)
+def test_only_what_kubernetes_makes_of_other_objects_counts_for_nothing(
+    cluster: t.Any, api_version: str, kind: str, metadata: Manifest, counts: bool
+) -> None:
+    """A definition may bring another Event. Endpoints may be made by hand: they lead a Service to a database outside of the cluster."""
+    served(cluster, **{kind: (api_version, f"{kind.lower()}s", True)})
+    cluster.add(thing(kind, metadata.get("name", "it"), api_version=api_version, metadata=metadata))
+    name = f"{kind} ml/{metadata.get('name', 'it')}"
+    assert execute(cluster, namespace="ml", others=True)["others"] == ([name] if counts else [])
+
+
+def test_the_slices_of_a_service_go_with_it(cluster: t.Any) -> None:
+    served(cluster, EndpointSlice=("discovery.k8s.io/v1", "endpointslices", True))
+    cluster.add(
+        thing("Service", "ours", "x"),
+        thing("EndpointSlice", "ours-1", api_version="discovery.k8s.io/v1", metadata=owned_by("v1", "Service", "ours")),
+    )
+    assert execute(cluster, namespace="ml", others=True)["others"] == []
+
+
+@pytest.mark.parametrize("api_version", ["calendar.example.com/v1", "batch.volcano.sh/v1alpha1"])
+def test_what_only_has_the_name_of_a_kind_of_kubernetes_is_listed_and_judged_as_its_own(
+    cluster: t.Any, api_version: str
+) -> None:
+    served(cluster, Event=(api_version, "events", True), Job=(api_version, "jobs", True))
+    cluster.add(thing("Event", "e", "x", api_version), thing("Job", "j", "x", api_version, spec={}))
+    assert execute(cluster)["owners"] == [{"owner": "x", "objects": 2, "ready": True, "reasons": []}]
+
+
 @pytest.mark.parametrize(
     ("api_version", "kind", "counts"),
     [

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube import order
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, is_made_for
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import GroupKind, Manifest, Ref, is_made_for
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import digest, flatten, prepare
 
 
@@ -147,11 +147,62 @@ def test_waves() -> None:
     kinds = [[ref.kind for ref in wave] for wave in order.waves(REFS)]
     assert kinds == [
         ["Namespace", "CustomResourceDefinition"],
-        ["Role", "Secret"],
-        ["RoleBinding"],
+        ["Role"],
+        ["Secret", "RoleBinding"],
         ["StatefulSet"],
-        ["Foo", "ValidatingWebhookConfiguration"],
+        ["ValidatingWebhookConfiguration"],
+        ["Foo"],
     ]
+
+
+CORE, RBAC, ADMISSION = "", "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+POD = (CORE, "Pod")
+NEEDS = [
+    # helm#7159, helm#4884, kapp#514: the first of a pair is deleted, refused or completed otherwise for want of the second.
+    ((CORE, "Secret"), (CORE, "ServiceAccount")),
+    (POD, (CORE, "ServiceAccount")),
+    (POD, ("scheduling.k8s.io", "PriorityClass")),
+    (POD, ("node.k8s.io", "RuntimeClass")),
+    (POD, (CORE, "LimitRange")),
+    (POD, (CORE, "ResourceQuota")),
+    (POD, (CORE, "Node")),
+    (POD, (ADMISSION, "ValidatingAdmissionPolicyBinding")),
+    (POD, ("resource.k8s.io", "ResourceClaim")),
+    ((CORE, "PersistentVolumeClaim"), (CORE, "LimitRange")),
+    ((CORE, "PersistentVolumeClaim"), (CORE, "ResourceQuota")),
+    ((CORE, "PersistentVolumeClaim"), (CORE, "PersistentVolume")),
+    ((CORE, "PersistentVolumeClaim"), ("storage.k8s.io", "StorageClass")),
+    ((CORE, "PersistentVolumeClaim"), ("storage.k8s.io", "VolumeAttributesClass")),
+    ((CORE, "Service"), (CORE, "ResourceQuota")),
+    ((CORE, "Service"), ("networking.k8s.io", "ServiceCIDR")),
+    ((CORE, "Endpoints"), (CORE, "Service")),
+    (("networking.k8s.io", "IPAddress"), (CORE, "Service")),
+    (("networking.k8s.io", "Ingress"), ("networking.k8s.io", "IngressClass")),
+    ((RBAC, "RoleBinding"), (RBAC, "Role")),
+    ((RBAC, "RoleBinding"), (RBAC, "ClusterRole")),
+    ((RBAC, "ClusterRoleBinding"), (RBAC, "ClusterRole")),
+    ((ADMISSION, "ValidatingAdmissionPolicyBinding"), (ADMISSION, "ValidatingAdmissionPolicy")),
+    ((ADMISSION, "ValidatingAdmissionPolicyBinding"), (CORE, "ConfigMap")),
+    ((ADMISSION, "MutatingAdmissionPolicyBinding"), (ADMISSION, "MutatingAdmissionPolicy")),
+    ((ADMISSION, "ValidatingWebhookConfiguration"), ("apps", "Deployment")),
+    ((ADMISSION, "MutatingWebhookConfiguration"), (CORE, "Service")),
+    (("apiregistration.k8s.io", "APIService"), ("apps", "Deployment")),
+    (("autoscaling", "HorizontalPodAutoscaler"), ("apps", "StatefulSet")),
+    (("flowcontrol.apiserver.k8s.io", "FlowSchema"), ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration")),
+    (("x.io", "Foo"), ("apiextensions.k8s.io", "CustomResourceDefinition")),
+    (("x.io", "Foo"), (ADMISSION, "MutatingWebhookConfiguration")),
+    ((CORE, "ConfigMap"), (CORE, "Namespace")),
+]
+
+
+@pytest.mark.parametrize(("needy", "needed"), NEEDS)
+def test_what_an_object_needs_goes_before_it(needy: GroupKind, needed: GroupKind) -> None:
+    assert order.wave_of(needed) < order.wave_of(needy)
+
+
+def test_a_custom_kind_with_a_known_name_is_custom() -> None:
+    for group in ("apps.kruise.io", "x.io"):
+        assert order.wave_of((group, "Namespace")) == order.wave_of((group, "Secret")) == order.WAVE_CUSTOM
 
 
 @given(st.lists(st.sampled_from(REFS), unique=True), st.randoms(use_true_random=False))
@@ -164,4 +215,4 @@ def test_waves_lose_nothing_and_do_not_depend_on_the_given_order(refs: list[Ref]
 
 
 def test_a_gateway_kind_is_custom_although_its_group_looks_built_in() -> None:
-    assert order.wave_of("gateway.networking.k8s.io/v1", "Gateway") == order.WAVE_CUSTOM
+    assert order.wave_of(("gateway.networking.k8s.io", "Gateway")) == order.WAVE_CUSTOM

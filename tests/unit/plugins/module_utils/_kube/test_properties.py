@@ -86,7 +86,7 @@ def test_no_object_is_sent_before_what_it_stands_on(objects: list[Manifest], shu
     shuffle.shuffle(objects)
     cluster = FakeCluster()
     apply(cluster, objects, parallel=parallel)
-    sent = [wave_of(request.ref.api_version, request.ref.kind) for request in cluster.writes]
+    sent = [wave_of(request.ref.group_kind) for request in cluster.writes]
     assert sent == sorted(sent)
     assert len(sent) == len(objects)
 
@@ -98,7 +98,7 @@ def test_nothing_is_deleted_before_what_stands_on_it(objects: list[Manifest], sh
     shuffle.shuffle(objects)
     cluster.requests.clear()
     delete_objects(cluster, objects, OWNER, check=False, delete_data=True)
-    gone = [wave_of(request.ref.api_version, request.ref.kind) for request in cluster.writes]
+    gone = [wave_of(request.ref.group_kind) for request in cluster.writes]
     assert gone == sorted(gone, reverse=True)
     assert cluster.objects == {}
 

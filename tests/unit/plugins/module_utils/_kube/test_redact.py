@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, printable
+from ansible_collections.muster.ml.plugins.module_utils._edge.failure import failure
 from ansible_collections.muster.ml.plugins.module_utils._kube import answers, redact
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Resource
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import digest
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_objects
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -84,6 +85,86 @@ def test_a_path_that_matches_nothing_is_an_error_before_anything_is_sent(paths: 
         apply(cluster, manifest)
     assert HIDDEN not in str(caught.value)
     assert cluster.requests == []
+
+
+def named(kind: str, api_version: str = "v1", **content: t.Any) -> Manifest:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "default"}, **content}
+
+
+DATA = {"password": base64.b64encode(HIDDEN.encode()).decode()}
+INNER = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b"}, "stringData": {"password": HIDDEN}}
+LOOK_ALIKES = {
+    **{kind: named(kind, stringData={"password": HIDDEN}, data=DATA) for kind in (
+        "secret", "SECRET", "Secrets", " Secret ", "v1 secrets", "v1/Secret", "sec ret", "Sercet", "Secert", "Sekret", "Secret\n",
+    )},
+    "data only": named("secret", data=DATA),
+    "another group": named("Secret", "vault.example/v1", data={"password": HIDDEN}),
+    "another kind with stringData": named("Password", stringData={"password": HIDDEN}),
+    "another kind with the type of a Secret": named("Sealed", type="kubernetes.io/basic-auth", data=DATA),
+    "opaque": named("Thing", type="Opaque", data={"password": HIDDEN}),
+    "in a template": named("Foo", "x.io/v1", spec={"template": {"type": "kubernetes.io/tls", "data": {"tls.key": HIDDEN}}}),
+    "whole in a template": named("Foo", "x.io/v1", spec={"forProvider": {"manifest": INNER}}),
+    "in a list of a template": named("Template", "template.openshift.io/v1", objects=[named("ConfigMap"), INNER]),
+    "misspelt in a template": named("Foo", "x.io/v1", spec={"objects": [{**INNER, "kind": "secret", "data": DATA}]}),
+    "list": {"apiVersion": "v1", "kind": "list", "items": [INNER]},
+    "list of its own": {"apiVersion": "v1", "kind": "SecretList", "items": [INNER]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("served", [True, False])
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_what_looks_like_a_secret_is_in_no_output(name: str, check: bool, served: bool) -> None:
+    """Whether the cluster serves such a kind or not: in the diff, the error, and all that a result has."""
+    item, cluster = LOOK_ALIKES[name], FakeCluster()
+    if served:
+        cluster.kinds_served[item["apiVersion"], item["kind"]] = Resource("things", True)
+    shown = []
+    for text in (HIDDEN, "another-" + HIDDEN):
+        wish = json.loads(json.dumps(item).replace(HIDDEN, text))
+        try:
+            report = apply_objects(cluster, [wish], owner="o", check=check, clock=cluster.clock)
+            shown.append(json.dumps(report.result(diff=True)))
+        except MusterError as error:
+            shown.append(json.dumps(failure(error)))
+    assert HIDDEN not in "".join(shown)
+    assert DATA["password"] not in "".join(shown)
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_what_looks_like_a_secret_is_sealed_in_what_a_server_says_about_it(name: str) -> None:
+    sent = redact.seal_everything(copy.deepcopy(LOOK_ALIKES[name]))
+    told = f"spec.x: the password {HIDDEN} ({DATA['password']}) is known"
+    for status, reason in ((422, "Invalid"), (400, "BadRequest"), (403, "Forbidden"), (500, "InternalError")):
+        text = str(
+            answers.to_error(status, {"reason": reason, "message": told}, verb="apply", ref=None, what="x", sent=sent)
+        )
+        assert HIDDEN not in text
+        assert DATA["password"] not in text
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        named("ConfigMap", data={"password": "seen"}),
+        named("SecretStore", "external-secrets.io/v1", spec={"provider": {"vault": {"path": "seen"}}}),
+        named("Foo", "x.io/v1", spec={"template": {"type": "ClusterIP", "data": {"x": "seen"}}}),
+        named("Foo", "x.io/v1", spec={"schema": {"properties": {"kind": {"type": "string"}, "stringData": {"x": {"type": "seen"}}}}}),
+    ],
+)  # fmt: skip
+def test_what_is_no_secret_is_shown(item: Manifest) -> None:
+    assert "seen" in str(redact.seal_everything(copy.deepcopy(item)))
+
+
+def test_a_secret_in_a_template_is_compared_and_not_applied_again() -> None:
+    cluster = FakeCluster()
+    cluster.kinds_served["x.io/v1", "Foo"] = Resource("foos", True)
+    wish = named("Foo", "x.io/v1", spec={"forProvider": {"manifest": INNER}})
+    assert apply(cluster, copy.deepcopy(wish)).changed
+    assert (cluster.stored("Foo", "a", "default") or {})["spec"] == wish["spec"]
+    assert not apply(cluster, copy.deepcopy(wish)).changed
+    changed = apply(cluster, json.loads(json.dumps(wish).replace(HIDDEN, "other")))
+    assert changed.changes[0].reason == "secret values changed"
 
 
 def test_a_value_is_hidden_where_the_object_that_is_there_does_not_carry_the_mark_yet() -> None:

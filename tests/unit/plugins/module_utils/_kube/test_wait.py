@@ -18,7 +18,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Unreachable,
     WaitTimeout,
 )
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Event, Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import POD, Event, Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.ready import claim, deletion_state
 from ansible_collections.muster.ml.plugins.module_utils._kube.wait import wait_until
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
@@ -144,7 +144,7 @@ def test_an_object_that_appears_later(pods: Scripted) -> None:
 def test_own_predicates(pods: Scripted) -> None:
     from ansible_collections.muster.ml.plugins.module_utils._kube.ready import READY
 
-    wait(pods, PODS, predicates={"Pod": lambda _found: READY})
+    wait(pods, PODS, predicates={POD: lambda _found: READY})
 
 
 def test_a_claim_that_binds_with_its_first_pod_is_not_waited_for() -> None:
@@ -262,7 +262,7 @@ def test_a_claim_that_binds_late_is_waited_for_when_it_is_deleted(pods: Scripted
               "volumeBindingMode": "WaitForFirstConsumer"})  # fmt: skip
     pods.add(pending_claim(deletionTimestamp="2026-11-21T12:00:00Z", finalizers=["kubernetes.io/pvc-protection"]))
     with pytest.raises(WaitTimeout, match=r"waits for its finalizers kubernetes\.io/pvc-protection"):
-        wait(pods, [CLAIM], predicates={CLAIM.kind: deletion_state}, goal="gone")
+        wait(pods, [CLAIM], predicates={CLAIM.group_kind: deletion_state}, goal="gone")
 
 
 def test_a_caller_who_knows_better_when_a_claim_is_ready_is_believed(pods: Scripted) -> None:
@@ -271,7 +271,7 @@ def test_a_caller_who_knows_better_when_a_claim_is_ready_is_believed(pods: Scrip
     pods.add(pending_claim())
     pods.acts = []
     with pytest.raises(WaitTimeout, match="default/c: Pending"):
-        wait(pods, [CLAIM], predicates={CLAIM.kind: claim})
+        wait(pods, [CLAIM], predicates={CLAIM.group_kind: claim})
 
 
 # Pods that are refused
@@ -354,7 +354,7 @@ def test_a_namespace_that_stays_tells_its_conditions_in_progress_and_at_the_end(
               "spec": {"finalizers": ["kubernetes"]}})  # fmt: skip
     pods.acts, told = [lambda: pods.set_status(NAMESPACE, status)], []
     with pytest.raises(WaitTimeout) as caught:
-        wait(pods, [NAMESPACE], predicates={"Namespace": deletion_state}, goal="gone", on_progress=told.append)
+        wait(pods, [NAMESPACE], predicates={NAMESPACE.group_kind: deletion_state}, goal="gone", on_progress=told.append)
     why = (
         "is being deleted since 2026-11-21T12:00:00Z; NamespaceContentRemaining: Some resources are remaining: pods. has 1 resource "
         "instances; NamespaceFinalizersRemaining: x.io/hold in 1 resource instances"
@@ -380,7 +380,7 @@ def test_what_is_deleted_and_made_again_is_told(pods: Scripted) -> None:
     pods.add(replacement(PODS[0]))
     pods.acts, told = [], []
     with pytest.raises(WaitTimeout) as caught:
-        wait(pods, PODS[:1], known=deleted, predicates={"Pod": deletion_state}, goal="gone", on_progress=told.append)
+        wait(pods, PODS[:1], known=deleted, predicates={POD: deletion_state}, goal="gone", on_progress=told.append)
     said = "was deleted and created again by kube-controller-manager for StatefulSet p"
     assert told == [f"0 of 1 gone; Pod default/p0 {said}"]
     assert caught.value.last_seen == [f"Pod default/p0: {said}"]
@@ -392,7 +392,7 @@ def test_what_was_seen_to_go_is_gone_whatever_comes_after_it(pods: Scripted) -> 
         pods.add(replacement(PODS[0]))
 
     pods.acts = [made_again]
-    wait(pods, PODS[:1], predicates={"Pod": deletion_state}, goal="gone")
+    wait(pods, PODS[:1], predicates={POD: deletion_state}, goal="gone")
 
 
 def test_an_object_replaced_by_another_of_its_name_is_waited_for(pods: Scripted) -> None:
