@@ -11,6 +11,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing as t
 
@@ -22,10 +23,11 @@ from .cluster import Cluster
 from .deletion import Ownership
 from .lease import Lease, holder
 from .managed import DEFINITION
-from .objects import LABEL_OWNER, Manifest, Ref, labels_of
+from .objects import ANNOTATION_FENCE, LABEL_OWNER, Manifest, Ref, labels_of
 from .order import wave_of, waves
 from .owned import owned_objects
 from .plan import ApplyOptions, Step, make_plan
+from .prepare import with_annotation
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
 from .removal import Deletion, by_ref, release_namespaces, shared_namespaces
 from .report import Change, Report
@@ -72,10 +74,10 @@ def apply_objects(
             hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
         )
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
-        with run.lease(wait_timeout) as lease:
+        with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.
             steps = make_plan(cluster, objects, options)
-            report = run.carry_out(steps, lease)
+            report = alone.carry_out(_fenced(steps, lease), lease)
     else:
         report = run.carry_out(steps, None)
     if wait and not check:
@@ -106,6 +108,21 @@ class _Run:
             on_progress=self.on_progress,
             clock=self.clock,
         )
+
+    @contextlib.contextmanager
+    def alone(self, refs: list[Ref], timeout: float) -> t.Iterator[tuple[_Run, Lease]]:
+        """This run with the Lease, without which nothing more is sent. Where it is lost, what this run sent last may have made the record
+        false, so that is deleted. TIMEOUT: seconds to wait for another run.
+        """
+        with self.lease(timeout) as lease:
+            writer = dataclasses.replace(self.writer, cluster=lease.cluster)
+            try:
+                yield dataclasses.replace(self, cluster=lease.cluster, writer=writer), lease
+            except MusterError:
+                if lease.lost:
+                    with contextlib.suppress(MusterError):
+                        list(self._delete_late_prune_record(refs))
+                raise
 
     def carry_out(self, steps: list[Step], lease: Lease | None) -> Report:
         """Rehearse, write, prune. With a Lease no other run of the owner prunes meanwhile."""
@@ -181,8 +198,9 @@ class _Run:
         if lease is None:
             pruned = dataclasses.replace(self._deletion, check=True).remove(found, uids)
             if not self.options.check and (pruned.changed or shared):
-                with self.lease(_PRUNE_TIMEOUT) as taken:  # nothing had to be written so far
-                    return self._prune(steps, report, taken)
+                with self.alone(refs, _PRUNE_TIMEOUT) as (alone, taken):  # nothing had to be written so far
+                    _write(alone.writer, _fenced(steps, taken), report, self.options, self.on_progress, self.clock)
+                    return alone._prune(steps, report, taken)
         else:
             pruned = self._deletion.remove(found, uids)
         report.merge(pruned)
@@ -191,7 +209,24 @@ class _Run:
         # A run without changes writes nothing, not even this. Nor does a run beside which another one may be active.
         if report.changed and lease and lease.guarded and not (warnings or pruned.kept):
             write_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
+            lease.check()  # the record is false if another run was at work while it was written
         return None
+
+
+def _fenced(steps: list[Step], lease: Lease) -> list[Step]:
+    """The steps. Where the run before this one did not end, one that is unchanged is written, too, with the Lease's uid.
+
+    That run may be about to delete the object, as it was when it looked: it then has another version, and the API server refuses.
+    """
+    if not lease.took_over:
+        return steps
+    why = "written once more, because the run that had the Lease before did not end, and might still delete it"
+    return [
+        dataclasses.replace(step, desired=with_annotation(step.desired, ANNOTATION_FENCE, lease.uid), verdict="update", reason=why)
+        if step.verdict == "unchanged" and step.ours
+        else step
+        for step in steps
+    ]  # fmt: skip
 
 
 def _uids(steps: list[Step]) -> set[str]:

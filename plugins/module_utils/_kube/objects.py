@@ -27,6 +27,8 @@ ANNOTATION_APPLIED = "muster.ml/applied"
 """VERSION:DIGEST:PLACE of the last desired object: its digest (without secret values), and that of its owner and place."""
 ANNOTATION_NOT_KEPT = "muster.ml/not-kept"
 """Desired fields that this API server did not keep."""
+ANNOTATION_FENCE = "muster.ml/lease"
+"""The uid of the Lease under which an object was written only so that an earlier run cannot delete it any more (lease.py)."""
 ANNOTATION_GENERATED = "muster.ml/generated"
 """On a Secret whose keys we generated: it cannot be rebuilt, so it is treated as data."""
 

@@ -19,6 +19,7 @@ from . import fields, redact, validate
 from .cluster import Cluster
 from .objects import (
     ANNOTATION_APPLIED,
+    ANNOTATION_FENCE,
     ANNOTATION_NOT_KEPT,
     FIELD_MANAGER,
     LABEL_MANAGED_BY,
@@ -40,7 +41,7 @@ _WORTH_A_LIST = 5
 """From this number of objects of a kind in a namespace on, one list is cheaper than a request for each."""
 _LONGEST_LIST = 2000
 
-_BOOKKEEPING = (LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
+_BOOKKEEPING = (LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_FENCE, ANNOTATION_NOT_KEPT)
 _NAMED = 5
 """Number of differing fields that a message names."""
 KUBECTL_APPLY = "kubectl-client-side-apply"

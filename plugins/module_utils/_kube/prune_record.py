@@ -17,7 +17,7 @@ import hashlib
 import json
 import typing as t
 
-from .._core.errors import Forbidden, MusterError
+from .._core.errors import Forbidden, LeaseLost, MusterError
 from .cluster import Cluster
 from .lease import name_of
 from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, manager_of, ref_of
@@ -62,6 +62,8 @@ def write_prune_record(cluster: Cluster, owner: str, desired: t.Collection[Ref],
         delete_prune_record(cluster, owner, desired, namespace)
         manifest = _manifest(owner, desired, namespace)
         cluster.apply(manifest, dry_run=False, force_conflicts=True, manager=manager_of(owner))
+    except LeaseLost:
+        raise
     except MusterError:  # no right, a quota, a policy, no such namespace: no reason to fail once all is done
         return
 

@@ -191,8 +191,8 @@ def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
     else:
         with lease:
             found, warnings = observe()
-            report = deletion.remove(by_ref(found))
-            report.changes += release_namespaces(cluster, owner, shared, check=False)
+            report = dataclasses.replace(deletion, cluster=lease.cluster).remove(by_ref(found))
+            report.changes += release_namespaces(lease.cluster, owner, shared, check=False)
     report.warnings += warnings
     return report
 

@@ -22,7 +22,15 @@ from . import fields
 from .causes import cause_of
 from .cluster import Cluster
 from .deletion import DeletionFacts, Ownership
-from .objects import ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT, FIELD_MANAGER, Manifest, annotations_of, manager_of
+from .objects import (
+    ANNOTATION_APPLIED,
+    ANNOTATION_FENCE,
+    ANNOTATION_NOT_KEPT,
+    FIELD_MANAGER,
+    Manifest,
+    annotations_of,
+    manager_of,
+)
 from .plan import Step
 from .ready import deletion_state
 from .report import Action, Change
@@ -226,7 +234,7 @@ def displayed(manifest: Manifest) -> Manifest:
     visible: Manifest = printable(_without_bookkeeping(manifest))
     annotations = visible["metadata"].get("annotations")
     if annotations is not None:
-        for key in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT):
+        for key in (ANNOTATION_APPLIED, ANNOTATION_FENCE, ANNOTATION_NOT_KEPT):
             annotations.pop(key, None)
         if not annotations:
             del visible["metadata"]["annotations"]
