@@ -30,7 +30,7 @@ from .._core.errors import Conflict, Forbidden, LeaseLost, MusterError, NotFound
 from .._core.pool import OnProgress, Progress
 from .._core.waiting import wait_for
 from .cluster import Cluster
-from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref
+from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, Manifest, Ref, owner_labels, owner_text
 from .ready import deletion_state
 from .wait import wait_until
 
@@ -174,16 +174,16 @@ class Lease:
 
     def _refusal(self, ref: Ref, other: Manifest) -> Conflict:
         return Conflict(
-            f"Another run works on the objects of {self._owner}: {_holder_of(other)}.", ref=ref,
+            f"Another run works on the objects of {owner_text(self._owner)}: {_holder_of(other)}.", ref=ref,
             hint=f"Nothing was changed. Run again when it has ended. The Lease of a run that was killed expires within {DURATION} s.",
         )  # fmt: skip
 
     def _write(self, ref: Ref) -> None:
-        labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: self._owner}
+        labels = {LABEL_MANAGED_BY: FIELD_MANAGER, **owner_labels(self._owner)}
         spec = {"holderIdentity": self._holder, "leaseDurationSeconds": DURATION, "acquireTime": self._since,
                 "renewTime": _now()}  # fmt: skip
         metadata = {"name": ref.name, "namespace": ref.namespace, "labels": labels}
-        if self.uid:  # a Lease that was taken away must not be made again
+        if self.uid:  # a Lease that was deleted meanwhile must not be made again
             metadata["uid"] = self.uid
         manifest = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata, "spec": spec}
         sent = awake_or_not(self._clock)

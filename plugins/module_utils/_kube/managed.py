@@ -17,7 +17,7 @@ from .._core.pool import PARALLEL, run_all_or_raise
 from .._core.waiting import fixed_interval, last_answer
 from .fields import last_write
 from .kinds import BYPRODUCTS, NEVER_OURS, Kinds
-from .objects import LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
+from .objects import LABEL_HOME, LABEL_OWNER, Manifest, Ref, Resource, group_of, labels_of, ref_of
 from .ready import PREDICATES, READY, State, state_of
 
 if t.TYPE_CHECKING:
@@ -43,11 +43,13 @@ class Managed:
     written: str = ""
     training: str = ""
     training_kind: str = ""
+    home: str = ""
 
     def result(self) -> dict[str, t.Any]:
         """As the module returns it."""
         return {
             "owner": self.owner,
+            "home": self.home,
             "kind": self.ref.kind,
             "name": self.ref.name,
             "namespace": self.ref.namespace,
@@ -89,7 +91,9 @@ def managed_objects(
         return list(read(api_version, name, namespace, LABEL_OWNER))
 
     found = _each(_kinds(cluster, namespaced_only=namespace is not None), observe)
-    return sorted((_managed(item, trainings or {}) for item in found), key=lambda item: (item.owner, item.ref))
+    return sorted(
+        (_managed(item, trainings or {}) for item in found), key=lambda item: (item.owner, item.home, item.ref)
+    )
 
 
 def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
@@ -101,7 +105,7 @@ def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
     labels = labels_of(item)
     of = next(((labels[label], kind) for label, kind in trainings.items() if labels.get(label)), ("", ""))
     going = bool(item["metadata"].get("deletionTimestamp"))
-    return Managed(labels.get(LABEL_OWNER, ""), ref, state, going, last_write(item), *of)
+    return Managed(labels.get(LABEL_OWNER, ""), ref, state, going, last_write(item), *of, labels.get(LABEL_HOME, ""))
 
 
 def trainings_of(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:
