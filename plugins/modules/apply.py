@@ -47,13 +47,24 @@ options:
   namespace:
     description:
       - Namespace of namespaced objects that name none. Defaults to the namespace of the kubeconfig's context.
+      - It is also the second part of O(owner), as the namespace of a release of Helm. Without this option that is the namespace
+        that the objects name, if it is the same one in all that name one, and otherwise that of the context.
     type: str
+  namespaces:
+    description:
+      - More namespaces from which O(prune), or O(state=absent) without objects, deletes objects of O(owner). V(*) means all of them.
+      - Otherwise only objects in O(namespace) and in the namespaces that the objects of this task name are deleted. Others are kept and
+        named in a warning, and with them the cluster-wide objects of O(owner), which may belong together.
+    type: list
+    elements: str
+    default: []
   owner:
     description:
-      - Name of this set of objects, stored in their label C(muster.ml/owner). An object has one owner.
+      - Name of this set of objects in the namespace that O(namespace) describes, stored in their labels C(muster.ml/owner) and
+        C(muster.ml/home). An object has one owner. Two owners with the same name in two namespaces have nothing to do with each other.
       - With O(state=absent), only objects of this owner are deleted, also if they are given one by one. Others are kept and named in a
         warning. O(force_conflicts) also deletes those of another owner, O(adopt) those without an owner.
-      - Required for O(prune), and for O(state=absent) without any objects, which removes everything of the owner. Neither
+      - Required for O(prune), and for O(state=absent) without any objects, which removes everything of the owner (O(namespaces)). Neither
         searches kinds of which controllers create large numbers, such as Endpoints, EndpointSlice, Event, Lease and ReplicaSet, outside of
         namespaces of the owner. To delete such an object, give it with O(state=absent).
     type: str
@@ -69,7 +80,8 @@ options:
     default: []
   prune:
     description:
-      - Remove objects of O(owner) that are no longer among those given, of any kind, in any namespace.
+      - Remove objects of O(owner) that are no longer among those given, of any kind, in the namespaces that this task names
+        (O(namespaces)).
       - Searches all kinds that the cluster serves. If nothing is left over, a ConfigMap C(muster-settled-...) beside the objects records
         that O(owner) has no others, and the next run reads only these. It is deleted as soon as O(owner) gets another object, and with
         the objects. Without it, or without permission to read it, prune searches everywhere again.
@@ -139,6 +151,7 @@ EXAMPLES = r"""
 - name: Remove everything of an owner, claims included
   muster.ml.apply:
     owner: apply.monitoring
+    namespace: monitoring
     state: absent
     delete_data: true
     wait: true
@@ -183,7 +196,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import owner_at, ref_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Promised
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import delete_prune_record
@@ -191,8 +204,8 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.removal import del
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_deletion, check_owner
 
 DEFAULT_OWNER = "apply.default"
+_EVERYWHERE = "*"
 _APPLY_OPTIONS = (
-    "owner",
     "namespace",
     "adopt",
     "force_conflicts",
@@ -209,6 +222,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "url": {"type": "str"},
     "sha256": {"type": "str"},
     "namespace": {"type": "str"},
+    "namespaces": {"type": "list", "elements": "str", "default": []},
     "owner": {"type": "str", "default": DEFAULT_OWNER},
     "expected_kinds": {"type": "list", "elements": "str", "default": []},
     "prune": {"type": "bool", "default": False},
@@ -238,6 +252,8 @@ def execute(ctx: Context) -> Result:
     report = apply_objects(
         ctx.cluster,
         objects or [],
+        owner=owner_of_task(ctx, objects or []),
+        namespaces=None if _EVERYWHERE in params["namespaces"] else params["namespaces"],
         check=ctx.check,
         promised=_promised(ctx) if ctx.check else None,
         on_progress=ctx.progress,
@@ -254,6 +270,23 @@ def _promised(ctx: Context) -> Promised:
             raise InvalidInput(f"expected_kinds: {text!r} is not something like v1/Secret or apps/v1/Deployment.")
         ctx.promised.setdefault((api_version, kind), None)
     return ctx.promised
+
+
+def owner_of_task(ctx: Context, objects: list[t.Any]) -> str:
+    """The owner with its namespace. The default owner has none: nothing is found by it, and tasks that have nothing in common share it."""
+    name = ctx.params["owner"]
+    return name if name == DEFAULT_OWNER else owner_at(name, _home(ctx, objects))
+
+
+def _home(ctx: Context, objects: list[t.Any]) -> str:
+    maps = [
+        item["metadata"]
+        for item in flatten(objects)
+        if isinstance(item, dict) and isinstance(item.get("metadata"), dict)
+    ]
+    named = {str(metadata["namespace"]) for metadata in maps if metadata.get("namespace")}
+    given = ctx.params["namespace"] or (named.pop() if len(named) == 1 else "")
+    return str(given or ctx.cluster.namespace)
 
 
 def read_objects(params: dict[str, t.Any]) -> list[t.Any] | None:
@@ -276,18 +309,20 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
     named = None if objects is None else flatten(objects)
     if named is not None:
         check_deletion(named)
+    owner = owner_of_task(ctx, named or [])
+    reached = (
+        None if _EVERYWHERE in params["namespaces"] else frozenset([*params["namespaces"], _home(ctx, named or [])])
+    )
     report = delete_objects(
         ctx.cluster,
         named,
-        Ownership(params["owner"], others=params["force_conflicts"], unowned=params["adopt"]),
+        Ownership(owner, others=params["force_conflicts"], unowned=params["adopt"], namespaces=reached),
         check=ctx.check,
         on_progress=ctx.progress,
         **{key: params[key] for key in ("namespace", "wait", "wait_timeout", "delete_data")},
     )
     if named and not ctx.check:
-        delete_prune_record(
-            ctx.cluster, params["owner"], map(ref_of, named), params["namespace"] or ctx.cluster.namespace
-        )
+        delete_prune_record(ctx.cluster, owner, map(ref_of, named), params["namespace"] or ctx.cluster.namespace)
     return ctx.result(report)
 
 

@@ -48,7 +48,11 @@ managed:
       description: Owner of the object.
       type: str
       returned: always
-      sample: persia_job.fair
+      sample: persia_job.ml.fair
+    home:
+      description: Namespace of the owner, where M(muster.ml.apply) made the object; otherwise empty, because the name of the owner has it.
+      type: str
+      returned: always
     kind:
       description: Kind of the object.
       type: str
@@ -82,6 +86,10 @@ owners:
   contains:
     owner:
       description: Name of the owner.
+      type: str
+      returned: always
+    home:
+      description: Namespace of the owner, as above.
       type: str
       returned: always
     objects:
@@ -145,10 +153,10 @@ CONSTRAINTS: dict[str, t.Any] = {"required_if": [("others", True, ["namespace"])
 
 
 def _owners(found: list[managed.Managed]) -> t.Iterator[dict[str, t.Any]]:
-    for owner, group in itertools.groupby(found, key=lambda item: item.owner):
+    for (owner, home), group in itertools.groupby(found, key=lambda item: (item.owner, item.home)):
         objects = [(item.ref, item.result()) for item in group]
         reasons = [f"{ref}: {result['reason']}" for ref, result in objects if not result["ready"]]
-        yield {"owner": owner, "objects": len(objects), "ready": not reasons, "reasons": reasons}
+        yield {"owner": owner, "home": home, "objects": len(objects), "ready": not reasons, "reasons": reasons}
 
 
 def execute(ctx: Context) -> dict[str, t.Any]:

@@ -27,6 +27,16 @@ class Clock(t.Protocol):
 SYSTEM_CLOCK: Clock = t.cast(Clock, time)
 
 
+def awake_or_not(clock: Clock) -> float:
+    """The seconds of CLOCK, and those that this machine was suspended, where the system counts them (Linux: CLOCK_BOOTTIME).
+
+    For what others do meanwhile: Linux stops ``time.monotonic()`` while the machine sleeps (man 2 clock_gettime).
+    """
+    if clock is SYSTEM_CLOCK and hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return clock.monotonic()
+
+
 class Deadline:
     """A deadline, so many seconds from now, that several steps share."""
 

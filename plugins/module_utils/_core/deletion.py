@@ -30,16 +30,22 @@ class Candidate:
     """What is needed for the decision and could not be read: a kind that is not served, an API group whose discovery failed."""
     data: str = ""
     """What would be lost and cannot be created again."""
+    beyond: str = ""
+    """Why the run that found it does not reach it: it is in a namespace that the run does not name."""
+    other: str = ""
+    """Whose mark it has, for the message where that is not this owner's."""
 
 
 def why_kept(candidate: Candidate, *, data_option: str, delete_data: bool) -> str:
     """Why the candidate must stay; empty if it may be deleted. ``data_option`` is the option that allows deleting data."""
     if not candidate.marked:
-        return "does not have the mark of this owner"
+        return "does not have the mark of this owner" + (f", but that of {candidate.other}" if candidate.other else "")
     if not candidate.recorded:
         return "has the mark of this owner, but no record says that Muster created it (a copy?)"
     if candidate.needed:
         return candidate.needed
+    if candidate.beyond:
+        return candidate.beyond
     if candidate.unknown:
         return f"cannot be judged: {candidate.unknown}"
     if candidate.data and not delete_data:

@@ -107,6 +107,10 @@ class Conflict(MusterError):
         self.fields = list(fields)
 
 
+class LeaseLost(Conflict):
+    """Another run holds, or held, the Lease that this run relied on: what it would do next was judged too long ago."""
+
+
 class NoRoom(MusterError):
     """The cluster has no room for all pods that must run at once, so none was created.
 

@@ -146,10 +146,11 @@ class Transport:
     def call(
         self, method: str, path: str, query: t.Mapping[str, str], body: Manifest | None = None, *,
         content_type: str = _JSON, accept: str = _JSON, timeout: float | None = None, within: float | None = None,
+        before: t.Callable[[], None] | None = None,
     ) -> Answer:  # fmt: skip
         """Send one request, and again as long as that makes sense. The last answer is returned whatever its status.
 
-        ``timeout`` bounds one attempt, ``within`` all of them together.
+        ``timeout`` bounds one attempt, ``within`` all of them together. ``before`` is called before each attempt; its errors are raised.
         """
         data = request_body(body) if body is not None else None
         longest = math.inf if within is None else within
@@ -162,6 +163,8 @@ class Transport:
             limit = min(self.limits.outage if self._answered else self.limits.first_contact, longest)
             auth = self.connection.credentials.auth()
             left = max(0.1, min(timeout or self.limits.answer, deadline - self._clock.monotonic()))
+            if before:
+                before()
             try:
                 answer = self._exchange(method, self._target(path, query), data, content_type, accept, left, auth)
                 if accept != _ANYTHING and answer.status < 300 and not answer.is_complete:
@@ -406,6 +409,23 @@ class _Bounded:
         return self._transport.call(*args, within=left if within is None else min(left, within), **options)
 
 
+class _Guarded:
+    """A transport that calls CHECK before each try of a request that writes, because a request may be tried again for a minute."""
+
+    def __init__(self, transport: Transport, check: t.Callable[[], None]) -> None:
+        self._transport = transport
+        self._check = check
+
+    def __getattr__(self, name: str) -> t.Any:
+        return getattr(self._transport, name)
+
+    def call(self, method: str, path: str, query: t.Mapping[str, str], *rest: t.Any, **options: t.Any) -> Answer:
+        """As Transport.call."""
+        if method != "GET" and "dryRun" not in query:
+            options["before"] = self._check
+        return self._transport.call(method, path, query, *rest, **options)
+
+
 class StreamRefused(Exception):
     """A stream that was answered with an error status."""
 
@@ -592,6 +612,11 @@ class HttpCluster:
         path = _path("v1", kinds.BUILT_IN["v1", "Event"], ref.namespace or "default")
         query = {"fieldSelector": selector, "limit": str(_EVENTS)}
         return list(self._json("GET", path, query, verb="list", what=f"events of {ref}").get("items") or [])
+
+    def guarded(self, check: t.Callable[[], None]) -> HttpCluster:
+        guarded = copy.copy(self)
+        guarded._http = t.cast(Transport, _Guarded(self._http, check))
+        return guarded
 
     def within(self, seconds: float) -> HttpCluster:
         bounded = copy.copy(self)  # the cache of kinds stays shared

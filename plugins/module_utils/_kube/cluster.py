@@ -129,5 +129,8 @@ class Cluster(t.Protocol):
     def events_of(self, ref: Ref, uid: str | None = None) -> t.Sequence[Manifest]:
         """Up to a hundred events about an object, unordered; with ``uid`` only about that very object."""
 
+    def guarded(self, check: t.Callable[[], None]) -> Cluster:
+        """The same cluster, which calls CHECK before each try of a request that writes. An error of CHECK ends the request."""
+
     def within(self, seconds: float) -> Cluster:
         """The same cluster with one deadline, so many seconds from now, for all requests together, retries included."""

@@ -30,9 +30,12 @@ from .objects import (
     Manifest,
     Ref,
     annotations_of,
+    former_owner,
     is_made_for,
     labels_of,
     manager_of,
+    owner_on,
+    owner_text,
     ref_of,
 )
 from .order import DATA_KINDS
@@ -47,7 +50,7 @@ class Ownership:
 
     ``applied``: we applied it ourselves, so the object's own record must say so. Otherwise a controller made it for an object of ours and
     copied the label (pods, claims of a StatefulSet). ``others`` and ``unowned`` include objects of other owners, or of none, that are named
-    one by one.
+    one by one. ``namespaces``: where objects may be deleted that are found by their label alone; None: everywhere.
     """
 
     value: str
@@ -55,15 +58,52 @@ class Ownership:
     applied: bool = True
     others: bool = False
     unowned: bool = False
+    namespaces: frozenset[str] | None = None
+
+    def _on(self, item: Manifest) -> str:
+        return owner_on(item) if self.label == LABEL_OWNER else labels_of(item).get(self.label, "")
+
+    @property
+    def _former(self) -> str:
+        return former_owner(self.value) if self.label == LABEL_OWNER else ""
+
+    def _has(self, value: str) -> bool:
+        return bool(value) and value in (self.value, self._former)
 
     def matches(self, item: Manifest) -> bool:
-        value = labels_of(item).get(self.label)
-        return value == self.value or (self.others if value else self.unowned)
+        value = self._on(item)
+        return self._has(value) or (self.others if value else self.unowned)
 
     def has_record(self, item: Manifest) -> bool:
-        if not self.applied or labels_of(item).get(self.label) != self.value:
+        value = self._on(item)
+        if not self.applied or not self._has(value):
             return True  # made by a controller, or named one by one
-        return is_made_for(item, self.value) and was_applied(item, self.value)
+        return is_made_for(item, value) and was_applied(item, value)
+
+    def beyond(self, found: t.Mapping[Ref, Manifest]) -> dict[Ref, str]:
+        """Those of the objects, found by their label alone, that this run does not reach; each with the reason why.
+
+        Another run may use the same owner for other namespaces. Cluster-wide objects may then be that run's.
+        """
+        if self.namespaces is None:
+            return {}
+        why = {
+            ref: f"is in namespace {space}, which this task does not name; namespaces: [{space}] includes it"
+            for ref in found
+            if (space := _namespace(ref)) and space not in self.namespaces
+        }
+        elsewhere = ", ".join(sorted({str(_namespace(ref)) for ref in why}))
+        for ref in found:
+            if not _namespace(ref) and self._former and self._on(found[ref]) == self._former:
+                why[ref] = f"was made when owners had no namespace, so it may be of another {self._former}"
+            elif not _namespace(ref) and elsewhere:
+                why[ref] = f"may belong to what {owner_text(self.value)} has in namespace {elsewhere}"
+        return why
+
+
+def _namespace(ref: Ref) -> str | None:
+    """The namespace that an object is in, or is."""
+    return ref.name if (ref.group, ref.kind) == ("", "Namespace") else ref.namespace
 
 
 def was_applied(item: Manifest, owner: str) -> bool:
@@ -78,10 +118,14 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
 
 
 class DeletionFacts:
-    """Reads the facts about each object before it is deleted. ``desired``: uids of objects that stay in any case."""
+    """Reads the facts about each object before it is deleted. ``desired``: uids of objects that stay in any case.
+
+    ``beyond``: objects that this run does not reach, each with the reason why.
+    """
 
     def __init__(self, cluster: Cluster, ownership: Ownership, *, desired: t.Container[str], delete_data: bool,
-                 clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
+                 beyond: t.Mapping[Ref, str] | None = None, clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
+        self._beyond = beyond or {}
         self._cluster = cluster
         self._ownership = ownership
         self._desired = desired
@@ -102,11 +146,13 @@ class DeletionFacts:
         known = Candidate(
             str(ref),
             marked=self._ownership.matches(item),
+            other=owner_text(owner_on(item)),
             recorded=self._ownership.has_record(item),
             needed="is desired under another name" if item["metadata"].get("uid") in self._desired else "",
+            beyond=self._beyond.get(ref, ""),
             data="holds data" if holds_data(ref, item) else "",
         )
-        stays_anyway = known.data and not self._delete_data
+        stays_anyway = known.beyond or (known.data and not self._delete_data)
         if stays_anyway or not known.marked or not known.recorded or known.needed:
             return known
         if ref.group_kind == NAMESPACE:

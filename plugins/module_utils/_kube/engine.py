@@ -11,6 +11,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing as t
 
@@ -21,10 +22,11 @@ from . import reasons
 from .cluster import Cluster
 from .deletion import Ownership
 from .lease import Lease, holder
-from .objects import DEFINITION, LABEL_OWNER, Manifest, Ref, labels_of
+from .objects import ANNOTATION_FENCE, DEFINITION, Manifest, Ref, labels_of, name_and_home, owner_on, owner_text
 from .order import kinds_of_definitions, wave_of, waves
 from .owned import owned_objects
 from .plan import ApplyOptions, Promised, Step, make_plan
+from .prepare import with_annotation
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
 from .removal import Deletion, by_ref, release_namespaces, shared_namespaces
 from .report import Change, Report
@@ -47,6 +49,7 @@ def apply_objects(
     recreate: bool = False,
     prune: bool = False,
     prune_data: bool = False,
+    namespaces: t.Collection[str] | None = None,
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
     promised: Promised | None = None,
     wait: bool = False,
@@ -59,28 +62,25 @@ def apply_objects(
     """Make the cluster have these objects, and (prune) no others of this owner. Safe to run again at any point.
 
     ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are
-    taken from whoever has them. ``promised``: kinds that check mode counts as served, to which it adds those of the definitions here. The
-    report has the objects as they are at the end.
+    taken from whoever has them. ``namespaces``: where prune deletes, as in _Run. ``promised``: kinds that check mode counts as served, to
+    which it adds those of the definitions here. The report has the objects as they are at the end.
     """
     objects = list(objects)
     options = ApplyOptions(
         owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised
     )  # fmt: skip
     writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
-    run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock)
+    run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock, namespaces)
     steps = make_plan(cluster, objects, options)
     if prune and not steps:
-        raise InvalidInput(
-            f"prune with no objects at all would delete everything of {owner}.",
-            hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
-        )
+        raise _no_objects(owner)
     if check and promised is not None:
         promised.update(kinds_of_definitions(step.desired for step in steps))
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
-        with run.lease(wait_timeout) as lease:
+        with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.
-            steps = make_plan(cluster, objects, options)
-            report = run.carry_out(steps, lease)
+            steps = _fenced(make_plan(cluster, objects, options), lease)
+            report = alone.carry_out(steps, lease)
     else:
         report = run.carry_out(steps, None)
     if wait and not check:
@@ -89,9 +89,19 @@ def apply_objects(
     return report
 
 
+def _no_objects(owner: str) -> InvalidInput:
+    return InvalidInput(
+        f"prune with no objects at all would delete everything of {owner_text(owner)}.",
+        hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """What all steps of a call share."""
+    """What all steps of a call share.
+
+    ``namespaces``: where prune deletes, beside the namespaces of the objects and of the owner; None: everywhere.
+    """
 
     cluster: Cluster
     options: ApplyOptions
@@ -100,6 +110,7 @@ class _Run:
     prune_data: bool
     on_progress: OnProgress | None
     clock: Clock
+    namespaces: t.Collection[str] | None
 
     def lease(self, timeout: float) -> Lease:
         """The Lease that lets one run of this owner at a time prune or recreate. TIMEOUT: seconds to wait for another run."""
@@ -111,6 +122,21 @@ class _Run:
             on_progress=self.on_progress,
             clock=self.clock,
         )
+
+    @contextlib.contextmanager
+    def alone(self, refs: list[Ref], timeout: float) -> t.Iterator[tuple[_Run, Lease]]:
+        """This run with the Lease, without which nothing more is sent. Where it is lost, what this run sent last may have made the record
+        false, so that is deleted. TIMEOUT: seconds to wait for another run.
+        """
+        with self.lease(timeout) as lease:
+            writer = dataclasses.replace(self.writer, cluster=lease.cluster)
+            try:
+                yield dataclasses.replace(self, cluster=lease.cluster, writer=writer), lease
+            except MusterError:
+                if lease.lost:
+                    with contextlib.suppress(MusterError):
+                        list(self._delete_late_prune_record(refs))
+                raise
 
     def carry_out(self, steps: list[Step], lease: Lease | None) -> Report:
         """Rehearse, write, prune. With a Lease no other run of the owner prunes meanwhile."""
@@ -127,9 +153,15 @@ class _Run:
             report.warnings += self._delete_late_prune_record(refs)
         return report
 
-    @property
-    def _deletion(self) -> Deletion:
-        ownership = Ownership(self.options.owner)
+    def _reached(self, refs: list[Ref]) -> frozenset[str] | None:
+        """The namespaces in which prune deletes."""
+        if self.namespaces is None:
+            return None
+        of_objects = [ref.name if ref.kind == "Namespace" else ref.namespace for ref in refs]
+        return frozenset(filter(None, [*self.namespaces, *of_objects, name_and_home(self.options.owner)[1]]))
+
+    def _deletion(self, refs: list[Ref]) -> Deletion:
+        ownership = Ownership(self.options.owner, namespaces=self._reached(refs))
         return Deletion(
             self.cluster,
             ownership,
@@ -158,13 +190,13 @@ class _Run:
         """Whether the owner gets an object that it does not have yet."""
         if step.verdict == "unchanged" or not step.ours:
             return False
-        return step.live is None or labels_of(step.live).get(LABEL_OWNER) != self.options.owner
+        return step.live is None or owner_on(step.live) != self.options.owner
 
     def _leftovers(self, steps: list[Step]) -> tuple[dict[Ref, Manifest], list[str]]:
         """Objects that have our label and are not among the steps."""
         desired = {step.ref.identity for step in steps}
         namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.options.namespace}
-        found, warnings = owned_objects(
+        found, warnings, _others = owned_objects(
             self.cluster, self.options.owner, namespaces=namespaces, parallel=self.options.parallel, clock=self.clock
         )
         left = {
@@ -175,7 +207,7 @@ class _Run:
         return left, warnings
 
     def _shared(self, refs: list[Ref]) -> dict[Ref, Manifest]:
-        found = shared_namespaces(self.cluster, self.options.owner)
+        found = shared_namespaces(self.cluster, self.options.owner, self._reached(refs))
         return {ref: item for ref, item in found.items() if ref not in refs}
 
     def _prune(self, steps: list[Step], report: Report, lease: Lease | None) -> None:
@@ -184,19 +216,37 @@ class _Run:
         found, warnings = self._leftovers(steps)
         shared = self._shared(refs)
         if lease is None:
-            pruned = dataclasses.replace(self._deletion, check=True).remove(found, uids)
+            pruned = dataclasses.replace(self._deletion(refs), check=True).remove(found, uids)
             if not self.options.check and (pruned.changed or shared):
-                with self.lease(_PRUNE_TIMEOUT) as taken:  # nothing had to be written so far
-                    return self._prune(steps, report, taken)
+                with self.alone(refs, _PRUNE_TIMEOUT) as (alone, taken):  # nothing had to be written so far
+                    _write(alone.writer, _fenced(steps, taken), report, self.options, self.on_progress, self.clock)
+                    return alone._prune(steps, report, taken)
         else:
-            pruned = self._deletion.remove(found, uids)
+            pruned = self._deletion(refs).remove(found, uids)
         report.merge(pruned)
         report.warnings += warnings
         report.changes += release_namespaces(self.cluster, self.options.owner, shared, check=self.options.check)
         # A run without changes writes nothing, not even this. Nor does a run beside which another one may be active.
         if report.changed and lease and lease.guarded and not (warnings or pruned.kept):
             write_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
+            lease.check()  # the record is false if another run was at work while it was written
         return None
+
+
+def _fenced(steps: list[Step], lease: Lease) -> list[Step]:
+    """The steps. Where the run before this one did not end, one that is unchanged is written, too, with the Lease's uid.
+
+    That run may be about to delete the object, as it was when it looked: it then has another version, and the API server refuses.
+    """
+    if not lease.took_over:
+        return steps
+    why = "written once more, because the run that had the Lease before did not end, and might still delete it"
+    return [
+        dataclasses.replace(step, desired=with_annotation(step.desired, ANNOTATION_FENCE, lease.uid), verdict="update", reason=why)
+        if step.verdict == "unchanged" and step.ours
+        else step
+        for step in steps
+    ]  # fmt: skip
 
 
 def _uids(steps: list[Step]) -> set[str]:

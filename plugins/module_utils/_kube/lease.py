@@ -7,6 +7,11 @@
 A Lease (coordination.k8s.io/v1) is held while such a run writes, and is deleted at its end. It is taken by server-side apply under a
 field manager of this run alone: of two that come at once the API server refuses the second, because the holder is the first one's field.
 
+A run may be stopped, its machine suspended, or its network away, while another one takes the Lease over. So everything that is written
+under a Lease goes through ``Lease.cluster``, which lets nothing out once the last renewal is RENEW_DEADLINE old. It renews then, and ends
+the run if another one has taken the Lease. What was already on its way to the API server is stopped by the version that a deletion names:
+whoever takes over from a run that did not end writes each desired object once (engine.py).
+
 Private to the collection.
 """
 
@@ -20,18 +25,23 @@ import secrets
 import socket
 import threading
 
-from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
-from .._core.errors import Conflict, Forbidden, MusterError, NotFound, Rejected, WaitTimeout
+from .._core.clock import SYSTEM_CLOCK, Clock, Deadline, awake_or_not
+from .._core.errors import Conflict, Forbidden, LeaseLost, MusterError, NotFound, Rejected, WaitTimeout
 from .._core.pool import OnProgress, Progress
 from .._core.waiting import wait_for
 from .cluster import Cluster
-from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref
+from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, Manifest, Ref, owner_labels, owner_text
 from .ready import deletion_state
 from .wait import wait_until
 
 DURATION = 15
 """Seconds without a renewal after which a run counts as dead. Measured here, because the clocks of two machines may differ."""
+RENEW_DEADLINE = 10.0
+"""Seconds since the last renewal for which a run relies on its Lease. Shorter than DURATION, as in client-go's leader election (its
+LeaseDuration is 15 s, its RenewDeadline 10 s), because a request takes time, too."""
 _RENEW_EVERY = 5.0
+_TRIES = 3
+"""Renewals in a row that may each take longer than RENEW_DEADLINE, before the Lease counts as lost."""
 HOME = "default"
 """One namespace for all runs of an owner, whatever namespaces their objects are in. It cannot be deleted."""
 
@@ -55,14 +65,49 @@ class Lease:
         self._holder = f"{_user()}@{socket.gethostname()} (process {os.getpid()}, {self._manager})"
         self._since = _now()
         self._released = threading.Event()
-        self._lost = False
+        self._lost = ""
         self._ref: Ref | None = None
-        self._uid = ""
+        self.uid = ""
+        self._renewed = 0.0
+        self._lock = threading.Lock()
+        self.cluster = cluster.guarded(self.check)
+        """For all requests of whoever holds the Lease: none that writes is sent once the Lease may be another run's."""
+        self.took_over = False
+        """Whether the run before this one did not end. What it sent last may still be under way."""
 
     @property
     def guarded(self) -> bool:
         """Whether this run has the Lease, still."""
         return self._ref is not None and not self._lost
+
+    @property
+    def lost(self) -> bool:
+        """Whether this run had the Lease, and another one has taken it."""
+        return bool(self._lost)
+
+    def check(self) -> None:
+        """Raise LeaseLost if another run has taken the Lease. A request is sent only if the last renewal is too long ago to know.
+
+        A run that got no Lease, because it has not the right, goes on without one.
+        """
+        if self._ref is None:
+            return
+        with self._lock:
+            for _try in range(_TRIES):
+                if self._lost or self._age < RENEW_DEADLINE:
+                    break
+                self._renew(self._ref)
+            else:
+                self._lost = self._lost or f"Lost the Lease: the API server took over {RENEW_DEADLINE:g} s to renew it."
+        if self._lost:
+            raise LeaseLost(
+                self._lost, ref=self._ref,
+                hint="This run stopped before its next request. Run again, to see what is to be done now.",
+            )  # fmt: skip
+
+    @property
+    def _age(self) -> float:
+        return awake_or_not(self._clock) - self._renewed
 
     def __enter__(self) -> Lease:
         for namespace in dict.fromkeys((HOME, self._namespace)):
@@ -80,7 +125,7 @@ class Lease:
         self._released.set()
         if self._ref and not self._lost:
             try:
-                self._cluster.delete(self._ref, dry_run=False, uid=self._uid)
+                self._cluster.delete(self._ref, dry_run=False, uid=self.uid)
             except MusterError:  # the Lease expires by itself
                 return
 
@@ -124,31 +169,51 @@ class Lease:
         # Only this version of the Lease: another waiting run may have taken it over a moment ago.
         self._cluster.delete(ref, dry_run=False, uid=now["metadata"]["uid"],
                              resource_version=now["metadata"]["resourceVersion"])  # fmt: skip
+        self.took_over = True
         return True
 
     def _refusal(self, ref: Ref, other: Manifest) -> Conflict:
         return Conflict(
-            f"Another run works on the objects of {self._owner}: {_holder_of(other)}.", ref=ref,
+            f"Another run works on the objects of {owner_text(self._owner)}: {_holder_of(other)}.", ref=ref,
             hint=f"Nothing was changed. Run again when it has ended. The Lease of a run that was killed expires within {DURATION} s.",
         )  # fmt: skip
 
     def _write(self, ref: Ref) -> None:
-        labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: self._owner}
+        labels = {LABEL_MANAGED_BY: FIELD_MANAGER, **owner_labels(self._owner)}
         spec = {"holderIdentity": self._holder, "leaseDurationSeconds": DURATION, "acquireTime": self._since,
                 "renewTime": _now()}  # fmt: skip
         metadata = {"name": ref.name, "namespace": ref.namespace, "labels": labels}
+        if self.uid:  # a Lease that was deleted meanwhile must not be made again
+            metadata["uid"] = self.uid
         manifest = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata, "spec": spec}
-        self._uid = self._cluster.apply(manifest, dry_run=False, manager=self._manager)["metadata"]["uid"]
+        sent = awake_or_not(self._clock)
+        self.uid = self._cluster.apply(manifest, dry_run=False, manager=self._manager)["metadata"]["uid"]
+        self._renewed = sent
+
+    def _renew(self, ref: Ref) -> None:
+        """Renew the Lease, or note who has it now."""
+        age = self._age
+        try:
+            self._write(ref)
+        except (Conflict, NotFound):
+            self._lost = f"Lost the Lease to {self._taker(ref)}: this run had not renewed it for {age:.0f} s."
+
+    def _taker(self, ref: Ref) -> str:
+        try:
+            other = self._cluster.get(ref)
+        except MusterError:
+            return "another run"
+        return _holder_of(other) if other else "another run, which has ended since"
 
     def _keep(self, ref: Ref) -> None:
         while not self._released.wait(_RENEW_EVERY):
             try:
-                self._write(ref)
-            except Conflict:  # not renewed for too long (a suspended laptop), so another run took over
-                self._lost = True
-                return
+                with self._lock:
+                    self._renew(ref)
             except MusterError:
                 continue  # the next try may reach the API server again
+            if self._lost:
+                return
 
 
 def holder(cluster: Cluster, owner: str, namespace: str) -> Ref | None:

@@ -21,6 +21,7 @@ from .objects import (
     CONFIG_MAP,
     DEFINITION,
     JOB,
+    LABEL_HOME,
     LABEL_OWNER,
     GroupKind,
     Manifest,
@@ -55,11 +56,13 @@ class Managed:
     written: str = ""
     training: str = ""
     training_kind: str = ""
+    home: str = ""
 
     def result(self) -> dict[str, t.Any]:
         """As the module returns it."""
         return {
             "owner": self.owner,
+            "home": self.home,
             "kind": self.ref.kind,
             "name": self.ref.name,
             "namespace": self.ref.namespace,
@@ -101,7 +104,9 @@ def managed_objects(
         return list(read(api_version, name, namespace, LABEL_OWNER))
 
     found = _each(_kinds(cluster, namespaced_only=namespace is not None), observe)
-    return sorted((_managed(item, trainings or {}) for item in found), key=lambda item: (item.owner, item.ref))
+    return sorted(
+        (_managed(item, trainings or {}) for item in found), key=lambda item: (item.owner, item.home, item.ref)
+    )
 
 
 def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
@@ -113,7 +118,7 @@ def _managed(item: Manifest, trainings: t.Mapping[str, str]) -> Managed:
     labels = labels_of(item)
     of = next(((labels[label], kind) for label, kind in trainings.items() if labels.get(label)), ("", ""))
     going = bool(item["metadata"].get("deletionTimestamp"))
-    return Managed(labels.get(LABEL_OWNER, ""), ref, state, going, last_write(item), *of)
+    return Managed(labels.get(LABEL_OWNER, ""), ref, state, going, last_write(item), *of, labels.get(LABEL_HOME, ""))
 
 
 def trainings_of(found: t.Iterable[Managed]) -> list[tuple[str, str, str]]:

@@ -38,10 +38,16 @@ FIELD_MANAGER = "muster"
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_OWNER = "muster.ml/owner"
+LABEL_HOME = "muster.ml/home"
+"""The second part of an owner: the namespace that tells apart two owners with the same name, as it does releases of Helm."""
+_LONGEST_MANAGER = 128
+"""What the API server accepts as a field manager (metav1.FieldManagerMaxLength)."""
 ANNOTATION_APPLIED = "muster.ml/applied"
 """VERSION:DIGEST:PLACE of the last desired object: its digest (without secret values), and that of its owner and place."""
 ANNOTATION_NOT_KEPT = "muster.ml/not-kept"
 """Desired fields that this API server did not keep."""
+ANNOTATION_FENCE = "muster.ml/lease"
+"""The uid of the Lease under which an object was written only so that an earlier run cannot delete it any more (lease.py)."""
 ANNOTATION_GENERATED = "muster.ml/generated"
 """On a Secret whose keys we generated: it cannot be rebuilt, so it is treated as data."""
 
@@ -118,12 +124,56 @@ def group_kind(manifest: t.Mapping[str, t.Any]) -> GroupKind:
     return (group_of(str(manifest.get("apiVersion", ""))), str(manifest.get("kind", "")))
 
 
+def owner_at(name: str, home: str) -> str:
+    """An owner of two parts as one text, which is never a label value. An owner whose name has its namespace in it is the name alone."""
+    return f"{name}@{home}"
+
+
+def name_and_home(owner: str) -> tuple[str, str]:
+    """The parts of an owner; the second one is empty where the name is all."""
+    name, _at, home = owner.partition("@")
+    return name, home
+
+
+def former_owner(owner: str) -> str:
+    """The owner as it was while owners had no home, empty where it has none: its objects are this owner's to take over."""
+    name, home = name_and_home(owner)
+    return name if home else ""
+
+
+def owner_text(owner: str) -> str:
+    """The owner for people."""
+    name, home = name_and_home(owner)
+    return f"{name} of namespace {home}" if home else name
+
+
+def owner_labels(owner: str) -> dict[str, str]:
+    """The labels of the owner's objects."""
+    name, home = name_and_home(owner)
+    return {LABEL_OWNER: name, **({LABEL_HOME: home} if home else {})}
+
+
+def owner_selector(owner: str) -> str:
+    """The label selector of the owner's objects, and of others with the same name: see owner_on."""
+    return f"{LABEL_OWNER}={name_and_home(owner)[0]}"
+
+
+def owner_on(manifest: Manifest) -> str:
+    """The owner that an object's labels name, empty where they name none."""
+    labels = labels_of(manifest)
+    name, home = labels.get(LABEL_OWNER, ""), labels.get(LABEL_HOME, "")
+    return owner_at(name, home) if name and home else name
+
+
 def manager_of(owner: str) -> str:
     """The field manager of an owner. Each has its own, so that the API server reports two owners that set the same field.
 
     Stable, because ownership is how we see drift, and because the server caps the number of managers per object. At most 128 characters.
     """
-    return f"{FIELD_MANAGER}:{owner}"
+    manager = f"{FIELD_MANAGER}:{owner}"
+    if len(manager) <= _LONGEST_MANAGER:
+        return manager
+    return f"{manager[: _LONGEST_MANAGER - 17]}-{hashlib.sha256(owner.encode()).hexdigest()[:16]}"
 
 
 def location_digest(owner: str, ref: Ref) -> str:

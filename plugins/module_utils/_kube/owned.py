@@ -19,7 +19,18 @@ from .cluster import Cluster
 from .deletion import was_applied
 from .kinds import NEVER_OURS, REPORTS
 from .managed import served_kinds
-from .objects import LABEL_OWNER, NAMESPACE, Manifest, Resource, group_kind, group_of, is_made_for, ref_of
+from .objects import (
+    NAMESPACE,
+    Manifest,
+    Resource,
+    former_owner,
+    group_kind,
+    group_of,
+    is_made_for,
+    owner_on,
+    owner_selector,
+    ref_of,
+)
 from .order import BUILT_IN_GROUPS
 
 _UNLISTED = 10.0
@@ -28,8 +39,8 @@ _UNLISTED = 10.0
 
 def owned_objects(
     cluster: Cluster, owner: str, *, namespaces: t.Collection[str] = (), parallel: int, clock: Clock = SYSTEM_CLOCK
-) -> tuple[list[Manifest], list[str]]:
-    """Metadata of the objects with the owner's label, each once, and warnings about what could not be listed.
+) -> tuple[list[Manifest], list[str], list[str]]:
+    """Metadata of the objects with the owner's labels, each once; warnings about what could not be listed; other owners of that name.
 
     Controllers copy labels (those of a Service to its EndpointSlices): what has an owner reference and was not applied is left out.
     """
@@ -41,16 +52,21 @@ def owned_objects(
     unseen = [f"Objects of {name} are left out: {why}." for name, why in missing]
     warnings = [*unseen, *dict.fromkeys(text for _items, texts in listings for text in texts)]
     objects: dict[str, Manifest] = {}
+    others: set[str] = set()
     for items, _texts in listings:
         for item in items:
-            if was_applied(item, owner) or not item["metadata"].get("ownerReferences"):
+            labelled = owner_on(item)
+            if labelled not in (owner, former_owner(owner)):
+                others.add(labelled)
+                continue
+            if was_applied(item, labelled) or not item["metadata"].get("ownerReferences"):
                 # An API may show the same object as another kind (OpenShift's Project is a Namespace): the uid is the same.
                 key = item["metadata"].get("uid") or str(ref_of(item).identity)
-                if key not in objects or is_made_for(item, owner):
+                if key not in objects or is_made_for(item, labelled):
                     objects[key] = item
     found = list(objects.values())
     spaces = [item["metadata"]["name"] for item in found if group_kind(item) == NAMESPACE]
-    return [*found, *_beside_controllers(cluster, many, spaces, owner, parallel)], warnings
+    return [*found, *_beside_controllers(cluster, many, spaces, owner, parallel)], warnings, sorted(others)
 
 
 def _beside_controllers(
@@ -65,10 +81,11 @@ def _beside_controllers(
     def look(where: tuple[tuple[str, str, Resource], str]) -> list[Manifest]:
         (api_version, kind, _resource), namespace = where
         try:
-            found = cluster.list_metadata(api_version, kind, namespace, f"{LABEL_OWNER}={owner}")
+            found = cluster.list_metadata(api_version, kind, namespace, owner_selector(owner))
         except (Forbidden, NotFound):  # it keeps the namespace, which names it
             return []
-        return [item for item in found if was_applied(item, owner)]
+        ours = (owner, former_owner(owner))
+        return [item for item in found if owner_on(item) in ours and was_applied(item, owner_on(item))]
 
     places = [(kind, namespace) for kind in kinds for namespace in namespaces]
     return [item for items in run_all_or_raise(look, places, parallel=parallel) for item in items]
@@ -78,7 +95,7 @@ def _listed(
     cluster: Cluster, found: tuple[str, str, Resource], *, owner: str, namespaces: t.Collection[str]
 ) -> tuple[list[Manifest], list[str]]:
     api_version, kind, resource = found
-    selector = f"{LABEL_OWNER}={owner}"
+    selector = owner_selector(owner)
     built_in = group_of(api_version) in BUILT_IN_GROUPS
     try:
         asked = cluster if built_in else cluster.within(_UNLISTED)

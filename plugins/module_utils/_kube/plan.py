@@ -20,18 +20,24 @@ from .cluster import Cluster
 from .kinds import Kinds, nearest
 from .objects import (
     ANNOTATION_APPLIED,
+    ANNOTATION_FENCE,
     ANNOTATION_NOT_KEPT,
     FIELD_MANAGER,
+    LABEL_HOME,
     LABEL_MANAGED_BY,
     LABEL_OWNER,
     NAMESPACE,
     Manifest,
     Ref,
     annotations_of,
+    former_owner,
     group_kind,
     is_made_for,
-    labels_of,
     manager_of,
+    name_and_home,
+    owner_on,
+    owner_selector,
+    owner_text,
     ref_of,
 )
 from .order import kinds_of_definitions
@@ -46,7 +52,7 @@ _WORTH_A_LIST = 5
 """From this number of objects of a kind in a namespace on, one list is cheaper than a request for each."""
 _LONGEST_LIST = 2000
 
-_BOOKKEEPING = (LABEL_OWNER, ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
+_BOOKKEEPING = (LABEL_OWNER, LABEL_HOME, ANNOTATION_APPLIED, ANNOTATION_FENCE, ANNOTATION_NOT_KEPT)
 _NAMED = 5
 """Number of differing fields that a message names."""
 KUBECTL_APPLY = "kubectl-client-side-apply"
@@ -97,7 +103,7 @@ class ApplyOptions:
 
     @property
     def selector(self) -> str:
-        return f"{LABEL_OWNER}={self.owner}"
+        return owner_selector(self.owner)
 
 
 def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOptions) -> list[Step]:
@@ -286,22 +292,22 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Ste
     """Compare a live object with the desired one. fields.py says why this need not compare values."""
     ref = ref_of(desired)
     redact.seal_everything(live, like=desired)
-    owner = labels_of(live).get(LABEL_OWNER)
+    owner, former = owner_on(live), former_owner(options.owner)
     if owner and owner != options.owner:
-        if ref.group_kind == NAMESPACE:
-            return _plan_shared_namespace(desired, live, owner, options)
-        if not options.force_conflicts:
-            raise Conflict(f"{ref} belongs to {owner}, not to {options.owner}.", ref=ref, managers=[owner],
-                           hint="Give the object another name, or take it over with force_conflicts.")  # fmt: skip
+        if ref.group_kind == NAMESPACE and owner != former:
+            return _plan_shared_namespace(desired, live, owner_text(owner), options)
+        if not (options.force_conflicts or owner == former):
+            raise Conflict(f"{ref} belongs to {owner_text(owner)}, not to {owner_text(options.owner)}.", ref=ref, managers=[owner],
+                           hint=_ways_to_have(owner, options.owner))  # fmt: skip
         return Step(
             ref,
             desired,
             live,
             "update",
-            f"taken over from {owner}",
+            f"taken over from {owner_text(owner)}",
             takes=_former_managers(live, options, manager_of(owner)),
         )
-    if not owner and not is_made_for(live, options.owner):
+    if not owner and not any(is_made_for(live, one) for one in (options.owner, former) if one):
         return _adopted(desired, live, options)
     takes = _former_managers(live, options)
     if takes or annotations_of(live).get(ANNOTATION_APPLIED) != annotations_of(desired)[ANNOTATION_APPLIED]:
@@ -319,10 +325,22 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Ste
     return Step(ref, desired, live, "unchanged")
 
 
+def _ways_to_have(theirs: str, ours: str) -> str:
+    """What to do about an object of another owner."""
+    (name, home), (our_name, our_home) = name_and_home(theirs), name_and_home(ours)
+    same = (
+        f"If these are the same objects as before, set namespace: {home}. "
+        if (name, bool(home)) == (our_name, bool(our_home))
+        else ""
+    )
+    return f"{same}Give the object another name, or take it over with force_conflicts."
+
+
 def _former_managers(live: Manifest, options: ApplyOptions, *more: str) -> tuple[str, ...]:
     """Managers under which this owner's fields, or those that it takes over, were applied before."""
-    there = fields.managers(live)
-    return tuple(manager for manager in (FIELD_MANAGER, *more) if manager in there and manager != options.manager)
+    there, former = fields.managers(live), former_owner(options.owner)
+    names = dict.fromkeys((FIELD_MANAGER, *([manager_of(former)] if former else []), *more))
+    return tuple(manager for manager in names if manager in there and manager != options.manager)
 
 
 def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:

@@ -20,15 +20,16 @@ from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_NOT_KEPT,
     FIELD_MANAGER,
+    LABEL_HOME,
     LABEL_MANAGED_BY,
-    LABEL_OWNER,
     SECRET,
     Manifest,
     annotations_of,
     deep_copy,
     group_kind,
-    labels_of,
     location_digest,
+    owner_labels,
+    owner_on,
     ref_of,
 )
 from .quantities import with_canonical_quantities
@@ -65,7 +66,9 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
     else:
         metadata.pop("namespace", None)
     # LABEL_MANAGED_BY is the user's to change; we find our objects by LABEL_OWNER.
-    metadata["labels"] = {LABEL_MANAGED_BY: FIELD_MANAGER, **(metadata.get("labels") or {}), LABEL_OWNER: owner}
+    labels = {LABEL_MANAGED_BY: FIELD_MANAGER, **(metadata.get("labels") or {})}
+    labels.pop(LABEL_HOME, None)
+    metadata["labels"] = labels | owner_labels(owner)
     if group_kind(desired) == SECRET:
         _encode(desired)
     return with_apply_record(redact.seal_everything(desired))
@@ -79,7 +82,7 @@ def with_apply_record(desired: Manifest) -> Manifest:
         if key not in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT)
     }
     bare = {**desired, "metadata": {**desired["metadata"], "annotations": annotations}}
-    place = location_digest(labels_of(desired)[LABEL_OWNER], ref_of(desired))
+    place = location_digest(owner_on(desired), ref_of(desired))
     return with_annotation(bare, ANNOTATION_APPLIED, f"{digest(bare)}:{place}")
 
 

@@ -17,10 +17,22 @@ import hashlib
 import json
 import typing as t
 
-from .._core.errors import Forbidden, MusterError
+from .._core.errors import Forbidden, LeaseLost, MusterError
 from .cluster import Cluster
 from .lease import name_of
-from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_OWNER, Manifest, Ref, manager_of, ref_of
+from .objects import (
+    FIELD_MANAGER,
+    LABEL_MANAGED_BY,
+    Manifest,
+    Ref,
+    former_owner,
+    manager_of,
+    owner_labels,
+    owner_on,
+    owner_selector,
+    owner_text,
+    ref_of,
+)
 from .prepare import with_apply_record
 
 LABEL_PRUNE_RECORD = "muster.ml/settled"
@@ -45,14 +57,15 @@ def has_prune_record(cluster: Cluster, owner: str, desired: t.Collection[Ref], n
 
 def delete_prune_record(cluster: Cluster, owner: str, refs: t.Iterable[Ref], namespace: str) -> None:
     """Delete the record, before the owner gets other objects or loses all. An earlier run may have written it in another namespace."""
-    selector = f"{LABEL_OWNER}={owner},{LABEL_PRUNE_RECORD}=true"
+    selector = f"{owner_selector(owner)},{LABEL_PRUNE_RECORD}=true"
     for where in (None, record_ref(owner, refs, namespace).namespace):
         try:
             found = cluster.list_metadata("v1", "ConfigMap", where, selector)
         except Forbidden:
             continue
         for item in found:
-            cluster.delete(ref_of(item), dry_run=False)
+            if owner_on(item) in (owner, former_owner(owner)):
+                cluster.delete(ref_of(item), dry_run=False)
         return
 
 
@@ -62,14 +75,16 @@ def write_prune_record(cluster: Cluster, owner: str, desired: t.Collection[Ref],
         delete_prune_record(cluster, owner, desired, namespace)
         manifest = _manifest(owner, desired, namespace)
         cluster.apply(manifest, dry_run=False, force_conflicts=True, manager=manager_of(owner))
+    except LeaseLost:
+        raise
     except MusterError:  # no right, a quota, a policy, no such namespace: no reason to fail once all is done
         return
 
 
 def _manifest(owner: str, desired: t.Collection[Ref], namespace: str) -> Manifest:
     ref = record_ref(owner, desired, namespace)
-    labels = {LABEL_MANAGED_BY: FIELD_MANAGER, LABEL_OWNER: owner, LABEL_PRUNE_RECORD: "true"}
-    why = f"Nothing of {owner} is left over: it has no objects but those of its last run. May be deleted at any time."
+    labels = {LABEL_MANAGED_BY: FIELD_MANAGER, **owner_labels(owner), LABEL_PRUNE_RECORD: "true"}
+    why = f"Nothing of {owner_text(owner)} is left over: it has no objects but those of its last run. May be deleted at any time."
     return with_apply_record({
         "apiVersion": ref.api_version,
         "kind": ref.kind,

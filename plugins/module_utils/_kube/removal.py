@@ -22,7 +22,7 @@ from .cluster import Cluster
 from .deletion import DeletionFacts, Ownership
 from .fields import owned_fields
 from .lease import Lease
-from .objects import LABEL_OWNER, Manifest, Ref, labels_of, manager_of, ref_of
+from .objects import Manifest, Ref, former_owner, manager_of, owner_on, owner_text, ref_of
 from .order import waves
 from .owned import owned_objects
 from .ready import deletion_state
@@ -49,7 +49,14 @@ class Deletion:
     def remove(self, live: t.Mapping[Ref, Manifest], desired: t.Container[str] = frozenset()) -> Report:
         """Delete these, last wave first, except what must stay; ``desired`` are the uids of objects that stay in any case."""
         report = Report()
-        facts = DeletionFacts(self.cluster, self.ownership, desired=desired, delete_data=self.data, clock=self.clock)
+        facts = DeletionFacts(
+            self.cluster,
+            self.ownership,
+            desired=desired,
+            delete_data=self.data,
+            beyond=self.ownership.beyond(live),
+            clock=self.clock,
+        )
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(facts, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes
@@ -133,14 +140,16 @@ def delete_objects(
     )
     home = namespace or cluster.namespace
     if what is not None:
-        return _delete_named(deletion, what, home)
+        return _delete_named(
+            dataclasses.replace(deletion, ownership=dataclasses.replace(ownership, namespaces=None)), what, home
+        )
     lease = Lease(cluster, ownership.value, home, timeout=wait_timeout, on_progress=on_progress, clock=clock)
     return _delete_owned(deletion, home, lease)
 
 
 def delete_unwanted(cluster: Cluster, refs: t.Iterable[Ref], owner: str, *, check: bool) -> Report:
     """Delete objects of this owner that this run does not desire; those of other owners stay."""
-    ours = [ref for ref in refs if (live := cluster.get(ref)) and labels_of(live).get(LABEL_OWNER) == owner]
+    ours = [ref for ref in refs if (live := cluster.get(ref)) and owner_on(live) == owner]
     return delete_objects(cluster, ours, owner, check=check) if ours else Report()
 
 
@@ -149,14 +158,15 @@ def by_ref(items: t.Iterable[Manifest]) -> dict[Ref, Manifest]:
     return {ref_of(item): item for item in items}
 
 
-def shared_namespaces(cluster: Cluster, owner: str) -> dict[Ref, Manifest]:
-    """Namespaces of others on which the owner has labels or annotations. None if listing is not allowed."""
+def shared_namespaces(cluster: Cluster, owner: str, within: t.Container[str] | None = None) -> dict[Ref, Manifest]:
+    """Namespaces of others, of those named WITHIN, on which the owner has labels or annotations. None if listing is not allowed."""
     try:
         found = cluster.list_metadata("v1", "Namespace")
     except Forbidden:
         return {}
-    others = [item for item in found if labels_of(item).get(LABEL_OWNER) != owner]
-    return by_ref(item for item in others if owned_fields(item, manager_of(owner)))
+    others = [item for item in found if owner_on(item) not in (owner, former_owner(owner))]
+    reached = [item for item in others if within is None or item["metadata"]["name"] in within]
+    return by_ref(item for item in reached if owned_fields(item, manager_of(owner)))
 
 
 def release_namespaces(
@@ -172,7 +182,7 @@ def release_namespaces(
         nothing = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata}
         if not check:
             cluster.apply(nothing, dry_run=False, manager=manager_of(owner))
-        changes.append(Change(ref, "updated", f"it stays, without the labels and annotations of {owner}"))
+        changes.append(Change(ref, "updated", f"it stays, without the labels and annotations of {owner_text(owner)}"))
     return changes
 
 
@@ -181,19 +191,24 @@ def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
     observe = functools.partial(
         owned_objects, cluster, owner, namespaces=[namespace], parallel=deletion.parallel, clock=deletion.clock
     )
-    found, warnings = observe()
+    found, warnings, others = observe()
     planned = dataclasses.replace(deletion, check=True, wait_gone=None).remove(by_ref(found))
-    shared = shared_namespaces(cluster, owner)
+    shared = shared_namespaces(cluster, owner, deletion.ownership.namespaces)
     if check or not (planned.changed or shared):
         # Objects that are being deleted already may still be waited for.
         report = planned if check else deletion.remove(by_ref(found))
         report.changes += release_namespaces(cluster, owner, shared, check=True)
     else:
         with lease:
-            found, warnings = observe()
-            report = deletion.remove(by_ref(found))
-            report.changes += release_namespaces(cluster, owner, shared, check=False)
+            found, warnings, others = observe()
+            report = dataclasses.replace(deletion, cluster=lease.cluster).remove(by_ref(found))
+            report.changes += release_namespaces(lease.cluster, owner, shared, check=False)
     report.warnings += warnings
+    if others and not found:
+        there = " and ".join(map(owner_text, others))
+        report.warnings.append(
+            f"Nothing belongs to {owner_text(owner)}. There is {there}: namespace tells which is meant."
+        )
     return report
 
 

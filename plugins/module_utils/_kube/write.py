@@ -24,6 +24,7 @@ from .cluster import Cluster
 from .deletion import DeletionFacts, Ownership
 from .objects import (
     ANNOTATION_APPLIED,
+    ANNOTATION_FENCE,
     ANNOTATION_NOT_KEPT,
     FIELD_MANAGER,
     STATEFUL_SET,
@@ -240,7 +241,7 @@ def displayed(manifest: Manifest) -> Manifest:
     visible: Manifest = printable(_without_bookkeeping(manifest))
     annotations = visible["metadata"].get("annotations")
     if annotations is not None:
-        for key in (ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT):
+        for key in (ANNOTATION_APPLIED, ANNOTATION_FENCE, ANNOTATION_NOT_KEPT):
             annotations.pop(key, None)
         if not annotations:
             del visible["metadata"]["annotations"]

@@ -174,6 +174,24 @@ class FakeTunnel:
         self.socket.close()
 
 
+class _Guarded:
+    """A cluster that calls CHECK before each request that writes."""
+
+    def __init__(self, cluster: FakeCluster, check: t.Callable[[], None]) -> None:
+        self._cluster, self._check = cluster, check
+
+    def __getattr__(self, name: str) -> t.Any:
+        if name not in WRITES:
+            return getattr(self._cluster, name)
+
+        def write(*args: t.Any, **options: t.Any) -> t.Any:
+            if not options.get("dry_run"):
+                self._check()
+            return getattr(self._cluster, name)(*args, **options)
+
+        return write
+
+
 class FakeCluster:
     """See the module's docstring. Thread safe enough for the engine: each method is one step under the GIL."""
 
@@ -433,6 +451,9 @@ class FakeCluster:
             and item["metadata"]["namespace"] == (ref.namespace or "default")
             and uid in (None, item["involvedObject"].get("uid"))
         ]
+
+    def guarded(self, check: t.Callable[[], None]) -> t.Any:
+        return _Guarded(self, check)
 
     def within(self, seconds: float) -> FakeCluster:
         return self  # nothing takes time here

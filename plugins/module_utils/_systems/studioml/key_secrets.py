@@ -170,9 +170,9 @@ def store(
     ``wait_timeout``: seconds to wait for another run of the same task.
     """
 
-    def apply(objects: Sequence[Manifest], check: bool) -> Report:
+    def apply(objects: Sequence[Manifest], check: bool, to: Cluster = cluster) -> Report:
         return apply_objects(
-            cluster, objects, owner=desired.owner, check=check, namespace=desired.namespace, adopt=desired.adopt,
+            to, objects, owner=desired.owner, check=check, namespace=desired.namespace, adopt=desired.adopt,
             force_conflicts=force_conflicts, on_progress=on_progress,
         )  # fmt: skip
 
@@ -181,10 +181,10 @@ def store(
     if desired.check or not planned.changed:
         return planned, material
     making = owner_of("training_secret-run", desired.namespace, desired.name)
-    with Lease(cluster, making, desired.namespace, timeout=wait_timeout, on_progress=on_progress):
+    with Lease(cluster, making, desired.namespace, timeout=wait_timeout, on_progress=on_progress) as lease:
         material, report = plan(False), Report()
         for one in material.objects:
-            report.merge(apply([one], False))
+            report.merge(apply([one], False, lease.cluster))
     report.warnings = list(dict.fromkeys(report.warnings))
     return report, material
 

@@ -19,9 +19,14 @@ OURS = Candidate("ConfigMap ml/a", marked=True, recorded=True)
     ("change", "told"),
     [
         ({"marked": False}, "not have the mark"),
+        (
+            {"marked": False, "other": "web of namespace b"},
+            "does not have the mark of this owner, but that of web of namespace b",
+        ),
         ({"recorded": False}, "copy"),
         ({"needed": "is Namespace ml under another name"}, "under another name"),
         ({"unknown": "example.com/v1 does not answer"}, "cannot be judged"),
+        ({"beyond": "is in namespace x"}, "is in namespace x"),
         ({"data": "holds data"}, "holds data; delete_data deletes it"),
     ],
 )
@@ -31,8 +36,9 @@ def test_each_reason_alone_keeps_it(change: dict[str, object], told: str) -> Non
 
 
 def test_only_data_goes_by_its_own_word() -> None:
-    for marked, recorded, needed, unknown, data in itertools.product((True, False), (True, False), *[("", "x")] * 3):
-        candidate = Candidate("x", marked, recorded, needed, unknown, data)
+    for marked, recorded, *texts in itertools.product((True, False), (True, False), *[("", "x")] * 4):
+        needed, unknown, data, beyond = texts
+        candidate = Candidate("x", marked, recorded, needed, unknown, data, beyond)
         goes = not why_kept(candidate, data_option="delete_data", delete_data=True)
-        assert goes == (marked and recorded and not needed and not unknown)
+        assert goes == (marked and recorded and not needed and not unknown and not beyond)
         assert goes or why_kept(candidate, data_option="delete_data", delete_data=False)

@@ -21,6 +21,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Forbidden,
     Gone,
     InvalidInput,
+    LeaseLost,
     MusterError,
     NotFound,
     ServerError,
@@ -278,6 +279,29 @@ def test_all_answers_of_a_bounded_cluster_share_its_time(server: Server, kube: H
     with pytest.raises(ServerError):
         kube.get(POD)
     assert clock.now - began > 30
+
+
+def test_each_try_of_a_request_that_writes_is_checked_and_nothing_else(server: Server, kube: HttpCluster) -> None:
+    """A network that was away for long must not let out what is no longer true."""
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ml"}}
+    checks: list[int] = []
+
+    def check() -> None:
+        checks.append(len(server.seen))
+        if len(checks) == 4:
+            raise LeaseLost("lost")
+
+    guarded = kube.guarded(check)
+    guarded.get(POD)
+    guarded.apply(manifest, dry_run=True)
+    assert not checks
+    guarded.apply(manifest, dry_run=False)
+    guarded.patch(POD, {}, dry_run=False)
+    server.replies = [status(503)] * 5
+    with pytest.raises(LeaseLost):
+        guarded.delete(POD, dry_run=False)
+    assert checks == [2, 3, 4, 5]
+    assert [verb for verb, *_rest in server.seen] == ["GET", "PATCH", "PATCH", "PATCH", "DELETE"]
 
 
 def test_a_pod_that_does_not_answer_through_the_proxy_is_asked_for_its_timeout_only(

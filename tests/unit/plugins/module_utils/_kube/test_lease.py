@@ -7,18 +7,21 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK, awake_or_not
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Conflict,
     Forbidden,
+    LeaseLost,
     NotFound,
     Rejected,
     ServerError,
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube import lease as lease_module
-from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, Lease, holder
+from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, RENEW_DEADLINE, Lease, holder
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -190,6 +193,81 @@ def test_a_run_that_lost_its_lease_knows_and_does_not_take_the_others_away(clust
         assert not first.guarded
         first.__exit__()
         assert held(cluster)
+
+
+def test_the_time_of_a_suspended_machine_counts() -> None:
+    assert awake_or_not(SYSTEM_CLOCK) == pytest.approx(time.clock_gettime(time.CLOCK_BOOTTIME), abs=1)
+
+
+def asked(cluster: FakeCluster) -> int:
+    return len(cluster.requests)
+
+
+def test_a_run_relies_on_its_lease_for_less_than_the_time_after_which_others_take_it(cluster: FakeCluster) -> None:
+    assert RENEW_DEADLINE < DURATION
+    with lease(cluster) as mine:
+        before = asked(cluster)
+        cluster.clock.now += RENEW_DEADLINE - 0.1
+        mine.check()
+        assert asked(cluster) == before
+        cluster.clock.now += 0.1
+        mine.check()
+        assert asked(cluster) == before + 1  # it was renewed, because no other run had taken it
+        mine.check()
+        assert asked(cluster) == before + 1
+
+
+def test_a_run_that_slept_names_who_has_its_lease_and_does_not_make_one_again(cluster: FakeCluster) -> None:
+    first = lease(cluster)
+    first.__enter__()
+    with lease(cluster) as second:
+        assert second.took_over
+        with pytest.raises(LeaseLost, match=r"Lost the Lease to .*@.*\(process \d+, .*had not renewed it for 15 s"):
+            first.cluster.delete(Ref("v1", "ConfigMap", "a", "ml"), dry_run=False)
+        assert (first.lost, first.guarded) == (True, False)
+    with pytest.raises(LeaseLost):
+        first.check()
+    first.__exit__()
+    assert cluster.objects == {}
+
+
+def test_a_lease_that_was_taken_away_is_not_made_again_by_its_renewal(cluster: FakeCluster) -> None:
+    with lease(cluster) as mine:
+        ref = holder(cluster, "o.x", "ml")
+        assert ref
+        cluster.remove(ref)
+        mine._released.wait = lambda _seconds: False  # type: ignore[method-assign]
+        mine._keep(ref)
+        assert held(cluster) is None
+        cluster.fail("get", ref.name, Forbidden("no"))
+        with pytest.raises(LeaseLost, match="Lost the Lease to another run"):
+            mine.check()
+
+
+def test_a_server_that_does_not_answer_is_named_and_the_lease_is_not_given_up(cluster: FakeCluster) -> None:
+    with lease(cluster) as mine:
+        ref = holder(cluster, "o.x", "ml")
+        assert ref
+        cluster.clock.now += 60
+        cluster.fail("apply", ref.name, ServerError("boom"))
+        with pytest.raises(ServerError):
+            mine.check()
+        mine.check()
+        assert mine.guarded
+
+
+def test_a_lease_whose_renewals_take_too_long_is_lost(cluster: FakeCluster) -> None:
+    plain = cluster.apply
+
+    def slow(manifest: Manifest, **options: object) -> Manifest:
+        cluster.clock.now += RENEW_DEADLINE
+        return plain(manifest, **options)  # type: ignore[arg-type]
+
+    with lease(cluster) as mine:
+        cluster.apply = slow  # type: ignore[assignment, method-assign]
+        cluster.clock.now += RENEW_DEADLINE
+        with pytest.raises(LeaseLost, match="took over 10 s to renew it"):
+            mine.check()
 
 
 def test_who_has_no_right_in_the_one_place_takes_it_at_home(cluster: FakeCluster) -> None:

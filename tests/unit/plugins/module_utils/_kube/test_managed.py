@@ -34,8 +34,8 @@ def test_owners_with_what_is_not_ready(cluster: t.Any) -> None:
     cluster.add(deployment, thing("ConfigMap", "a", "job.x"), thing("ConfigMap", "b"))
     result = execute(cluster)
     assert result["owners"] == [
-        {"owner": "job.x", "objects": 1, "ready": True, "reasons": []},
-        {"owner": "op", "objects": 1, "ready": False, "reasons": [result["owners"][1]["reasons"][0]]},
+        {"owner": "job.x", "home": "", "objects": 1, "ready": True, "reasons": []},
+        {"owner": "op", "home": "", "objects": 1, "ready": False, "reasons": [result["owners"][1]["reasons"][0]]},
     ]
     assert result["owners"][1]["reasons"][0].startswith("Deployment ml/op: ")
     assert "others" not in result

@@ -30,7 +30,7 @@ def apply(cluster: FakeCluster, *objects: Manifest) -> None:
 
 
 def found(cluster: FakeCluster) -> tuple[list[str], list[str]]:
-    objects, warnings = owned_objects(cluster, OWNER, namespaces=["default"], parallel=1)
+    objects, warnings, _others = owned_objects(cluster, OWNER, namespaces=["default"], parallel=1)
     return [f"{item['kind']} {item['metadata']['name']}" for item in objects], warnings
 
 

@@ -11,12 +11,18 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Immutable, Rejected
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    Forbidden,
+    Immutable,
+    LeaseLost,
+    Rejected,
+)
 from ansible_collections.muster.ml.plugins.module_utils._kube import deletion
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import Lease, holder
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Listing, Manifest, Ref, Resource, ref_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -192,6 +198,72 @@ def test_what_is_not_ours_is_waited_for_although_it_has_no_label_of_ours(
         "theirs": ready,
         "theirs-too": ready,
     }
+
+
+# A run that sleeps while another one takes its Lease
+
+
+def sleeping(cluster: FakeCluster, at: int, another_run: t.Callable[[], object]) -> list[str]:
+    """Stop the next run at one of its requests that write, on the way to the API server, until another run has ended. Returns which."""
+    plain, before, found = cluster._note, 0, list[str]()
+
+    def note(verb: str, ref: Ref, dry_run: bool = False) -> None:
+        nonlocal before
+        writes = verb in ("apply", "delete", "patch") and not dry_run and ref.kind != "Lease"
+        before += writes
+        if writes and before == at and not found and holder(cluster, OWNER, "default"):
+            found.append(f"{verb} {ref.name}")
+            cluster.clock.sleep(60)
+            another_run()
+        plain(verb, ref, dry_run)
+
+    cluster._note = note  # type: ignore[method-assign]
+    return found
+
+
+FIRST, SECOND = ("a", "b", "new"), ("a", "b", "gone")
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("change", ["0", "1"])
+def test_what_the_next_run_wants_is_there_whenever_the_one_before_it_slept(
+    cluster: FakeCluster, change: str, at: int
+) -> None:
+    """The first run creates "new" and deletes "gone", and the second one the other way round; "gone" may be unchanged for it."""
+    apply(cluster, *[config(name, x="0") for name in SECOND], prune=True)
+    second = [config(name, x=change) for name in SECOND]
+    stopped = sleeping(cluster, at, lambda: apply(cluster, *second, config("more"), prune=True))
+    lost = ""
+    try:
+        apply(cluster, *[config(name, x="1") for name in FIRST], prune=True)
+    except LeaseLost as exc:
+        lost = str(exc)
+    assert bool(lost) == bool(stopped)
+    if not stopped:
+        return  # it has not so many requests
+    assert "Lost the Lease to another run, which has ended since: this run had not renewed it for 75 s." in lost
+    assert cluster.stored("ConfigMap", "gone", "default"), stopped
+    again = apply(cluster, *second, config("more"), prune=True)
+    names = {name for *_rest, name in cluster.objects if not name.startswith("muster-")}
+    assert names == {*SECOND, "more"}, (stopped, actions(again))
+    assert not apply(cluster, *second, config("more"), prune=True).changed
+
+
+def test_a_removal_that_slept_leaves_what_the_next_run_has_made(cluster: FakeCluster) -> None:
+    apply(cluster, config("a"), config("b"))
+    stopped = sleeping(cluster, 2, lambda: apply(cluster, config("a"), config("b"), prune=True))
+    with pytest.raises(LeaseLost):
+        delete_objects(cluster, None, OWNER, check=False, parallel=1, clock=cluster.clock)
+    assert stopped == ["delete b"]
+    assert cluster.stored("ConfigMap", "a", "default")
+    assert cluster.stored("ConfigMap", "b", "default")
+
+
+def test_a_run_that_slept_alone_goes_on(cluster: FakeCluster) -> None:
+    apply(cluster, config("a"), config("gone"))
+    sleeping(cluster, 1, lambda: None)
+    assert actions(apply(cluster, config("a"), prune=True)) == {"ConfigMap a": "unchanged", "ConfigMap gone": "deleted"}
+    assert len(claims(cluster)) == 1
 
 
 # Namespaces that several owners share
