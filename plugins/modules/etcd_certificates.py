@@ -102,7 +102,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
     params, folder = ctx.params, Path(ctx.params["directory"])
     desired = leaves(params["name"], params["members"])
     known = read_from_hosts(params["trusted"])
-    fresh = files(folder, "ca", f"{params['name']}-ca", desired, trusted=known, check=ctx.check)
+    fresh = files(folder, "ca", f"{params['name']}-ca", desired, trusted=known, check=ctx.check, warn=ctx.warn)
     prints = {member: fingerprint(folder / member) for member in params["members"]}
     return {"changed": bool(fresh), "fresh": fresh, "fingerprints": prints}
 

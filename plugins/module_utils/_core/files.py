@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import tempfile
@@ -26,3 +27,22 @@ def replaced(path: pathlib.Path, mode: int = 0o600) -> Iterator[t.IO[bytes]]:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked_folder(folder: pathlib.Path) -> Iterator[bool]:
+    """Create FOLDER, for its owner only, and wait until no other process has it locked.
+
+    The kernel ends the lock of a killed process. False where the file system has no locks for folders, as NFS.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        locked = True
+    except OSError:
+        locked = False
+    try:
+        yield locked
+    finally:
+        os.close(handle)

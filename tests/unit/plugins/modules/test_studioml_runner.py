@@ -15,6 +15,7 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Conflict,
     InvalidInput,
@@ -40,7 +41,7 @@ OWN, OTHER = (
     keys.rsa_pair(rsa.generate_private_key(65537, 1024), Sensitive("canary-phrase")).private.reveal()  # noqa: S505 -- quick
     for _key in range(2)
 )
-SIGNER = keys.new_signing_pair()
+SIGNER = keys.new_signing_pair(to_be_dropped())
 IGNORED = 'runner_queue_ignored{{host="h",queue_name="*",queue_type="rabbitMQ"}} {}\n'
 CHECKED = 'runner_queue_checked{{host="h",queue_name="amqp://broker:5672/%2f",queue_type="rabbitMQ"}} {}\n'
 BUSY = 'runner_project_running{host="h",queue_type="rmq",queue_name="q",project="",experiment="1606243639_a"} 1\n'
