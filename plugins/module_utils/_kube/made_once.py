@@ -24,10 +24,11 @@ import typing as t
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from .._core.errors import Overtaken
+from .._core.errors import MusterError, Overtaken
 from .._core.files import locked_folder
 from .._core.sensitive import Sensitive
 from .objects import Manifest, Ref
+from .plan import overtaken
 from .report import Change, Report
 
 if t.TYPE_CHECKING:
@@ -86,15 +87,24 @@ class MadeOnce(Fresh):
             self._read[ref] = self._cluster.get(ref)
         return self._read[ref]
 
-    def get_again(self, ref: Ref) -> Manifest | None:
-        """The object as it is now, where what was read since says that there must be one."""
-        self._read.pop(ref, None)
-        return self.get(ref)
-
     @property
     def made_of(self) -> dict[Ref, str | None]:
         """What was read, for the engine: it writes an object of these only if it still is in that version."""
-        return {ref: item["metadata"]["resourceVersion"] if item else None for ref, item in self._read.items()}
+        return {ref: _version_of(item) for ref, item in self._read.items()}
+
+    def made(self, make: Callable[[MadeOnce], T]) -> T:
+        """What MAKE returns. What it finds wrong counts only if another run has not written between its readings."""
+        try:
+            return make(self)
+        except MusterError as exc:
+            for ref, version in self.made_of.items():
+                if _version_of(self._cluster.get(ref)) != version:
+                    raise overtaken(ref, version) from exc
+            raise
+
+
+def _version_of(item: Manifest | None) -> str | None:
+    return str(item["metadata"]["resourceVersion"]) if item else None
 
 
 def apply_made_once(
@@ -107,27 +117,25 @@ def apply_made_once(
     MAKE is called again after another run was faster. It has to read, by its argument, every object in which it puts a generated value.
     APPLY hands both its arguments to ``engine.apply_objects``.
     """
-    overtaken: list[Overtaken] = []
+    earlier: list[Overtaken] = []
     while True:
         once = MadeOnce(cluster)
-        objects, more = make(once)
         try:
-            report = apply(objects, once.made_of)
+            objects, more = once.made(make)
+            return _with_earlier_tries(apply(objects, once.made_of), earlier), more
         except Overtaken as exc:
-            overtaken.append(exc)
-            if len(overtaken) == _TRIES:
+            earlier.append(exc)
+            if len(earlier) == _TRIES:
                 raise
-        else:
-            return _with_earlier_tries(report, overtaken), more
 
 
-def _with_earlier_tries(report: Report, overtaken: Sequence[Overtaken]) -> Report:
+def _with_earlier_tries(report: Report, tries: Sequence[Overtaken]) -> Report:
     """The report with what earlier tries wrote, and with what other runs did meanwhile."""
-    if not overtaken:
+    if not tries:
         return report
-    earlier = {change.ref: change for exc in overtaken if exc.done for change in exc.done.changes if change.changed}
-    by_others = {exc.ref: f"{exc.message} It is used as it is." for exc in overtaken}
-    report.changes = [_change(change, earlier.get(change.ref), by_others.get(change.ref)) for change in report.changes]
+    written = {change.ref: change for exc in tries if exc.done for change in exc.done.changes if change.changed}
+    by_others = {exc.ref: f"{exc.message} It is used as it is." for exc in tries}
+    report.changes = [_change(change, written.get(change.ref), by_others.get(change.ref)) for change in report.changes]
     report.warnings += by_others.values()
     return report
 

@@ -73,16 +73,9 @@ class Buckets:
 
 def stored(cluster: Reads, store: ObjectStore) -> Login | None:
     """The login in the Secret; None if there is no Secret."""
-    return _login_in(cluster.get(_secret(store)))
-
-
-def _secret(store: ObjectStore) -> Ref:
-    return Ref("v1", "Secret", store.login, store.namespace)
-
-
-def _login_in(secret: Manifest | None) -> Login | None:
+    found = cluster.get(Ref("v1", "Secret", store.login, store.namespace))
     needed = f"{ACCESS_KEY} and {SECRET_KEY}"
-    return Login(*(needed_text(secret, key, needed) for key in (ACCESS_KEY, SECRET_KEY))) if secret else None
+    return Login(*(needed_text(found, key, needed) for key in (ACCESS_KEY, SECRET_KEY))) if found else None
 
 
 def login_of(once: MadeOnce, store: ObjectStore, *, runs: bool) -> Login:
@@ -95,9 +88,6 @@ def login_of(once: MadeOnce, store: ObjectStore, *, runs: bool) -> Login:
         return found
     claim = claims(store).of_pod(store.pod_name)
     if runs or once.get(claim):
-        found = _login_in(once.get_again(_secret(store)))  # another run may have made both in the meantime
-        if found:
-            return found
         there = f"the object store {store.namespace}/{store.name} does" if runs else f"{claim} with its objects does"
         raise Failed(
             f"Secret {store.namespace}/{store.login} does not exist, but {there}: clients have a login that is known to nobody here.",
@@ -142,7 +132,7 @@ def inside(where: Mapping[str, t.Any]) -> Iterator[Inside]:
         store = ObjectStore(name=where["name"], namespace=namespace, pod=PodSettings(image=""))
         login = stored(cluster, store)
         if login is None:
-            secret = _secret(store)
+            secret = Ref("v1", "Secret", store.login, namespace)
             raise NotFound(f"{secret}, which has the login of the store, does not exist.", ref=secret)
         with forwarded(cluster, store) as way:
             yield Inside(store.endpoint, login, way)
