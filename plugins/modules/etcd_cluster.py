@@ -133,6 +133,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
@@ -205,8 +206,11 @@ def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: s
         check_live(cluster, live)
     elif not ctx.check:
         members.check_storage(ctx.cluster, cluster)
-    secrets = members.certificates(ctx.cluster, cluster, in_use=live is not None)
-    report = groups.apply_group(ctx, [*secrets, *manifests(cluster)], owner, wait=False)
+
+    def make(once: MadeOnce) -> tuple[list[Manifest], None]:
+        return [*members.certificates(once, cluster, in_use=live is not None), *manifests(cluster)], None
+
+    report, _none = groups.apply_made_once(ctx, make, owner, wait=False)
     report.merge(groups.delete_unwanted_policy(ctx, cluster.name, cluster.namespace, owner))
     result = {"url": cluster.url}
     if params["wait"] and not ctx.check:

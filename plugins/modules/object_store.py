@@ -112,7 +112,8 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
@@ -170,11 +171,14 @@ def execute(ctx: Context) -> dict[str, t.Any]:
 
 def _present(ctx: Context, wanted: ObjectStore, owner: str) -> dict[str, t.Any]:
     runs = ctx.cluster.get(Ref("apps/v1", "StatefulSet", wanted.name, wanted.namespace)) is not None
-    login = store.login_of(ctx.cluster, wanted, runs=runs)
     if not runs and not ctx.check:
         store.check_storage(ctx.cluster, wanted)
-    objects = [store.secret_of(wanted, login), *manifests(wanted)]
-    report = groups.apply_group(ctx, objects, owner, wait=ctx.params["wait"])
+
+    def make(once: MadeOnce) -> tuple[list[Manifest], store.Login]:
+        login = store.login_of(once, wanted, runs=runs)
+        return [store.secret_of(wanted, login), *manifests(wanted)], login
+
+    report, login = groups.apply_made_once(ctx, make, owner, wait=ctx.params["wait"])
     report.merge(groups.delete_unwanted_policy(ctx, wanted.name, wanted.namespace, owner))
     found = _buckets(ctx, wanted, login, runs=runs) if ctx.params["wait"] else None
     result: dict[str, t.Any] = {"endpoint": wanted.endpoint, "login_secret": wanted.login}

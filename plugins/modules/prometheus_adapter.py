@@ -108,6 +108,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import STA
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates, fields
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOf, MadeOnce, apply_made_once
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, labels_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
@@ -189,15 +190,20 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     adapter = MetricsAdapter(namespace=namespace, **{key: params[key] for key in _OPTIONS})
     leaf = certificates.Leaf(metrics_adapter.CERTIFICATE, metrics_adapter.NAME, adapter.hosts)
     labels = operator_labels(metrics_adapter.NAME)
-    pairs = certificates.secrets(ctx.cluster, namespace, metrics_adapter.AUTHORITY, [leaf], labels, in_use=False)
-    objects = [*pairs, *metrics_adapter.manifests(adapter, str(pairs[-1]["data"]["ca.crt"]))]
-    # An API that nobody answers for would disturb everybody who asks what the cluster serves, so that it comes last.
-    apis = [one for one in objects if (one["apiVersion"], one["kind"]) == metrics_adapter.API_SERVICE]
-    report = Report()
-    for some in ([one for one in objects if one not in apis], apis):
-        made = apply_objects(ctx.cluster, some, owner=owner, check=ctx.check, on_progress=ctx.progress, **waiting)
-        report.merge(made)
-    return ctx.result(report)
+
+    def make(once: MadeOnce) -> tuple[list[Manifest], list[Manifest]]:
+        pairs = certificates.secrets(once, namespace, metrics_adapter.AUTHORITY, [leaf], labels, in_use=False)
+        objects = [*pairs, *metrics_adapter.manifests(adapter, str(pairs[-1]["data"]["ca.crt"]))]
+        # An API that nobody answers for would disturb everybody who asks what the cluster serves, so that it comes last.
+        apis = [one for one in objects if (one["apiVersion"], one["kind"]) == metrics_adapter.API_SERVICE]
+        return [one for one in objects if one not in apis], apis
+
+    def apply(objects: t.Sequence[Manifest], made_of: MadeOf | None = None) -> Report:
+        options = {"check": ctx.check, "on_progress": ctx.progress, **waiting}
+        return apply_objects(ctx.cluster, objects, owner=owner, made_of=made_of, **options)
+
+    report, apis = apply_made_once(ctx.cluster, make, apply)
+    return ctx.result(report.merge(apply(apis)))
 
 
 def main() -> None:

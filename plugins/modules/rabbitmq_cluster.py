@@ -171,6 +171,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
@@ -232,22 +233,24 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     owner = owner_of("rabbitmq_cluster", namespace, params["name"])
     if params["state"] == "absent":
         return ctx.result(groups.delete_servers(ctx, nodes.claims(desired(params, namespace)), owner))
-    live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", params["name"], namespace))
-    return _present(ctx, desired(params, namespace, live), live, owner, password)
+    return _present(ctx, namespace, owner, password)
 
 
-def _present(
-    ctx: Context, broker: RabbitmqCluster, live: Manifest | None, owner: str, password: Sensitive | None
-) -> dict[str, t.Any]:
-    have, in_use = nodes.stored(ctx.cluster, broker), live is not None
-    login = nodes.login_of(broker, have, ctx.params["admin_user"], password, in_use=in_use)
-    secrets = nodes.secret_manifests(ctx.cluster, broker, login, in_use=in_use)
-    if live:
-        check_live(broker, live)
-        nodes.change_password(ctx, broker, have, login)
-    elif not ctx.check:
-        nodes.check_storage(ctx.cluster, broker)
-    report = groups.apply_group(ctx, [*secrets, *manifests(broker)], owner, wait=False)
+def _present(ctx: Context, namespace: str, owner: str, password: Sensitive | None) -> dict[str, t.Any]:
+    def make(once: MadeOnce) -> tuple[list[Manifest], tuple[RabbitmqCluster, list[Manifest], Manifest | None]]:
+        # Before its Secrets, without which no run makes it.
+        live = ctx.cluster.get(Ref("apps/v1", "StatefulSet", ctx.params["name"], namespace))
+        broker, in_use = desired(ctx.params, namespace, live), live is not None
+        have, login = nodes.login_of(once, broker, ctx.params["admin_user"], password, in_use=in_use)
+        secrets = nodes.secret_manifests(once, broker, login, in_use=in_use)
+        if live:
+            check_live(broker, live)
+            nodes.change_password(ctx, broker, have, login)
+        elif not ctx.check:
+            nodes.check_storage(ctx.cluster, broker)
+        return [*secrets, *manifests(broker)], (broker, secrets, live)
+
+    report, (broker, secrets, live) = groups.apply_made_once(ctx, make, owner, wait=False)
     report.merge(groups.delete_unwanted_policy(ctx, broker.name, broker.namespace, owner))
     result = {"amqp_url": broker.amqp_url, "management_url": broker.management_url, "admin_secret": broker.admin}
     result["ca_cert"] = nodes.authority_of(secrets) if live or not ctx.check else None

@@ -175,7 +175,6 @@ fingerprints:
     ssh-publickey: SHA256:BB+StMfwvv/8Dutb0i1QpdBL171Fg/Fd3ODebi+NX74
 """
 
-import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
@@ -183,6 +182,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import S
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count, check_name, owner_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import key_secrets
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.key_secrets import Desired, Material
@@ -216,6 +216,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 CONSTRAINTS: dict[str, t.Any] = {"required_by": {"public_key": ["private_key"]}}
 
+Plan = t.Callable[[MadeOnce, Desired], Material]
 NAME_MAX = 253
 """Characters of the name of a Secret."""
 
@@ -232,10 +233,9 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     wanted = desired(ctx, namespace, name)
     report, material = key_secrets.store(
         ctx.cluster,
-        lambda check: read(dataclasses.replace(wanted, check=check)),
+        lambda once: read(once, wanted),
         wanted,
         force_conflicts=params["force_conflicts"],
-        wait_timeout=params["wait_timeout"],
         on_progress=ctx.progress,
     )
     return ctx.result(report, fingerprints=dict(material.fingerprints))
@@ -261,17 +261,17 @@ def desired(ctx: Context, namespace: str, name: str) -> Desired:
     )
 
 
-def _private(ctx: Context, name: str) -> t.Callable[[Desired], Material]:
+def _private(ctx: Context, name: str) -> Plan:
     """Check the options, before any request to the cluster; what is returned reads from it."""
     decrypts = ctx.params["content"] == "decryption_key"
     _refuse_others(ctx.params, "private_key", "public_key", *(["passphrase"] if decrypts else []))
     asked = desired(ctx, ctx.params["namespace"] or "", name)
     given = asked.given_decryption_key() if decrypts else asked.given_signing_key()
     read = key_secrets.decryption_key if decrypts else key_secrets.signing_key
-    return lambda wanted: read(ctx.cluster, wanted, given)
+    return lambda once, wanted: read(once, wanted, given)
 
 
-def _public(ctx: Context, name: str) -> t.Callable[[Desired], Material]:
+def _public(ctx: Context, name: str) -> Plan:
     """The same for public keys."""
     params = ctx.params
     _refuse_others(params, "public_keys", "public_key_secrets")
@@ -281,14 +281,14 @@ def _public(ctx: Context, name: str) -> t.Callable[[Desired], Material]:
     read = key_secrets.ed25519_of_queue if signing else key_secrets.rsa_of_queue
     desired(ctx, params["namespace"] or "", name)
     key_secrets.check_public_keys(texts, others, read)
-    return lambda wanted: key_secrets.public_keys(ctx.cluster, wanted, texts, others, read)
+    return lambda once, wanted: key_secrets.public_keys(once, wanted, texts, others, read)
 
 
-def _login(ctx: Context, name: str) -> t.Callable[[Desired], Material]:
+def _login(ctx: Context, name: str) -> Plan:
     """The same for the login at the broker."""
     _refuse_others(ctx.params, "broker_password")
     desired(ctx, ctx.params["namespace"] or "", name).check_login()
-    return lambda wanted: key_secrets.broker_login(ctx.cluster, wanted)
+    return lambda once, wanted: key_secrets.broker_login(once, wanted)
 
 
 READERS = {"signing_public_keys": _public, "response_public_keys": _public, "broker_login": _login}

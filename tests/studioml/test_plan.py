@@ -20,6 +20,7 @@ from support import canary
 from support.places import BIN, ROOT
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 from studioml.apiserver import ApiServer
 
@@ -75,7 +76,7 @@ def test_everything_is_planned_that_the_parts_need(cluster: ApiServer, tmp_path:
 
 
 def test_with_a_broker_a_store_and_keys_of_the_user_nothing_secret_is_shown(cluster: ApiServer, tmp_path: Path) -> None:
-    pair = keys.rsa_pair(keys.new_rsa_key(), Sensitive(PHRASE))
+    pair = keys.rsa_pair(keys.new_rsa_key(to_be_dropped()), Sensitive(PHRASE))
     private = pair.private.reveal()
     options = {
         "studioml_amqp_url": f"amqps://runner:{BROKER_PASSWORD}@broker.example:5671/%2f",

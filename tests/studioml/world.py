@@ -35,6 +35,7 @@ from support.places import ROOT, cache_home
 from support.reading import load
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture, ensure
 from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
@@ -264,10 +265,10 @@ class World:
 
     def __init__(self, broker: Broker, shop: Store, folder: Path) -> None:
         self.broker, self.store, self.folder = broker, shop, folder
-        key = keys.new_rsa_key()
+        key = keys.new_rsa_key(to_be_dropped())
         self.key = keys.rsa_pair(key, Sensitive(PHRASE))
-        self.other_key = keys.rsa_pair(keys.new_rsa_key(), Sensitive(PHRASE))
-        self.signer, self.other_signer = keys.new_signing_pair(), keys.new_signing_pair()
+        self.other_key = keys.rsa_pair(keys.new_rsa_key(to_be_dropped()), Sensitive(PHRASE))
+        self.signer, self.other_signer = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
         self.started: list[Standin] = []
         self._numbers = itertools.count()
         self.root = root()

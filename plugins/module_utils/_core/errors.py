@@ -29,6 +29,7 @@ __all__ = (
     "MusterError",
     "NoRoom",
     "NotFound",
+    "Overtaken",
     "Rejected",
     "ServerError",
     "Terminating",
@@ -109,6 +110,16 @@ class Conflict(MusterError):
 
 class LeaseLost(Conflict):
     """Another run holds, or held, the Lease that this run relied on: what it would do next was judged too long ago."""
+
+
+class Overtaken(Conflict):
+    """Another run has written an object since this run read it, so what this run made of it is not written.
+
+    It has a class of its own because there is a way on: read again what is there, and use it (``_kube/made_once.py``). Users meet it only
+    where other runs write the object again and again. ``done`` is the report of what this run had written before, or None.
+    """
+
+    done: t.Any = None
 
 
 class NoRoom(MusterError):

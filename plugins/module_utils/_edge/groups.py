@@ -14,6 +14,7 @@ import typing as t
 from .._core.clock import SYSTEM_CLOCK, Deadline
 from .._core.pool import Progress
 from .._core.waiting import Observe, fixed_interval, wait_for
+from .._kube import made_once
 from .._kube.engine import apply_objects
 from .._kube.objects import Manifest, Ref
 from .._kube.removal import delete_objects, delete_unwanted
@@ -129,14 +130,26 @@ def apply_group(
     wait: bool,
     prune: bool = False,
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
+    made_of: made_once.MadeOf | None = None,
     predicates: Predicates | None = None,
 ) -> Report:
     """Apply the objects of a group with the options of the module."""
     options = {key: ctx.params[key] for key in ("wait_timeout", *APPLY)}
     return apply_objects(
         ctx.cluster, objects, owner=owner, check=ctx.check, wait=wait, prune=prune, overwrite=overwrite,
-        predicates=predicates, on_progress=ctx.progress, **options,
+        made_of=made_of, predicates=predicates, on_progress=ctx.progress, **options,
     )  # fmt: skip
+
+
+def apply_made_once(
+    ctx: Context, make: t.Callable[[made_once.MadeOnce], tuple[t.Sequence[Manifest], T]], owner: str, *, wait: bool
+) -> tuple[Report, T]:
+    """As apply_group, of objects among which are generated ones; see made_once.py."""
+
+    def apply(objects: t.Sequence[Manifest], made_of: made_once.MadeOf) -> Report:
+        return apply_group(ctx, objects, owner, wait=wait, made_of=made_of)
+
+    return made_once.apply_made_once(ctx.cluster, make, apply)
 
 
 def delete_group(ctx: Context, namespace: str, owner: str) -> Report:

@@ -54,6 +54,11 @@ def is_retryable(status: int, payload: Manifest) -> bool:
     return status in RETRIED
 
 
+def is_taken(status: int, payload: Manifest) -> bool:
+    """Whether there is an object of that name already."""
+    return status == 409 and payload.get("reason") == "AlreadyExists"
+
+
 def is_startup_answer(status: int, payload: Manifest) -> bool:
     """Whether a restarted server may answer this for a moment, before it has read all roles and definitions."""
     unserved = payload.get("reason") == "NotFound" and not _names_an_object(payload)

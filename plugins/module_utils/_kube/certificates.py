@@ -23,13 +23,12 @@ from pathlib import Path
 from .._core.errors import Failed
 from .._core.files import replaced
 from .._core.sensitive import Sensitive, revealed
+from .made_once import Fresh, MadeOnce, folder_made_once, to_be_dropped
 from .objects import ANNOTATION_GENERATED, Manifest, Ref
 
 if t.TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
-
-    from .cluster import Cluster
 
     T = t.TypeVar("T", bound=x509.ExtensionType)
 
@@ -65,7 +64,11 @@ class _Pair:
 
 
 class _Place(t.Protocol):
-    """Storage for pairs of certificate and key, by name."""
+    """Storage for pairs of certificate and key, by name; and new keys for it."""
+
+    @property
+    def fresh(self) -> Fresh:
+        """New keys."""
 
     def read(self, name: str) -> _Pair | None:
         """The stored pair, or None."""
@@ -76,11 +79,11 @@ class _Place(t.Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class _Secrets:
-    cluster: Cluster
+    fresh: MadeOnce
     namespace: str
 
     def read(self, name: str) -> _Pair | None:
-        live = self.cluster.get(Ref("v1", "Secret", name, self.namespace))
+        live = self.fresh.get(Ref("v1", "Secret", name, self.namespace))
         if live is None:
             return None
         data = revealed(live.get("data") or {})
@@ -97,6 +100,7 @@ class _Secrets:
 @dataclasses.dataclass(frozen=True)
 class _Files:
     folder: Path
+    fresh: Fresh
 
     def read(self, name: str) -> _Pair | None:
         certificate, key = (self.folder / f"{name}.{end}" for end in ("crt", "key"))
@@ -110,7 +114,7 @@ class _Files:
 
 
 def secrets(
-    cluster: Cluster,
+    once: MadeOnce,
     namespace: str,
     authority: str,
     leaves: Sequence[Leaf],
@@ -118,11 +122,11 @@ def secrets(
     *,
     in_use: bool,
 ) -> list[Manifest]:
-    """Secrets with an authority and the certificates it signed; valid existing ones are kept.
+    """Secrets with an authority and, after it, the certificates it signed; valid existing ones are kept.
 
     ``in_use``: members run with them, so a lost authority must not be replaced by another one.
     """
-    place = _Secrets(cluster, namespace)
+    place = _Secrets(once, namespace)
     own, pairs = _pairs(place, authority, f"{authority} of {namespace}", leaves, in_use=in_use)
     trusted, _key = own.pem()
     made = [_secret(namespace, name, pair, labels, {"ca.crt": trusted}) for name, pair in pairs.items()]
@@ -138,27 +142,45 @@ def files(
     trusted: Mapping[str, str] | None = None,
     note: Callable[[Path, bytes], None] = lambda _path, _content: None,
     check: bool,
+    warn: Callable[[str], None],
 ) -> list[str]:
     """The same as files <name>.crt and <name>.key below FOLDER; returns the names of those that were created or renewed.
 
     ``trusted``: by host, the authority's certificate (PEM) that it already trusts and that must have the same key.
     ``note`` is called with path and content of each file before it is written.
     """
-    place = _Files(folder)
-    own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
-    for host, theirs in (trusted or {}).items():
-        _refuse_another(own, theirs, f"{host} trusts another certificate authority than {place.describe(authority)}.")
-    desired = {authority: own, **pairs}
-    fresh = [name for name, pair in desired.items() if _read(place, name) != pair.pem()]
-    for name in [] if check else fresh:
-        public, key = desired[name].pem()
-        for path, content, mode in (
-            (folder / f"{name}.key", key.reveal(), 0o600),
-            (folder / f"{name}.crt", public, 0o644),
-        ):
-            note(path, content)
-            _write(path, content, mode)
-    return fresh
+
+    def missing(fresh: Fresh) -> dict[str, _Pair]:
+        """The pairs that are to be written, the authority first."""
+        place = _Files(folder, fresh)
+        own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
+        for host, theirs in (trusted or {}).items():
+            _refuse_another(
+                own, theirs, f"{host} trusts another certificate authority than {place.describe(authority)}."
+            )
+        desired = {authority: own, **pairs}
+        return {name: pair for name, pair in desired.items() if _read(place, name) != pair.pem()}
+
+    planned = list(missing(to_be_dropped()))
+    if check or not planned:
+        return planned
+    # Another run may have made them since they were looked for.
+    with folder_made_once(folder, warn) as fresh:
+        made = missing(fresh)
+        for name, pair in made.items():
+            public, key = pair.pem()
+            for path, content, mode in (
+                (folder / f"{name}.key", key.reveal(), 0o600),
+                (folder / f"{name}.crt", public, 0o644),
+            ):
+                note(path, content)
+                _write(path, content, mode)
+    by_another = [name for name in planned if name not in made]
+    if by_another:
+        warn(
+            f"{_Files(folder, fresh).describe(*by_another)} were made by another run at the same moment. They are used as they are."
+        )
+    return list(made)
 
 
 def read_from_hosts(found: Mapping[str, Mapping[str, t.Any]]) -> dict[str, str]:
@@ -206,14 +228,19 @@ def _pairs(
             # Everybody who trusts the authority also trusts its new certificate.
             pair = None
         if pair is None or not _good(pair.certificate, leaf, own.certificate):
-            pair = _issue(leaf, own)
+            pair = _issue(leaf, own, place.fresh.ec_key())
         pairs[leaf.secret] = pair
     return own, pairs
 
 
 def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *, in_use: bool) -> _Pair:
+    signed: list[str] = []
     try:
         found = place.read(name)
+        if found is None and in_use:
+            signed = [leaf for leaf in leaves if _is_there(place, leaf)]
+            # Another run may have made both between the two looks.
+            found = place.read(name) if signed else None
         if found is not None:
             return _kept(found)
     except _Unusable as exc:
@@ -221,14 +248,13 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
             f"{place.describe(name)} holds no authority that can be used: {exc}. Another one would lock out everybody who trusts this one.",
             hint=_restore_hint(place, [name, *leaves]),
         ) from None
-    signed = [leaf for leaf in leaves if _is_there(place, leaf)]
-    if in_use and signed:
+    if signed:
         raise Failed(
             f"{place.describe(name)} does not exist, but certificates that it signed do: {place.describe(*signed)}. "
             "Another authority would lock out everybody who trusts the lost one.",
             hint=_restore_hint(place, signed),
         )
-    return _self_signed(_new_key(), _named(subject))
+    return _self_signed(place.fresh.ec_key(), _named(subject))
 
 
 def _restore_hint(place: _Place, names: Sequence[str]) -> str:
@@ -322,12 +348,6 @@ def _good(certificate: x509.Certificate, leaf: Leaf, authority: x509.Certificate
     return bool(strict) and not _ends_soon(certificate) and names == {leaf.common_name} and hosts == set(leaf.hosts)
 
 
-def _new_key() -> ec.EllipticCurvePrivateKey:
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    return ec.generate_private_key(ec.SECP256R1())
-
-
 def _named(common_name: str) -> x509.Name:
     from cryptography import x509
 
@@ -342,8 +362,8 @@ def _self_signed(key: ec.EllipticCurvePrivateKey, subject: x509.Name) -> _Pair:
     return _Pair(_signed(key, subject, key, subject, _AUTHORITY_DAYS, extensions), key)
 
 
-def _issue(leaf: Leaf, issuer: _Pair) -> _Pair:
-    """A new pair for LEAF. It is for clients, too, because members connect to each other and to themselves."""
+def _issue(leaf: Leaf, issuer: _Pair, key: ec.EllipticCurvePrivateKey) -> _Pair:
+    """A new pair for LEAF, with KEY. It is for clients, too, because members connect to each other and to themselves."""
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID as Usage
 
@@ -355,7 +375,6 @@ def _issue(leaf: Leaf, issuer: _Pair) -> _Pair:
     ]
     if leaf.hosts:
         extensions.append(x509.SubjectAlternativeName([_name(host) for host in leaf.hosts]))
-    key = _new_key()
     subject = _named(leaf.common_name)
     return _Pair(_signed(key, subject, issuer.key, issuer.certificate.subject, _LEAF_DAYS, extensions), key)
 

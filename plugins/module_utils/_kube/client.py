@@ -156,7 +156,7 @@ class Transport:
         longest = math.inf if within is None else within
         deadline = self._clock.monotonic() + longest
         backoff, refreshed = Backoff(self._clock), False
-        # A conflict about a given version would be the same the second time.
+        # A conflict about a given version would be the same the second time, and so would a name that is taken.
         pinned = "resourceVersion" in ((body or {}).get("metadata") or {})
         while True:
             self._bucket.take()
@@ -184,7 +184,8 @@ class Transport:
                     continue
             if 300 <= answer.status < 400:
                 raise self._redirected(answer)
-            if answer.status < 300 or (pinned and answer.status == 409) or not self._worth_again(answer):
+            taken = method == "POST" and answers.is_taken(answer.status, answer.json())
+            if answer.status < 300 or (pinned and answer.status == 409) or taken or not self._worth_again(answer):
                 return answer
             if not backoff.wait_for_retry(limit=min(self.limits.outage, longest), retry_after=answer.retry_after):
                 return answer
@@ -513,6 +514,14 @@ class HttpCluster:
         ref = Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
         query = {"fieldManager": manager, "force": str(force_conflicts).lower(), "fieldValidation": "Strict"}
         return self._object("PATCH", ref, _with_dry_run(query, dry_run), manifest, verb="apply", content_type=_APPLY)
+
+    def create(self, manifest: Manifest, *, dry_run: bool, manager: str = FIELD_MANAGER) -> Manifest:
+        metadata = manifest["metadata"]
+        ref = Ref(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
+        query = _with_dry_run({"fieldManager": manager, "fieldValidation": "Strict"}, dry_run)
+        path = _path(ref.api_version, self._served(ref.api_version, ref.kind), ref.namespace)
+        answer = self._http.call("POST", path, query, manifest)
+        return self._checked(answer, verb="create", ref=ref, what=str(ref), sent=manifest)
 
     def patch(self, ref: Ref, patch: Manifest, *, subresource: str | None = None, dry_run: bool) -> Manifest:
         query = _with_dry_run({"fieldManager": FIELD_MANAGER}, dry_run)

@@ -21,6 +21,13 @@ if t.TYPE_CHECKING:
     from .tunnel import Tunnel
 
 
+class Reads(t.Protocol):
+    """What reads single objects: a cluster, or one try of what is made once (made_once.py)."""
+
+    def get(self, ref: Ref) -> Manifest | None:
+        """The object, or None if it (or its kind or namespace) does not exist."""
+
+
 class Cluster(t.Protocol):
     """Everything that Muster asks of Kubernetes. Secret values of the objects it returns are Sensitive (redact.py)."""
 
@@ -73,7 +80,13 @@ class Cluster(t.Protocol):
     def apply(
         self, manifest: Manifest, *, dry_run: bool, force_conflicts: bool = False, manager: str = FIELD_MANAGER
     ) -> Manifest:
-        """Server-side apply; the object as stored (or as it would be). ``metadata.uid`` limits it to that very object."""
+        """Server-side apply; the object as stored (or as it would be).
+
+        ``metadata.uid`` limits it to that very object, ``metadata.resourceVersion`` to that version of it: Conflict otherwise.
+        """
+
+    def create(self, manifest: Manifest, *, dry_run: bool, manager: str = FIELD_MANAGER) -> Manifest:
+        """Create an object; Conflict if there is one of its name. The manager has its fields by operation Update, not Apply."""
 
     def delete(
         self,

@@ -25,7 +25,7 @@ from .lease import Lease, holder
 from .objects import ANNOTATION_FENCE, DEFINITION, Manifest, Ref, labels_of, name_and_home, owner_on, owner_text
 from .order import kinds_of_definitions, wave_of, waves
 from .owned import owned_objects
-from .plan import ApplyOptions, Promised, Step, make_plan
+from .plan import ApplyOptions, Promised, Step, make_plan, raise_overtaken
 from .prepare import with_annotation
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
 from .removal import Deletion, by_ref, release_namespaces, shared_namespaces
@@ -52,6 +52,7 @@ def apply_objects(
     namespaces: t.Collection[str] | None = None,
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
     promised: Promised | None = None,
+    made_of: t.Mapping[Ref, str | None] | None = None,
     wait: bool = False,
     wait_timeout: float = 120,
     predicates: Predicates | None = None,
@@ -62,13 +63,23 @@ def apply_objects(
     """Make the cluster have these objects, and (prune) no others of this owner. Safe to run again at any point.
 
     ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are
-    taken from whoever has them. ``namespaces``: where prune deletes, as in _Run. ``promised``: kinds that check mode counts as served, to
-    which it adds those of the definitions here. The report has the objects as they are at the end.
+    taken from whoever has them. ``namespaces``: where prune deletes, as in _Run. ``made_of``: of desired objects that were made of what was
+    read, the version (None: there was none); where another run has written since, Overtaken with what was done before (see made_once.py).
+    They are written one after the other, in the given order and before the rest of their wave. ``promised``: kinds that check mode counts
+    as served, to which it adds those of the definitions here. The report has the objects as they are at the end.
     """
     objects = list(objects)
     options = ApplyOptions(
-        owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised
-    )  # fmt: skip
+        owner,
+        namespace or cluster.namespace,
+        check,
+        force_conflicts,
+        parallel,
+        adopt,
+        overwrite,
+        promised,
+        made_of or {},
+    )
     writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
     run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock, namespaces)
     steps = make_plan(cluster, objects, options)
@@ -298,15 +309,32 @@ def _write(
         # Unchanged objects need no request, and so no thread.
         todo = sorted((by_ref[ref] for ref in wave), key=lambda step: step.verdict == "unchanged")
         writes = [step for step in todo if step.verdict != "unchanged"]
-        results, failures = run_all(carry_out, writes, parallel=options.parallel)
+        made, failures = _until_one_fails(carry_out, [step for step in writes if step.pinned])
+        rest = [] if failures and not writer.check else [step for step in writes if not step.pinned]
+        results, more = run_all(carry_out, rest, parallel=options.parallel)
+        results, failures = [*made, *results], [*failures, *more]
         results += [carry_out(step) for step in todo[len(writes) :]]
         report.objects.update({change.ref: found for change, found in results if found is not None})
         report.changes = [outcomes[ref] for ref in by_ref if ref in outcomes]
+        raise_overtaken(failures, report)
         refused += reasons.with_webhook_hints(writer.cluster, failures)
         if not writer.check:
             raise_all(refused, report.result(diff=False))
             _wait_for_definitions(writer, results, clock)
     raise_all(refused)
+
+
+def _until_one_fails(
+    carry_out: t.Callable[[Step], tuple[Change, Manifest | None]], steps: list[Step]
+) -> tuple[list[tuple[Change, Manifest | None]], list[MusterError]]:
+    """Carry out the steps one after the other: what belongs together is written in order, so that a later run can complete it."""
+    done: list[tuple[Change, Manifest | None]] = []
+    for step in steps:
+        try:
+            done.append(carry_out(step))
+        except MusterError as exc:
+            return done, [exc]
+    return done, []
 
 
 def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
@@ -322,7 +350,9 @@ def _rehearse(writer: Writer, steps: list[Step], options: ApplyOptions) -> None:
     def rehearse(step: Step) -> None:
         writer.rehearse(step, later=wave_of(step.ref.group_kind) > first)
 
-    raise_all(run_all(rehearse, [step for step in writes if not step.deferred], parallel=options.parallel)[1])
+    failures = run_all(rehearse, [step for step in writes if not step.deferred], parallel=options.parallel)[1]
+    raise_overtaken(failures)
+    raise_all(failures)
 
 
 def _wait_for_definitions(writer: Writer, results: t.Sequence[tuple[Change, Manifest | None]], clock: Clock) -> None:

@@ -13,6 +13,7 @@ Private to the collection.
 
 from __future__ import annotations
 
+import functools
 import json
 import typing as t
 
@@ -26,11 +27,14 @@ _METADATA_OWNED = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 def owned_fields(live: Manifest, manager: str) -> Trie:
-    """The fieldsV1 that a manager applied, empty where it has none."""
-    for entry in _entries(live):
-        if entry.get("manager") == manager and entry.get("operation") == "Apply":
-            return entry.get("fieldsV1") or {}
-    return {}
+    """The fieldsV1 that a manager applied, or created the object with; empty where it has none."""
+    found = [entry.get("fieldsV1") or {} for entry in _entries(live) if entry.get("manager") == manager]
+    return functools.reduce(_united, found) if found else {}
+
+
+def is_created_by(live: Manifest, manager: str) -> bool:
+    """Whether a manager has fields because it created the object (by POST). To the server they are not those that it applies."""
+    return any((entry.get("manager"), entry.get("operation")) == (manager, "Update") for entry in _entries(live))
 
 
 def managers(live: Manifest) -> set[str]:
@@ -45,13 +49,16 @@ def _entries(live: Manifest) -> list[Manifest]:
     return [e for e in found if not e.get("subresource") and (e.get("manager"), e.get("operation")) != patched]
 
 
-def transferred_fields(live: Manifest, givers: t.Container[str], taker: str) -> list[Manifest]:
-    """``managedFields`` with the givers' fields transferred to the taker, whose next apply then drops those that are not desired.
+def transferred_fields(live: Manifest, givers: t.Collection[str], taker: str) -> list[Manifest]:
+    """``managedFields`` with the givers' fields, and those that the taker created, as applied by the taker.
+
+    The taker's next apply then drops those that are not desired.
 
     What ``kubectl apply --server-side`` does with the fields of an earlier client-side apply, which would stay for ever otherwise.
     """
-    given = [entry for entry in _entries(live) if entry.get("manager") in givers]
     own = [entry for entry in _entries(live) if (entry.get("manager"), entry.get("operation")) == (taker, "Apply")]
+    givers = {*givers, taker}
+    given = [entry for entry in _entries(live) if entry.get("manager") in givers and entry not in own]
     rest = [entry for entry in live["metadata"].get("managedFields") or [] if entry not in given and entry not in own]
     if not given:
         return [*rest, *own]

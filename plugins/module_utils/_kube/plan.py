@@ -13,7 +13,7 @@ import collections
 import dataclasses
 import typing as t
 
-from .._core.errors import Conflict, Forbidden, MissingKind, MusterError, NotFound, Terminating
+from .._core.errors import Conflict, Forbidden, MissingKind, MusterError, NotFound, Overtaken, Terminating
 from .._core.pool import PARALLEL, raise_all, run_all, run_all_or_raise
 from . import fields, redact, validate
 from .cluster import Cluster
@@ -43,6 +43,9 @@ from .objects import (
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
 
+if t.TYPE_CHECKING:
+    from .report import Report
+
 Promised = dict[tuple[str, str], bool | None]
 """(apiVersion, kind) of what a run in check mode would have made the cluster serve, and whether it is namespaced (None: unknown)."""
 
@@ -64,7 +67,8 @@ class Step:
 
     ``deferred``: the server cannot be asked yet, because this run creates its namespace or kind. ``takes``: field managers whose fields
     become ours with the object. ``ours`` is False if an existing object is used as it is, or shared with its owner.
-    ``overwrites``: fields, as conflicts name them, that are taken from whoever has them.
+    ``overwrites``: fields, as conflicts name them, that are taken from whoever has them. ``pinned``: the desired object was made of LIVE,
+    or because there is none, so that it must not be written where another run has written in the meantime.
     """
 
     ref: Ref
@@ -76,6 +80,7 @@ class Step:
     takes: tuple[str, ...] = ()
     ours: bool = True
     overwrites: frozenset[str] = frozenset()
+    pinned: bool = False
 
     def may_overwrite(self, fields: t.Iterable[str]) -> bool:
         """Whether a conflict is about nothing but fields that are to be taken."""
@@ -96,6 +101,7 @@ class ApplyOptions:
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
     promised: Promised | None = None
     """Kinds that check mode counts as served; None for objects of our own, whose kinds an operator's role may be about to bring."""
+    made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
 
     @property
     def manager(self) -> str:
@@ -127,6 +133,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     steps, failures = run_all(
         lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1
     )
+    raise_overtaken(failures)
     raise_all(failures)
     return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
 
@@ -268,6 +275,9 @@ def _step(
 ) -> Step:
     ref = ref_of(desired)
     found = live.get(ref)
+    pinned = ref in options.made_of
+    if pinned and (found or {}).get("metadata", {}).get("resourceVersion") != options.made_of[ref]:
+        raise overtaken(ref, options.made_of[ref])
     if namespaces.terminating(ref.namespace):
         raise Terminating(f"Namespace {ref.namespace} is being deleted, so nothing can be created in it.",
                           hint="Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
@@ -276,11 +286,27 @@ def _step(
         if absent and not options.check and ref.namespace not in namespaces.promised:
             raise NotFound(f"Namespace {ref.namespace} does not exist.",
                            hint="Create it first, or put it into the same list of objects. Nothing was changed.")  # fmt: skip
-        return Step(ref, desired, None, "create", deferred=absent or ref in unserved)
+        return Step(ref, desired, None, "create", deferred=absent or ref in unserved, pinned=pinned)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,
                           hint=f"{_held_by(found)}Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
-    return plan_update(desired, found, options)
+    return dataclasses.replace(plan_update(desired, found, options), pinned=pinned)
+
+
+def overtaken(ref: Ref, version: str | None) -> Overtaken:
+    """The error where another run has written an object since it was read at VERSION (None: it was not there)."""
+    return Overtaken(
+        f"{ref} was {'made' if version is None else 'changed'} by another run at the same moment.", ref=ref,
+        hint="Run again: what is there is used.",
+    )  # fmt: skip
+
+
+def raise_overtaken(failures: t.Iterable[MusterError], done: Report | None = None) -> None:
+    """Raise the first failure that says that another run was faster: what else failed is tried again after the next reading."""
+    for failure in failures:
+        if isinstance(failure, Overtaken):
+            failure.done = done
+            raise failure
 
 
 def _held_by(live: Manifest) -> str:

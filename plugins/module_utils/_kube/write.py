@@ -15,7 +15,7 @@ import secrets
 
 from .._core.clock import Clock
 from .._core.deletion import why_kept
-from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound
+from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound, Overtaken
 from .._core.pace import Backoff, with_retries
 from .._core.sensitive import printable
 from . import fields, redact
@@ -31,8 +31,9 @@ from .objects import (
     Manifest,
     annotations_of,
     manager_of,
+    ref_of,
 )
-from .plan import Step
+from .plan import Step, overtaken
 from .ready import deletion_state
 from .report import Action, Change
 from .wait import wait_until
@@ -70,7 +71,7 @@ class Writer:
             if self.check and _is_inconclusive(exc):
                 return self._predicted(step, "could not be tried; this is the desired object"), None
             raise
-        if step.live is None and not self.check:
+        if step.live is None and not (self.check or step.pinned):
             self._undo_adoption(step, stored)
         if step.live and stored["metadata"].get("resourceVersion") == step.live["metadata"].get("resourceVersion") and (
             not self.check or _without_bookkeeping(stored) == _without_bookkeeping(step.live)
@@ -109,21 +110,48 @@ class Writer:
 
     def _dry_run(self, step: Step) -> Manifest:
         """What an apply would store. A dry run cannot take over fields first, so a conflict about only those is none."""
-        desired, manager = _for_existing_only(step), manager_of(self.owner)
+        desired = _for_existing_only(step)
         try:
-            return self.cluster.apply(desired, dry_run=True, force_conflicts=self.force_conflicts, manager=manager)
+            return self._sent(desired, step, dry_run=True, force=self.force_conflicts)
+        except Overtaken:
+            raise
         except Conflict as exc:
-            if not (set(exc.managers) <= set(step.takes) or step.may_overwrite(exc.fields)):
+            if not (set(exc.managers) <= {*step.takes, manager_of(self.owner)} or step.may_overwrite(exc.fields)):
                 raise
-        return self.cluster.apply(desired, dry_run=True, force_conflicts=True, manager=manager)
+        return self._sent(desired, step, dry_run=True, force=True)
+
+    def _sent(self, desired: Manifest, step: Step | None, *, dry_run: bool, force: bool) -> Manifest:
+        """The object as stored. One that is made of what was read is sent for that version only, or created where there was none."""
+        manager = manager_of(self.owner)
+        try:
+            if step and step.pinned and step.live is None:
+                return self._created(desired, dry_run=dry_run, manager=manager)
+            return self.cluster.apply(desired, dry_run=dry_run, force_conflicts=force, manager=manager)
+        except Conflict as exc:
+            if not (step and step.pinned) or exc.managers:
+                raise
+            raise _overtaken(step) from exc
+
+    def _created(self, desired: Manifest, *, dry_run: bool, manager: str) -> Manifest:
+        try:
+            return self.cluster.create(desired, dry_run=dry_run, manager=manager)
+        except Conflict:
+            found = None if dry_run else self.cluster.get(ref_of(desired))
+            # Generated values are equal only where this very request was carried out and its answer got lost.
+            if found and annotations_of(found) == annotations_of(desired) and redact.same_secrets(desired, found):
+                return found
+            raise
 
     def _transfer_fields(self, step: Step) -> Step:
         """Transfer the fields of the former managers to the owner; the step is then about the resulting version."""
-        if not (step.live and step.takes):
+        if not (step.live and (step.takes or fields.is_created_by(step.live, manager_of(self.owner)))):
             return step
         taken = fields.transferred_fields(step.live, step.takes, manager_of(self.owner))
         known = {key: step.live["metadata"][key] for key in ("uid", "resourceVersion")}
-        patched = self.cluster.patch(step.ref, {"metadata": {**known, "managedFields": taken}}, dry_run=False)
+        try:
+            patched = self.cluster.patch(step.ref, {"metadata": {**known, "managedFields": taken}}, dry_run=False)
+        except Conflict as exc:
+            raise (_overtaken(step) if step.pinned else exc) from exc
         now = {**step.live["metadata"], "resourceVersion": patched["metadata"]["resourceVersion"]}
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
@@ -132,9 +160,7 @@ class Writer:
 
         def send(force: bool = self.force_conflicts) -> Manifest:
             try:
-                return self.cluster.apply(
-                    desired, dry_run=self.check, force_conflicts=force, manager=manager_of(self.owner)
-                )
+                return self._sent(desired, step, dry_run=self.check, force=force)
             except Conflict as exc:
                 if force or step is None or not step.may_overwrite(exc.fields):
                     raise
@@ -170,7 +196,8 @@ class Writer:
             **desired["metadata"],
             "annotations": {**annotations_of(desired), ANNOTATION_NOT_KEPT: "\n".join(dropped)},
         }
-        return self._apply({**desired, "metadata": noted})
+        made = dataclasses.replace(step, live=stored)
+        return self._apply(_for_existing_only(dataclasses.replace(made, desired={**desired, "metadata": noted})), made)
 
     def _check_recreate(self, step: Step, refusal: Immutable) -> Manifest:
         if step.live is None:
@@ -231,9 +258,14 @@ class Writer:
 
 
 def _for_existing_only(step: Step) -> Manifest:
-    """The object as it is sent if it exists: the server refuses it if another one has taken its place meanwhile."""
-    uid = (step.live or {}).get("metadata", {}).get("uid")
-    return {**step.desired, "metadata": {**step.desired["metadata"], "uid": uid}} if uid else step.desired
+    """The object as it is sent if it exists: the server refuses it if another one has taken its place meanwhile, or another version."""
+    live = (step.live or {}).get("metadata", {})
+    known = {key: live[key] for key in ("uid", *(["resourceVersion"] if step.pinned else [])) if key in live}
+    return {**step.desired, "metadata": {**step.desired["metadata"], **known}} if known else step.desired
+
+
+def _overtaken(step: Step) -> Overtaken:
+    return overtaken(step.ref, step.live["metadata"]["resourceVersion"] if step.live else None)
 
 
 def displayed(manifest: Manifest) -> Manifest:

@@ -32,7 +32,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
 from ansible_collections.muster.ml.tests.unit.fakes.copies import copied
 
 ALWAYS_THERE = ("default", "kube-system")
-WRITES = ("apply", "delete", "patch")
+WRITES = ("apply", "create", "delete", "patch")
 
 KINDS: dict[tuple[str, str], Resource] = {
     ("v1", "ConfigMap"): Resource("configmaps", True),
@@ -327,11 +327,7 @@ class FakeCluster:
         manifest = revealed(manifest)
         ref = ref_of(manifest)
         self._note("apply", ref, dry_run)
-        resource = self.resource(ref.api_version, ref.kind)
-        if resource is None:
-            raise NotFound(f"{ref.kind} is not served", ref=ref)
-        if resource.namespaced and ref.namespace and not self._has_namespace(ref.namespace):
-            raise NotFound(f'namespaces "{ref.namespace}" not found', ref=ref)
+        self._check_place(ref)
         live = self.objects.get(ref.identity)
         self._same_object(ref, live, manifest)
         merged = self._applied(live, manifest, ref, force_conflicts, manager)
@@ -341,12 +337,34 @@ class FakeCluster:
             return redact.seal_secrets(copied(live))
         return redact.seal_secrets(merged if dry_run else self._store(merged, "MODIFIED" if live else "ADDED"))
 
+    def create(self, manifest: Manifest, *, dry_run: bool, manager: str = FIELD_MANAGER) -> Manifest:
+        manifest = revealed(manifest)
+        ref = ref_of(manifest)
+        self._note("create", ref, dry_run)
+        self._check_place(ref)
+        if ref.identity in self.objects:
+            raise Conflict(f'{ref.kind} "{ref.name}" already exists', ref=ref)
+        made = copied(manifest)
+        entry = {"manager": manager, "operation": "Update", "apiVersion": ref.api_version, "fieldsType": "FieldsV1"}
+        made["metadata"]["managedFields"] = [{**entry, "fieldsV1": _owned(manifest)}]
+        return redact.seal_secrets(made if dry_run else self._store(made, "ADDED"))
+
+    def _check_place(self, ref: Ref) -> None:
+        resource = self.resource(ref.api_version, ref.kind)
+        if resource is None:
+            raise NotFound(f"{ref.kind} is not served", ref=ref)
+        if resource.namespaced and ref.namespace and not self._has_namespace(ref.namespace):
+            raise NotFound(f'namespaces "{ref.namespace}" not found', ref=ref)
+
     @staticmethod
     def _same_object(ref: Ref, live: Manifest | None, manifest: Manifest) -> None:
-        """As the API server refuses an apply that names the uid of an object which is not there any more."""
-        uid = manifest.get("metadata", {}).get("uid")
+        """As the API server refuses a write that names an object, or a version of it, which is not there any more."""
+        known = manifest.get("metadata", {})
+        uid, version = known.get("uid"), known.get("resourceVersion")
         if uid and (live is None or live["metadata"]["uid"] != uid):
             raise Conflict(f"{ref}: Precondition failed: UID in precondition: {uid}", ref=ref)
+        if version and live is not None and live["metadata"]["resourceVersion"] != version:
+            raise Conflict(f"{ref}: the object has been modified", ref=ref)
 
     def delete(
         self,

@@ -17,6 +17,7 @@ from ..._core.pool import PARALLEL, run_all
 from ..._kube import reasons, storage, watching
 from ..._kube.certificates import Leaf, secrets
 from ..._kube.claims import Claims
+from ..._kube.made_once import MadeOnce
 from ..._kube.objects import Manifest, Ref, selector_of
 from ..._kube.ready import stateful_set
 from ..._training.status import rank_of
@@ -33,7 +34,7 @@ LABEL_CLAIM = "muster.ml/etcd-cluster"
 _LOST = "has already been bootstrapped"
 
 
-def certificates(cluster: Cluster, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
+def certificates(once: MadeOnce, etcd: EtcdCluster, *, in_use: bool) -> list[Manifest]:
     """Secrets for the connections with TLS, created once. ``in_use``: members run with them."""
     leaves = []
     if etcd.peer_tls:
@@ -43,7 +44,7 @@ def certificates(cluster: Cluster, etcd: EtcdCluster, *, in_use: bool) -> list[M
         leaves.append(Leaf(f"{etcd.name}-client-tls", f"{etcd.name}-client"))
     if not leaves:
         return []
-    return secrets(cluster, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels, in_use=in_use)
+    return secrets(once, etcd.namespace, f"{etcd.name}-ca", leaves, etcd.labels, in_use=in_use)
 
 
 def check_storage(cluster: Cluster, etcd: EtcdCluster) -> None:

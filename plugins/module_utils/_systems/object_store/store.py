@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import secrets
 import typing as t
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,6 +22,7 @@ from ..._core.errors import Failed, MusterError, NotFound, Unauthorized, Unreach
 from ..._core.sensitive import Sensitive
 from ..._kube import forward, watching
 from ..._kube.claims import Claims
+from ..._kube.made_once import MadeOnce
 from ..._kube.objects import Manifest, Ref, selector_of
 from ..._kube.secret_text import encoded, needed_text
 from ..._manifests.pods import PodSettings
@@ -30,7 +30,7 @@ from .manifests import ACCESS_KEY, PORT, REGION, SECRET_KEY, ObjectStore, login_
 
 if t.TYPE_CHECKING:
     from ..._edge.run import Context
-    from ..._kube.cluster import Cluster
+    from ..._kube.cluster import Cluster, Reads
 
 STORE_KUBERNETES: dict[str, t.Any] = {
     "name": {"type": "str", "default": "store"},
@@ -71,27 +71,30 @@ class Buckets:
     missing: list[str]
 
 
-def stored(cluster: Cluster, store: ObjectStore) -> Login | None:
+def stored(cluster: Reads, store: ObjectStore) -> Login | None:
     """The login in the Secret; None if there is no Secret."""
     found = cluster.get(Ref("v1", "Secret", store.login, store.namespace))
     needed = f"{ACCESS_KEY} and {SECRET_KEY}"
     return Login(*(needed_text(found, key, needed) for key in (ACCESS_KEY, SECRET_KEY))) if found else None
 
 
-def login_of(cluster: Cluster, store: ObjectStore, *, runs: bool) -> Login:
-    """The login that STORE is to have: the stored one, or for a new store one that is made. ``runs``: there is a StatefulSet."""
-    found = stored(cluster, store)
+def login_of(once: MadeOnce, store: ObjectStore, *, runs: bool) -> Login:
+    """The login that STORE is to have: the stored one, or for a new store one that is made.
+
+    ``runs``: there was a StatefulSet before the login was looked for.
+    """
+    found = stored(once, store)
     if found:
         return found
     claim = claims(store).of_pod(store.pod_name)
-    if runs or cluster.get(claim):
+    if runs or once.get(claim):
         there = f"the object store {store.namespace}/{store.name} does" if runs else f"{claim} with its objects does"
         raise Failed(
             f"Secret {store.namespace}/{store.login} does not exist, but {there}: clients have a login that is known to nobody here.",
             hint=f"Put back a copy of it. If there is none, create it with new values of {ACCESS_KEY} and {SECRET_KEY}, "
             f"delete pod {store.pod_name}, and give them to the clients.",
         )
-    return Login(Sensitive(secrets.token_hex(10)), Sensitive(secrets.token_hex(20)))
+    return Login(once.digits(10), once.digits(20))
 
 
 def secret_of(store: ObjectStore, login: Login) -> Manifest:

@@ -24,7 +24,7 @@ from .api import Address, Login, ManagementApi
 from .manifests import MANAGEMENT_PORTS, PASSWORD, USERNAME, RabbitmqCluster, read_live
 
 if t.TYPE_CHECKING:
-    from ..._kube.cluster import Cluster
+    from ..._kube.cluster import Cluster, Reads
     from ..._kube.tunnel import Tunnel
 
 NEEDED = f"{USERNAME} and {PASSWORD}"
@@ -67,7 +67,7 @@ def management(
     return ManagementApi(address, login or administrator(cluster, broker))
 
 
-def administrator(cluster: Cluster, broker: RabbitmqCluster) -> Login:
+def administrator(cluster: Reads, broker: RabbitmqCluster) -> Login:
     """The login in the Secret of the administrator."""
     ref = Ref("v1", "Secret", broker.admin, broker.namespace)
     found = cluster.get(ref)

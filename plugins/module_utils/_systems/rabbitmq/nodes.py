@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import re
-import secrets
 import typing as t
 
 from ..._core.brief import listed
@@ -19,6 +18,7 @@ from ..._core.errors import Failed, InvalidInput, MusterError, NotFound, Unautho
 from ..._core.sensitive import Sensitive
 from ..._kube import certificates, reasons, storage, watching
 from ..._kube.claims import Claims
+from ..._kube.made_once import MadeOnce
 from ..._kube.objects import ANNOTATION_GENERATED, CONFIG_MAP, Manifest, Ref, group_kind, selector_of
 from ..._kube.ready import stateful_set
 from ..._kube.secret_text import encoded, needed_text
@@ -32,7 +32,7 @@ from .user import User, log_in
 
 if t.TYPE_CHECKING:
     from ..._edge.run import Context
-    from ..._kube.cluster import Cluster
+    from ..._kube.cluster import Cluster, Reads
 
 LABEL_CLAIM = "muster.ml/rabbitmq-cluster"
 """Set on the nodes' claims when the cluster is removed, so that they can be recognised later; the value is the cluster's name."""
@@ -53,7 +53,7 @@ def check_login(login: Login, where: str) -> None:
         )
 
 
-def stored(cluster: Cluster, broker: RabbitmqCluster) -> Login | None:
+def stored(cluster: Reads, broker: RabbitmqCluster) -> Login | None:
     """The login in the Secret of the administrator, checked; None if there is none yet."""
     try:
         found = administrator(cluster, broker)
@@ -64,16 +64,17 @@ def stored(cluster: Cluster, broker: RabbitmqCluster) -> Login | None:
 
 
 def login_of(
-    broker: RabbitmqCluster, have: Login | None, user: str, password: Sensitive | None, *, in_use: bool
-) -> Login:
-    """The login that the administrator is to have. ``in_use``: nodes run, and know one already."""
+    once: MadeOnce, broker: RabbitmqCluster, user: str, password: Sensitive | None, *, in_use: bool
+) -> tuple[Login | None, Login]:
+    """The login that the administrator has, and the one it is to have. ``in_use``: nodes run, and know one already."""
+    have = stored(once, broker)
     if broker.admin_secret:
         if have is None:
             raise NotFound(
                 f"Secret {broker.namespace}/{broker.admin} does not exist.",
                 f"admin_secret names a Secret with the keys {NEEDED}.",
             )
-        return have
+        return have, have
     if have is None and in_use and password is None:
         raise Failed(
             f"Secret {broker.namespace}/{broker.admin} does not exist, but the broker does: its password is known to nobody.",
@@ -84,17 +85,17 @@ def login_of(
             f"admin_user: RabbitMQ {broker.namespace}/{broker.name} was made with {have.user}, and {user} is another one.",
             "Keep it; module rabbitmq_user makes further administrators.",
         )
-    return Login(user, password or (have.password if have else Sensitive(secrets.token_urlsafe(24))))
+    return have, Login(user, password or (have.password if have else once.text(24)))
 
 
-def secret_manifests(cluster: Cluster, broker: RabbitmqCluster, login: Login, *, in_use: bool) -> list[Manifest]:
+def secret_manifests(once: MadeOnce, broker: RabbitmqCluster, login: Login, *, in_use: bool) -> list[Manifest]:
     """The Secrets of BROKER, and what clients need of them: what is stored is kept, what is missing is made."""
     made = [] if broker.admin_secret else [_login_secret(broker, login)]
-    made.append(_cookie_secret(cluster, broker, in_use=in_use))
+    made.append(_cookie_secret(once, broker, in_use=in_use))
     if broker.tls:
         leaf = certificates.Leaf(broker.server_tls, broker.name, broker.hosts)
         name = f"{broker.name}-ca"
-        pairs = certificates.secrets(cluster, broker.namespace, name, [leaf], broker.labels, in_use=in_use)
+        pairs = certificates.secrets(once, broker.namespace, name, [leaf], broker.labels, in_use=in_use)
         trusted = base64.b64decode(pairs[-1]["data"]["ca.crt"]).decode()
         made += [*pairs, authority_map(broker, trusted)]
     return made
@@ -110,15 +111,15 @@ def _login_secret(broker: RabbitmqCluster, login: Login) -> Manifest:
     return _secret(broker, broker.admin, data, "password", "kubernetes.io/basic-auth")
 
 
-def _cookie_secret(cluster: Cluster, broker: RabbitmqCluster, *, in_use: bool) -> Manifest:
+def _cookie_secret(once: MadeOnce, broker: RabbitmqCluster, *, in_use: bool) -> Manifest:
     ref = Ref("v1", "Secret", broker.node_secret, broker.namespace)
-    found = cluster.get(ref)
+    found = once.get(ref)
     if found is None and in_use and broker.size > 1:
         raise Failed(
             f"{ref} does not exist, but the nodes that trust each other by it do. With another one no node could come back to the others.",
             hint="Put back a copy of it. If there is none, delete the StatefulSet and run again: all nodes then start with a new one.",
         )
-    cookie = needed_text(found, COOKIE, COOKIE) if found else Sensitive(secrets.token_hex(32))
+    cookie = needed_text(found, COOKIE, COOKIE) if found else once.digits(32)
     return _secret(broker, broker.node_secret, {COOKIE: cookie}, "cookie", "Opaque")
 
 

@@ -4,14 +4,12 @@
 
 """Secrets with keys and logins of StudioML: what is stored is read and checked, what is missing is made, nothing usable is replaced.
 
-The functions read from the cluster and return what is to be applied, in that order. Killed in between, the next run finishes:
+The functions read from the cluster and return what is to be applied, in that order, by ``_kube/made_once.py``: two runs at once end with
+one key, and killed in between, the next run finishes:
 
 - A new passphrase is stored before the key that it encrypts. A key without its passphrase is therefore never the trace of a killed run.
 - Another passphrase for a stored key is written after the key, because the option still has it when the task runs again.
 - A new generation has the same passphrase, so it is one write, and there is no moment at which the two do not fit.
-
-Two runs at the same time would each store a passphrase, and the key of the other. A run that has something to write therefore holds a
-Lease, and reads again when it has it. The Lease is not that of the owner, for which the engine itself may have to wait.
 
 Private to the collection.
 """
@@ -19,25 +17,23 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
-import secrets
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
 from ..._core.errors import Failed, InvalidInput, NotFound
 from ..._core.sensitive import Sensitive
 from ..._kube.engine import apply_objects
-from ..._kube.lease import Lease
+from ..._kube.made_once import MadeOf, MadeOnce, apply_made_once
 from ..._kube.objects import ANNOTATION_GENERATED, LABEL_OWNER, Manifest, Ref, annotations_of, labels_of
 from ..._kube.report import Report
 from ..._kube.secret_text import encoded, text_of
-from ..._manifests.meta import owner_of
 from . import keys
 from .amqp_url import check_credential
 from .keys import Pair
 
 if t.TYPE_CHECKING:
     from ..._core.pool import OnProgress
-    from ..._kube.cluster import Cluster
+    from ..._kube.cluster import Cluster, Reads
 
 PRIVATE_KEY, PUBLIC_KEY, PASSPHRASE = "ssh-privatekey", "ssh-publickey", "ssh-passphrase"
 """Keys of the Secrets, as the runner's mounts name them."""
@@ -114,7 +110,7 @@ class _Stored:
     desired: Desired
 
     @classmethod
-    def read(cls, cluster: Cluster, name: str, desired: Desired) -> _Stored:
+    def read(cls, cluster: Reads, name: str, desired: Desired) -> _Stored:
         ref = Ref("v1", "Secret", name, desired.namespace)
         return cls(ref, cluster.get(ref), desired)
 
@@ -158,52 +154,42 @@ class _Stored:
 
 def store(
     cluster: Cluster,
-    plan: Callable[[bool], Material],
+    plan: Callable[[MadeOnce], Material],
     desired: Desired,
     *,
     force_conflicts: bool,
-    wait_timeout: float,
     on_progress: OnProgress | None = None,
 ) -> tuple[Report, Material]:
-    """Apply what PLAN returns, if anything differs. Its argument is true where it must not make keys, because nothing is written.
+    """Apply what PLAN returns."""
 
-    ``wait_timeout``: seconds to wait for another run of the same task.
-    """
+    def make(once: MadeOnce) -> tuple[Sequence[Manifest], Material]:
+        material = plan(once)
+        return material.objects, material
 
-    def apply(objects: Sequence[Manifest], check: bool, to: Cluster = cluster) -> Report:
+    def apply(objects: Sequence[Manifest], made_of: MadeOf) -> Report:
         return apply_objects(
-            to, objects, owner=desired.owner, check=check, namespace=desired.namespace, adopt=desired.adopt,
-            force_conflicts=force_conflicts, on_progress=on_progress,
+            cluster, objects, owner=desired.owner, check=desired.check, namespace=desired.namespace, adopt=desired.adopt,
+            force_conflicts=force_conflicts, made_of=made_of, on_progress=on_progress,
         )  # fmt: skip
 
-    material = plan(True)
-    planned = apply(material.objects, True)
-    if desired.check or not planned.changed:
-        return planned, material
-    making = owner_of("training_secret-run", desired.namespace, desired.name)
-    with Lease(cluster, making, desired.namespace, timeout=wait_timeout, on_progress=on_progress) as lease:
-        material, report = plan(False), Report()
-        for one in material.objects:
-            report.merge(apply([one], False, lease.cluster))
-    report.warnings = list(dict.fromkeys(report.warnings))
-    return report, material
+    return apply_made_once(cluster, make, apply)
 
 
-def decryption_key(cluster: Cluster, desired: Desired, given: Pair | None) -> Material:
+def decryption_key(once: MadeOnce, desired: Desired, given: Pair | None) -> Material:
     """The key that opens requests, and its passphrase in another Secret."""
-    stored = _Stored.read(cluster, desired.name, desired)
-    phrases = _Stored.read(cluster, desired.passphrase_name, desired)
+    stored = _Stored.read(once, desired.name, desired)
+    phrases = _Stored.read(once, desired.passphrase_name, desired)
     old = phrases.text(PASSPHRASE)
     if old and not desired.passphrase:
         keys.check_passphrase(old, phrases.what(PASSPHRASE))
     # In check mode nothing is encrypted with the placeholder, because no key is made.
-    passphrase = desired.passphrase or old or (Sensitive(_LATER) if desired.check else keys.new_passphrase())
+    passphrase = desired.passphrase or old or (Sensitive(_LATER) if desired.check else once.text(32))
     current, fits = _current(stored, phrases, [one for one in (desired.passphrase, old) if one])
     pair = _chosen(stored, current, given)
     if pair is current and current and fits != passphrase:
         key = keys.read_rsa_key(current.private, t.cast(Sensitive, fits), stored.what(PRIVATE_KEY))
         pair = given or keys.rsa_pair(key, passphrase)
-    pair = pair or _made(desired, lambda: keys.rsa_pair(keys.new_rsa_key(), passphrase))
+    pair = pair or _made(desired, lambda: keys.rsa_pair(keys.new_rsa_key(once), passphrase))
     public = _public(stored, pair, _rsa_fingerprint)
     shown = {PUBLIC_KEY: pair.fingerprint or None}
     key_secret = stored.manifest({PRIVATE_KEY: pair.private, PUBLIC_KEY: public}, shown, generated=True)
@@ -212,9 +198,9 @@ def decryption_key(cluster: Cluster, desired: Desired, given: Pair | None) -> Ma
     return Material([key_secret, phrase_secret] if key_first else [phrase_secret, key_secret], shown)
 
 
-def signing_key(cluster: Cluster, desired: Desired, given: Pair | None) -> Material:
+def signing_key(once: MadeOnce, desired: Desired, given: Pair | None) -> Material:
     """The key with which a client signs its requests."""
-    stored = _Stored.read(cluster, desired.name, desired)
+    stored = _Stored.read(once, desired.name, desired)
     text = stored.text(PRIVATE_KEY)
     current = None
     if text is not None:
@@ -223,15 +209,15 @@ def signing_key(cluster: Cluster, desired: Desired, given: Pair | None) -> Mater
         except InvalidInput:
             if not stored.raised:
                 raise
-    pair = _chosen(stored, current, given) or _made(desired, keys.new_signing_pair)
+    pair = _chosen(stored, current, given) or _made(desired, lambda: keys.new_signing_pair(once))
     public = _public(stored, pair, _ed25519_fingerprint)
     shown = {PUBLIC_KEY: pair.fingerprint or None}
     return Material([stored.manifest({PRIVATE_KEY: pair.private, PUBLIC_KEY: public}, shown, generated=True)], shown)
 
 
-def broker_login(cluster: Cluster, desired: Desired) -> Material:
+def broker_login(once: MadeOnce, desired: Desired) -> Material:
     """The login of the broker's user that runners and clients have."""
-    stored = _Stored.read(cluster, desired.name, desired)
+    stored = _Stored.read(once, desired.name, desired)
     user, password = stored.text(USERNAME), stored.text(PASSWORD)
     if user and user.reveal() != desired.username and not stored.raised:
         raise InvalidInput(
@@ -242,7 +228,7 @@ def broker_login(cluster: Cluster, desired: Desired) -> Material:
         password = None
     if password and not desired.password:
         check_credential(password, stored.what(PASSWORD))
-    made = Sensitive(_LATER) if desired.check else Sensitive(secrets.token_urlsafe(24))
+    made = Sensitive(_LATER) if desired.check else once.text(24)
     data: dict[str, str | Sensitive] = {USERNAME: str(desired.username), PASSWORD: desired.password or password or made}
     return Material([stored.manifest(data, generated=True, numbered=True)], {})
 
@@ -261,15 +247,15 @@ def check_public_keys(texts: Mapping[str, str], others: Mapping[str, str], read:
 
 
 def public_keys(
-    cluster: Cluster,
+    once: MadeOnce,
     desired: Desired,
     texts: Mapping[str, str],
     others: Mapping[str, str],
     read: Callable[[str, str], str],
 ) -> Material:
     """Public keys by prefix of queue names, those of other Secrets among them. ``read`` checks one and returns its fingerprint."""
-    stored = _Stored.read(cluster, desired.name, desired)
-    found = {prefix: _Stored.read(cluster, name, desired) for prefix, name in others.items()}
+    stored = _Stored.read(once, desired.name, desired)
+    found = {prefix: _Stored.read(once, name, desired) for prefix, name in others.items()}
     values: dict[str, str | None] = dict(texts)
     for prefix, secret in found.items():
         theirs = secret.text(PUBLIC_KEY)

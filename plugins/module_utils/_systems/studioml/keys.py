@@ -24,7 +24,6 @@ import base64
 import dataclasses
 import hashlib
 import re
-import secrets
 import typing as t
 
 from ..._core.errors import InvalidInput
@@ -32,6 +31,8 @@ from ..._core.sensitive import Sensitive
 
 if t.TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+
+    from ..._kube.made_once import Fresh
 
     PublicKey = rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
@@ -75,11 +76,6 @@ def fingerprint(key: PublicKey) -> str:
 # The key that opens requests
 
 
-def new_passphrase() -> Sensitive:
-    """256 random bits as text without characters that a shell or YAML reads as something else."""
-    return Sensitive(secrets.token_urlsafe(32))
-
-
 def check_passphrase(passphrase: Sensitive, what: str) -> Sensitive:
     """Return PASSPHRASE if the runner can use it: it takes the file as it is, a line break at its end included."""
     text = passphrase.reveal()
@@ -95,11 +91,9 @@ def check_passphrase(passphrase: Sensitive, what: str) -> Sensitive:
     return passphrase
 
 
-def new_rsa_key() -> rsa.RSAPrivateKey:
+def new_rsa_key(fresh: Fresh) -> rsa.RSAPrivateKey:
     """A new key; takes a second or more of processor time."""
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
-    return rsa.generate_private_key(65537, BITS)
+    return fresh.rsa_key(BITS)
 
 
 def rsa_pair(key: rsa.RSAPrivateKey, passphrase: Sensitive, text: Sensitive | None = None) -> Pair:
@@ -215,11 +209,9 @@ def _check_bits(bits: int, least: int, what: str) -> None:
 # Keys that sign requests
 
 
-def new_signing_pair() -> Pair:
+def new_signing_pair(fresh: Fresh) -> Pair:
     """A new Ed25519 key as the client reads it: OpenSSH's format, without passphrase."""
-    from cryptography.hazmat.primitives.asymmetric import ed25519
-
-    return _signing_pair(ed25519.Ed25519PrivateKey.generate(), None)
+    return _signing_pair(fresh.ed25519_key(), None)
 
 
 def read_signing_pair(text: Sensitive, what: str) -> Pair:

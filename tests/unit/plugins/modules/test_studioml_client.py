@@ -19,11 +19,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import client_files, keys
 from ansible_collections.muster.ml.plugins.modules import studioml_client
 
 PUBLIC = keys.rsa_pair(rsa.generate_private_key(65537, 2048), Sensitive("phrase")).public
-SIGNER, OTHER = keys.new_signing_pair(), keys.new_signing_pair()
+SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
 SECRETS = ("canary-password", "canary-access", "canary-storage", SIGNER.private.reveal().splitlines()[2])
 FOREIGN = """\
 # mine

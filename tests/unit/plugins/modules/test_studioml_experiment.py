@@ -35,6 +35,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import bucket as buckets
@@ -44,7 +45,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
 
 PAIR = keys.rsa_pair(rsa.generate_private_key(65537, 2048), Sensitive("phrase"))
-SIGNER, OTHER = keys.new_signing_pair(), keys.new_signing_pair()
+SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
 SECRETS = ("canary-access", "canary-storage", "canary-token", PASSWORD, SIGNER.private.reveal().splitlines()[2])
 NOTE, OUTPUT = "experiments/one/muster.json", "experiments/one/output.tar"
 END = '{"studioml": {"stop_time": "2026-01-01"}}'

@@ -24,6 +24,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, runner_metrics
@@ -40,7 +41,7 @@ OWN, OTHER = (
     keys.rsa_pair(rsa.generate_private_key(65537, 1024), Sensitive("canary-phrase")).private.reveal()  # noqa: S505 -- quick
     for _key in range(2)
 )
-SIGNER = keys.new_signing_pair()
+SIGNER = keys.new_signing_pair(to_be_dropped())
 IGNORED = 'runner_queue_ignored{{host="h",queue_name="*",queue_type="rabbitMQ"}} {}\n'
 CHECKED = 'runner_queue_checked{{host="h",queue_name="amqp://broker:5672/%2f",queue_type="rabbitMQ"}} {}\n'
 BUSY = 'runner_project_running{host="h",queue_type="rmq",queue_name="q",project="",experiment="1606243639_a"} 1\n'

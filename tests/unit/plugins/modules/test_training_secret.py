@@ -33,6 +33,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import FIELD_MANAGER
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 from ansible_collections.muster.ml.plugins.modules import training_secret, training_secret_info
@@ -44,14 +45,15 @@ SIGNING, CLIENT = "studioml-signing", "studioml-client-signing-key"
 CANARY = "canary-7Qx9-passphrase"
 OWN, *MADE = [rsa.generate_private_key(65537, 1024) for _key in range(4)]  # noqa: S505 -- nobody uses them, and they are quick
 OWN_PEM = keys.rsa_pair(OWN, Sensitive(CANARY)).private.reveal()
-SIGNER = keys.new_signing_pair()
+SIGNER = keys.new_signing_pair(to_be_dropped())
+OTHER_SIGNER = keys.new_signing_pair(to_be_dropped())
 
 
 @pytest.fixture(autouse=True)
 def small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "BITS", 1024)
     ready = itertools.cycle(MADE)
-    monkeypatch.setattr(keys, "new_rsa_key", lambda: next(ready))
+    monkeypatch.setattr(keys, "new_rsa_key", lambda _fresh: next(ready))
 
 
 def run(cluster: FakeCluster, content: str = "decryption_key", *, check: bool = False, **params: t.Any) -> t.Any:
@@ -138,8 +140,8 @@ def test_a_second_run_writes_nothing_and_keeps_the_key(content: str) -> None:
 def test_check_mode_writes_nothing_and_makes_no_key(content: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster()
     with monkeypatch.context() as without:
-        without.setattr(keys, "new_rsa_key", lambda: pytest.fail("made a key"))
-        without.setattr(keys, "new_signing_pair", lambda: pytest.fail("made a key"))
+        without.setattr(keys, "new_rsa_key", lambda _fresh: pytest.fail("made a key"))
+        without.setattr(keys, "new_signing_pair", lambda _fresh: pytest.fail("made a key"))
         planned = run(cluster, content, check=True)
     assert planned["changed"]
     assert planned["fingerprints"] == {"ssh-publickey": None}
@@ -335,7 +337,7 @@ def test_a_passphrase_that_does_not_fit_is_refused_and_so_is_a_lost_one() -> Non
         ("signing_key", {"private_key": plain()}, "is a RSA PRIVATE KEY, not an OPENSSH PRIVATE KEY"),
         ("signing_key", {"private_key": openssh()}, "is not an Ed25519 key"),
         ("signing_key", {"passphrase": CANARY}, "passphrase does not belong to content signing_key"),
-        ("signing_key", {"private_key": SIGNER.private.reveal(), "public_key": keys.new_signing_pair().public}, "does not belong"),
+        ("signing_key", {"private_key": SIGNER.private.reveal(), "public_key": OTHER_SIGNER.public}, "does not belong"),
         ("signing_public_keys", {"public_keys": {"rmq": SIGNER.public}}, "the prefix 'rmq' has 3 characters"),
         ("signing_public_keys", {"public_key_secrets": {"rmq": "x"}}, "public_key_secrets: the prefix 'rmq' has 3"),
         ("signing_public_keys", {"public_keys": {"rmq_": another_public()}}, "public_keys.rmq_ does not begin with ssh-ed25519"),
@@ -403,7 +405,7 @@ def test_public_keys_that_kubectl_made_are_used_as_they_are_or_taken_over() -> N
     cluster.add(secret(SIGNING, info="Dummy", rmq_=f"{SIGNER.public.strip()} me@here"))
     keep = {"public_keys": {"rmq_": SIGNER.public}}
     assert not run(cluster, "signing_public_keys", **keep)["changed"]
-    more = {"public_keys": {"rmq_": SIGNER.public, "rmq_b_": keys.new_signing_pair().public}}
+    more = {"public_keys": {"rmq_": SIGNER.public, "rmq_b_": keys.new_signing_pair(to_be_dropped()).public}}
     with pytest.raises(Conflict, match=r"was not made by Muster, and differs in data.rmq_b_"):
         run(cluster, "signing_public_keys", **more)
     assert run(cluster, "signing_public_keys", adopt=True, **more)["changed"]

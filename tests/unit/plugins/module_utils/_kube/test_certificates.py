@@ -22,6 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Fail
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates
 from ansible_collections.muster.ml.plugins.module_utils._kube.certificates import Leaf, files, secrets
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -72,7 +73,7 @@ def put(folder: Path, name: str, certificate: x509.Certificate, key: t.Any) -> N
 
 
 def make(folder: Path, **options: t.Any) -> list[str]:
-    return files(folder, "ca", "etcd-ca", LEAVES, **{"check": False, **options})
+    return files(folder, "ca", "etcd-ca", LEAVES, **{"check": False, "warn": pytest.fail, **options})
 
 
 def read(folder: Path, name: str) -> x509.Certificate:
@@ -266,7 +267,7 @@ def test_hosts_with_the_old_certificate_of_the_same_authority_trust_the_renewed_
 
 
 def made(cluster: FakeCluster, *, in_use: bool = True) -> dict[str, Manifest]:
-    desired = secrets(t.cast("t.Any", cluster), "ml", "ca", LEAVES, {"a": "b"}, in_use=in_use)
+    desired = secrets(MadeOnce(cluster), "ml", "ca", LEAVES, {"a": "b"}, in_use=in_use)
     for secret in desired:
         cluster.add(secret)
     return {secret["metadata"]["name"]: secret for secret in desired}

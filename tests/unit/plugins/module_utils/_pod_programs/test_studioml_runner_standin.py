@@ -19,12 +19,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs import studioml_runner_standin as program
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message, results
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import view
 
 Manifest = dict[str, t.Any]
-SIGNER, OTHER = keys.new_signing_pair(), keys.new_signing_pair()
+SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
 PAIR = keys.rsa_pair(rsa.generate_private_key(65537, 2048), Sensitive("phrase"))
 REQUEST: Manifest = {
     "config": {"experimentLifetime": "30m"},

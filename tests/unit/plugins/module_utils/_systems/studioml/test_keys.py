@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 
 PHRASE = Sensitive("correct horse")
@@ -97,7 +98,7 @@ def test_the_private_key_is_what_go_decrypts() -> None:
 @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
 def test_openssl_opens_a_new_key_of_4096_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    pair = keys.rsa_pair(keys.new_rsa_key(), PHRASE)
+    pair = keys.rsa_pair(keys.new_rsa_key(to_be_dropped()), PHRASE)
     shown = subprocess.run(
         ["openssl", "rsa", "-passin", "env:PHRASE", "-RSAPublicKey_out"],
         input=pair.private.reveal(), env={**os.environ, "PHRASE": "correct horse"}, check=True, capture_output=True, text=True,
@@ -146,7 +147,7 @@ def test_keys_that_the_steps_of_the_runners_document_make_are_read(tmp_path: Pat
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="ssh-keygen is not installed")
 def test_ssh_keygen_reads_a_new_signing_key(tmp_path: Path) -> None:
-    pair, file = keys.new_signing_pair(), tmp_path / "key"
+    pair, file = keys.new_signing_pair(to_be_dropped()), tmp_path / "key"
     file.touch(mode=0o600)
     file.write_text(pair.private.reveal())
     shown = subprocess.run(["ssh-keygen", "-y", "-f", str(file)], check=True, capture_output=True, text=True)
@@ -211,7 +212,7 @@ def test_a_passphrase_that_the_runner_would_read_otherwise_is_refused(phrase: st
 
 
 def test_a_new_passphrase_is_long_and_plain() -> None:
-    made = [keys.new_passphrase().reveal() for _try in range(3)]
+    made = [to_be_dropped().text(32).reveal() for _try in range(3)]
     assert len(set(made)) == 3
     assert all(re.fullmatch(r"[-_A-Za-z0-9]{43}", phrase) for phrase in made)
 
@@ -237,7 +238,7 @@ def test_a_public_key_that_nobody_can_use_is_refused(text: str, told: str) -> No
 
 
 def test_a_signing_key_is_openssh_without_a_passphrase() -> None:
-    pair = keys.new_signing_pair()
+    pair = keys.new_signing_pair(to_be_dropped())
     assert pair.private.reveal().startswith("-----BEGIN OPENSSH PRIVATE KEY-----\n")
     assert re.fullmatch(r"ssh-ed25519 [A-Za-z0-9+/]{68}\n", pair.public)
     assert keys.read_signing_pair(pair.private, "it") == pair

@@ -23,12 +23,13 @@ from hypothesis import strategies as st
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import failure
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
 
 PHRASE = Sensitive("canary-passphrase")
 RUNNER, OTHER = (rsa.generate_private_key(65537, 2048) for _key in range(2))
 PAIR = keys.rsa_pair(RUNNER, PHRASE)
-CLIENT, NEIGHBOUR = keys.new_signing_pair(), keys.new_signing_pair()
+CLIENT, NEIGHBOUR = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
 PUBLIC = {"rmq_": NEIGHBOUR.public, "rmq_cpu_": CLIENT.public}
 RESOURCES = {"cpus": 1, "gpus": 0, "hdd": "6gb", "ram": "6gb", "gpuMem": "0gb"}
 REQUEST = {

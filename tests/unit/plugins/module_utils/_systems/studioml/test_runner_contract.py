@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import serialization as s
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, revealed
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.amqp_url import check_amqp_url
@@ -292,7 +293,7 @@ REQUEST = {
 
 
 def test_the_wire_format(request_key: keys.Pair) -> None:
-    signer = keys.new_signing_pair()
+    signer = keys.new_signing_pair(to_be_dropped())
     wire = json.loads(message.build(REQUEST, request_key.public, signer.private))
     assert list(wire) == ["message"]
     clear = wire["message"]

@@ -1,0 +1,165 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Logins, keys and certificates that are made once: the one way in which they are made, stored and replaced.
+
+Two runs may start at the same moment and both find nothing. So an object of generated values is created (POST), and replaced only in the
+version that was read. Where another run was faster, everything that was made of the old reading is dropped, and made again of what is
+there now: of an authority by another run come the certificates of this one. What belongs together is written one after the other, in the
+order in which it is made, so that a run that follows a killed one finds what the rest is made of.
+
+No other file generates a value that is to be kept (tests/unit/test_architecture.py): the methods that do are those of ``Fresh``, and
+``apply_made_once`` and ``folder_made_once`` give one out for what is stored.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import secrets
+import typing as t
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from .._core.errors import MusterError, Overtaken
+from .._core.files import locked_folder
+from .._core.sensitive import Sensitive
+from .objects import Manifest, Ref
+from .plan import overtaken
+from .report import Change, Report
+
+if t.TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+    from .cluster import Cluster
+
+T = t.TypeVar("T")
+MadeOf = Mapping[Ref, "str | None"]
+"""The version in which each object was read; None for one that was not there."""
+
+_TRIES = 10
+"""Each further try means that another run has written in the meantime, and each run writes an object once."""
+
+
+class Fresh:
+    """New random values."""
+
+    def text(self, size: int) -> Sensitive:
+        """A password of SIZE random bytes, of characters that neither a shell, nor YAML, nor a URL reads as something else."""
+        return Sensitive(secrets.token_urlsafe(size))
+
+    def digits(self, size: int) -> Sensitive:
+        """SIZE random bytes as hexadecimal digits, two for each."""
+        return Sensitive(secrets.token_hex(size))
+
+    def ec_key(self) -> ec.EllipticCurvePrivateKey:
+        """A key for a certificate."""
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        return ec.generate_private_key(ec.SECP256R1())
+
+    def rsa_key(self, bits: int) -> rsa.RSAPrivateKey:
+        """A key of BITS bits; one of 4096 takes a second or more of processor time."""
+        from cryptography.hazmat.primitives.asymmetric import rsa
+
+        return rsa.generate_private_key(65537, bits)
+
+    def ed25519_key(self) -> ed25519.Ed25519PrivateKey:
+        """A key for signatures."""
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+
+        return ed25519.Ed25519PrivateKey.generate()
+
+
+class MadeOnce(Fresh):
+    """One try: what it has read of the cluster, each object once, and new values for what is not there."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._read: dict[Ref, Manifest | None] = {}
+
+    def get(self, ref: Ref) -> Manifest | None:
+        """The object, or None if there is none."""
+        if ref not in self._read:
+            self._read[ref] = self._cluster.get(ref)
+        return self._read[ref]
+
+    @property
+    def made_of(self) -> dict[Ref, str | None]:
+        """What was read, for the engine: it writes an object of these only if it still is in that version."""
+        return {ref: _version_of(item) for ref, item in self._read.items()}
+
+    def made(self, make: Callable[[MadeOnce], T]) -> T:
+        """What MAKE returns. What it finds wrong counts only if another run has not written between its readings."""
+        try:
+            return make(self)
+        except MusterError as exc:
+            for ref, version in self.made_of.items():
+                if _version_of(self._cluster.get(ref)) != version:
+                    raise overtaken(ref, version) from exc
+            raise
+
+
+def _version_of(item: Manifest | None) -> str | None:
+    return str(item["metadata"]["resourceVersion"]) if item else None
+
+
+def apply_made_once(
+    cluster: Cluster,
+    make: Callable[[MadeOnce], tuple[Sequence[Manifest], T]],
+    apply: Callable[[Sequence[Manifest], MadeOf], Report],
+) -> tuple[Report, T]:
+    """Apply the objects that MAKE returns, and return the report and what MAKE returns beside them.
+
+    MAKE is called again after another run was faster. It has to read, by its argument, every object in which it puts a generated value.
+    APPLY hands both its arguments to ``engine.apply_objects``.
+    """
+    earlier: list[Overtaken] = []
+    while True:
+        once = MadeOnce(cluster)
+        try:
+            objects, more = once.made(make)
+            return _with_earlier_tries(apply(objects, once.made_of), earlier), more
+        except Overtaken as exc:
+            earlier.append(exc)
+            if len(earlier) == _TRIES:
+                raise
+
+
+def _with_earlier_tries(report: Report, tries: Sequence[Overtaken]) -> Report:
+    """The report with what earlier tries wrote, and with what other runs did meanwhile."""
+    if not tries:
+        return report
+    written = {change.ref: change for exc in tries if exc.done for change in exc.done.changes if change.changed}
+    by_others = {exc.ref: f"{exc.message} It is used as it is." for exc in tries}
+    report.changes = [_change(change, written.get(change.ref), by_others.get(change.ref)) for change in report.changes]
+    report.warnings += by_others.values()
+    return report
+
+
+def _change(change: Change, earlier: Change | None, by_another: str | None) -> Change:
+    if change.changed:
+        return change
+    if earlier:
+        return earlier
+    return dataclasses.replace(change, reason=by_another) if by_another else change
+
+
+def to_be_dropped() -> Fresh:
+    """New values for a look at what is missing: none of them is stored."""
+    return Fresh()
+
+
+@contextlib.contextmanager
+def folder_made_once(folder: Path, warn: Callable[[str], None]) -> Iterator[Fresh]:
+    """New values for files below FOLDER, while no other run makes any there. It is created if it does not exist."""
+    with locked_folder(folder) as locked:
+        if not locked:
+            warn(
+                f"The file system of {folder} has no locks, so that two runs at the same moment would overwrite each other's keys. "
+                "Run one at a time."
+            )
+        yield Fresh()
