@@ -297,6 +297,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument(
         "--step-time", type=float, default=0.0, help="seconds that a step takes at least: a larger model's"
     )
+    parser.add_argument(
+        "--last-time", type=float, default=0.0, help="seconds that the first worker works on when the others have ended"
+    )
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--timeout", type=float, default=60, help="seconds without an answer of the other workers")
@@ -327,6 +330,7 @@ def main() -> None:
         time.sleep(options.patience)
         raise
     if training.rank == 0:
+        time.sleep(options.last_time)
         figures = {"accuracy": training.accuracy(), "epochs": training.epoch, "steps": training.step}
         say("result", world_size=training.world_size, **figures, history=training.history)
 

@@ -9,8 +9,13 @@ that was asked to leave until its heartbeats run out. The agent here leaves the 
 round for the change of membership that it is, stays through a short outage of etcd, and starts again in place where the rendezvous
 itself was lost. While pods meet, the processes to come import torch already.
 
-Exit status: 0 done; 70 the script failed more often than PET_MAX_RESTARTS; 78 wrong configuration; 143 asked to end; anything else,
-such as MUSTER_EXIT_AGAIN: start me again.
+A pod whose processes have ended well is done, not lost: it records that in the state of the rendezvous, keeps sending heartbeats, and
+waits as long as the others work. torch's own exit barrier lasts 300 seconds, and with c10d it holds the connection that the heartbeats
+need, so that the others take the waiting pod for lost after keep_alive_interval * keep_alive_max_attempt and start again. If a pod that
+is not done is lost or fails, those that are done start again with the others. The run has succeeded when all pods of one round are done.
+
+Exit status: 0 all pods of the last round are done; 70 the script failed more often than PET_MAX_RESTARTS, here or in another pod;
+78 wrong configuration; 143 asked to end; anything else, such as MUSTER_EXIT_AGAIN: start me again.
 
 Python 3.7 and torch 1.10 are enough. This file can be imported without torch: what needs it imports it when it is called.
 """
@@ -18,6 +23,7 @@ Python 3.7 and torch 1.10 are enough. This file can be imported without torch: w
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -106,9 +112,9 @@ def end(code: int) -> t.NoReturn:
     os._exit(code)
 
 
-def leave(code: int, reason: str) -> t.NoReturn:
+def leave(code: int, reason: str, event: str = "failed") -> t.NoReturn:
     """End and keep the reason where Kubernetes shows it: kubectl describe pod, and job_info."""
-    say("failed", reason=reason)
+    say(event, reason=reason)
     with contextlib.suppress(OSError), open(TERMINATION_LOG, "w") as log:
         log.write(reason + "\n")
     end(code)
@@ -202,6 +208,35 @@ def is_signal(error: Exception) -> bool:
     return isinstance(error, SignalException)
 
 
+class AllDone(Exception):
+    """All pods of the last round are done, so that there is no further one to join."""
+
+
+def done_in_round(state: t.Any) -> set[t.Any]:
+    """The pods whose processes have ended well in the current round. STATE is torch's, with a field of the launcher's own."""
+    return {node for node, turn in getattr(state, "done", {}).items() if turn == state.round}
+
+
+def has_succeeded(state: t.Any) -> bool:
+    """Whether all pods of the last round are done. A closed rendezvous alone is no success: a pod that fails closes it, too."""
+    return bool(getattr(state, "succeeded", False))
+
+
+def waiting_lists(state: t.Any) -> list[set[t.Any]]:
+    """The pods that wait for the next round; torch has had the second list since 2.2."""
+    return [state.wait_list, getattr(state, "redundancy_list", set())]
+
+
+def members(state: t.Any) -> set[t.Any]:
+    """The pods that send heartbeats, in the round or waiting for the next one."""
+    return {*state.participants}.union(*waiting_lists(state))
+
+
+def host_name(node: t.Any) -> str:
+    """The host name of a member of the rendezvous; torch before 2.0 calls it fqdn."""
+    return str(node.addr if hasattr(node, "addr") else node.fqdn)
+
+
 class PatientHolder(Torch):
     """The state of the rendezvous, in which nobody is lost only because nobody could send a heartbeat."""
 
@@ -237,12 +272,29 @@ class LeavingHandler(Torch):
         return f"muster-{settings().backend}"
 
     def next_rendezvous(self) -> t.Any:
-        result = super().next_rendezvous()
+        result = self._join()
         rank, nodes = result[1:] if isinstance(result, tuple) else (result.rank, result.world_size)
         self.formed = (self._state_holder.state.round, nodes)
         self.world = {"round": self.formed[0], "group_rank": rank, "nodes": nodes, "formed": round(time.time(), 3)}
         self.tell()
         return result
+
+    def _join(self) -> t.Any:
+        """Join the next round. While pods of the current one are done there is none, however long the others work."""
+        from torch.distributed.elastic.rendezvous import api as rendezvous
+
+        while True:
+            try:
+                return super().next_rendezvous()
+            except rendezvous.RendezvousError as error:
+                state = self._state_holder.state
+                if has_succeeded(state):
+                    self.take_leave()
+                    raise AllDone from error
+                if state.closed:
+                    raise rendezvous.RendezvousClosedError from error
+                if not (isinstance(error, rendezvous.RendezvousTimeoutError) and done_in_round(state)):
+                    raise
 
     def tell(self) -> None:
         """Log the round."""
@@ -264,6 +316,9 @@ class LeavingHandler(Torch):
         if self.unreachable:
             say("rendezvous_reachable")
             self.unreachable = False
+        if done_in_round(self._state_holder.state):
+            # A new round would stop the last work of this one.
+            waiting = 0
         if not waiting and self._has_shrunk():
             return 1
         if self.world["group_rank"] == 0 and time.monotonic() > self.told + REPEAT:
@@ -272,7 +327,7 @@ class LeavingHandler(Torch):
 
     def _has_shrunk(self) -> bool:
         state, (turn, nodes) = self._state_holder.state, self.formed
-        here = len(state.participants)
+        here = len({*state.participants, *done_in_round(state)})
         shrunk = not state.closed and (state.round != turn or not state.complete or here < nodes)
         if shrunk:
             say("membership", round=turn, nodes=nodes, left=max(1, nodes - here))
@@ -282,35 +337,115 @@ class LeavingHandler(Torch):
         if self.keep_open:
             self._stop_heartbeats()
             return False
-        return bool(super().shutdown())
+        closed = bool(super().shutdown())
+        # They end by themselves once they have read that.
+        self._serve_while(lambda state: bool(done_in_round(state) & {*state.participants}))
+        return closed
 
-    def leave_round(self) -> None:
-        """Give up the place at once, instead of when the heartbeats run out."""
-        from torch.distributed.elastic.rendezvous import dynamic_rendezvous
+    def record_done(self) -> bool:
+        """Record that the processes of this pod have ended well; whether those of all pods of the round have."""
+        from torch.distributed.elastic.rendezvous.api import RendezvousClosedError
 
-        self._stop_heartbeats()
-        me, holder = self._this_node, self._state_holder
+        me, (turn, nodes), holder = self._this_node, self.formed, self._state_holder
+
+        def add(state: t.Any) -> bool:
+            done = done_in_round(state)
+            if state.closed or state.round != turn or me in done:
+                return False
+            state.done = dict.fromkeys([*done, me], turn)
+            state.closed = state.succeeded = len(state.done) == nodes
+            return True
+
+        try:
+            with self._heartbeat_lock:
+                self._change(add)
+        except Exception as error:
+            # num_nodes_waiting, which the agent calls next, decides what that means.
+            if not is_unreachable(error):
+                raise
+            return False
+        if holder.state.closed and not has_succeeded(holder.state):
+            self.leave_round()
+            raise RendezvousClosedError
+        return has_succeeded(holder.state)
+
+    def _change(self, change: t.Callable[[t.Any], bool]) -> bool:
+        """Change the shared state, again where another pod was faster; whether CHANGE, which is given the state, changed it."""
+        holder = self._state_holder
         for _try in range(50):
             holder._last_sync_time = -1
             holder.sync()
-            state = holder.state
-            if me not in state.participants and me not in state.wait_list:
-                return
-            state.participants.pop(me, None)
-            state.wait_list.discard(me)
-            state.last_heartbeats.pop(me, None)
-            dynamic_rendezvous._remove_participant_epilogue(state, self._settings)
+            if not change(holder.state):
+                return False
             holder.mark_dirty()
             if holder.sync():
-                say("left", round=state.round)
-                return
+                return True
             time.sleep(0.02)
+        return False
+
+    def leave_round(self) -> bool:
+        """Give up the place at once, instead of when the heartbeats run out; whether there was one."""
+        from torch.distributed.elastic.rendezvous import dynamic_rendezvous
+
+        self._stop_heartbeats()
+        me = self._this_node
+
+        def leave(state: t.Any) -> bool:
+            informed: frozenset[str] = getattr(state, "informed", frozenset())
+            tells = has_succeeded(state) and host_name(me) not in informed
+            if not tells and me not in members(state):
+                return False
+            if tells:
+                state.informed = informed | {host_name(me)}
+            state.participants.pop(me, None)
+            for names in waiting_lists(state):
+                names.discard(me)
+            state.last_heartbeats.pop(me, None)
+            dynamic_rendezvous._remove_participant_epilogue(state, self._settings)
+            return True
+
+        return self._change(leave)
+
+    def take_leave(self) -> None:
+        """Leave a run that has succeeded. The pod that serves the rendezvous stays until all others know that."""
+        # Nothing that happens to the rendezvous changes the result.
+        self.keep_open = True
+        with contextlib.suppress(Exception):
+            if not settings().hosts_store:
+                self.leave_round()
+            deadline = time.monotonic() + settings().join_timeout
+            self._serve_while(lambda state: self._is_unknown(state, time.monotonic() < deadline))
+
+    def _is_unknown(self, state: t.Any, also_lost: bool) -> bool:
+        """Whether another pod has yet to read that the run has succeeded.
+
+        With ALSO_LOST that is also a pod which was lost after it was done, where each pod has to succeed and is therefore made again.
+        """
+        me = self._this_node
+        unknown = {host_name(node) for node in state.done} - {host_name(me), *getattr(state, "informed", ())}
+        return bool(members(state) - {me}) or (also_lost and settings().again == EXIT_AGAIN and bool(unknown))
+
+    def _serve_while(self, is_needed: t.Callable[[t.Any], bool]) -> None:
+        """Stay, if this pod serves the rendezvous, while IS_NEEDED says of its state that another pod has yet to read it."""
+        holder = self._state_holder
+        while settings().hosts_store:
+            with self._heartbeat_lock:
+                holder._last_sync_time = -1
+                holder.sync()
+            if not is_needed(holder.state):
+                return
+            time.sleep(settings().poll)
 
 
 class LeavingAgent(Torch):
-    """torchrun's agent, which leaves the rendezvous when it is asked to end, and does not close it because it failed itself."""
+    """torchrun's agent, which leaves the rendezvous when it is asked to end, and does not close it because it failed itself.
+
+    It ends when all pods of the round are done, and watches the membership until then.
+    """
 
     reserve = Reserve()
+    # What torch says of processes that have ended well.
+    ended: t.Any = None
 
     @property
     def handler(self) -> LeavingHandler:
@@ -318,16 +453,40 @@ class LeavingAgent(Torch):
         return t.cast("LeavingHandler", self._worker_group.spec.rdzv_handler)
 
     def _rendezvous(self, worker_group: t.Any) -> t.Any:
+        self.ended = None
         self.reserve.prepare(worker_group.spec.local_world_size)
         return super()._rendezvous(worker_group)
+
+    def _monitor_workers(self, worker_group: t.Any) -> t.Any:
+        from torch.distributed.elastic.agent.server.api import WorkerState
+
+        if self.ended is None:
+            result = super()._monitor_workers(worker_group)
+            if result.state != WorkerState.SUCCEEDED:
+                return result
+            self.ended = result
+            say("finished", round=self.handler.formed[0])
+        if self.handler.record_done():
+            return self.ended
+        return dataclasses.replace(self.ended, state=WorkerState.HEALTHY)
+
+    def _exit_barrier(self) -> None:
+        """Leave the others, all of which are done, too; after a failure there is nobody to wait for."""
+        if self.ended is not None:
+            signal.signal(signal.SIGTERM, lambda *_signal: os._exit(0))
+            self.handler.take_leave()
 
     def _invoke_run(self, *args: t.Any, **kwargs: t.Any) -> t.Any:
         try:
             return super()._invoke_run(*args, **kwargs)
         except Exception as error:
             if is_signal(error):
+                if self.ended is not None and has_succeeded(self.handler._state_holder.state):
+                    self._exit_barrier()
+                    return self.ended
                 try:
-                    self.handler.leave_round()
+                    if self.handler.leave_round():
+                        say("left", round=self.handler.formed[0])
                 except Exception as second:
                     say("left_without_notice", reason=str(second))
             # To close the rendezvous is to end the job for everybody. Since 2.4 torch does so whatever ended the agent.
@@ -431,8 +590,10 @@ def launch(arguments: t.Sequence[str]) -> int | None:
             EXIT_SCRIPT_FAILED,
             f"the script failed more often than max_restarts allows: {describe_first_failure(error)}",
         )
-    except rendezvous.RendezvousClosedError:
+    except AllDone:
         say("closed", reason="the others are done")
+    except rendezvous.RendezvousClosedError:
+        leave(EXIT_SCRIPT_FAILED, "the rendezvous was closed before all pods were done: another one failed", "closed")
     except SignalException:
         return EXIT_STOPPED
     except Exception as error:

@@ -19,7 +19,9 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.programs impo
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs import elastic_launch
 from ansible_collections.muster.ml.tests.unit.fakes.ports import refused_port
 
-# The names that torch 1.10 to 2.9 have. Its agent runs the script itself, so that a test can see the rendezvous from it.
+# The names that torch 1.10 to 2.15 have. Its agent runs the script itself, so that a test can see the rendezvous from it, and then goes
+# on as torch's: it looks at the processes, which have ended well unless the script says otherwise, and at the rendezvous. The other pod,
+# "you", is done from the beginning; what it does later is in the holder's list of news, one entry for each look at the state.
 TORCH = {
     "distributed/__init__.py": """
 import os
@@ -57,19 +59,51 @@ def run(arguments):
         print("closes" if handler.shutdown() else "stays open", flush=True)
 """,
     "distributed/launcher/api.py": "",
+    "distributed/elastic/agent/server/api.py": """
+import dataclasses
+import enum
+
+class WorkerState(enum.Enum):
+    HEALTHY, SUCCEEDED, FAILED = range(3)
+
+@dataclasses.dataclass
+class RunResult:
+    state: WorkerState
+""",
     "distributed/elastic/agent/server/local_elastic_agent.py": """
+import time
 import types
+from torch.distributed.elastic.agent.server.api import RunResult, WorkerState
 
 class LocalElasticAgent:
     failed = False
+    working = 0
     def __init__(self, handler, script):
         self.script = script
         self._worker_group = types.SimpleNamespace(spec=types.SimpleNamespace(rdzv_handler=handler, local_world_size=1))
     def _rendezvous(self, worker_group):
         return self.handler.next_rendezvous()
+    def _monitor_workers(self, worker_group):
+        self.working -= 1
+        if self.working >= 0:
+            return RunResult(WorkerState.HEALTHY)
+        return RunResult(WorkerState.FAILED if self.failed else WorkerState.SUCCEEDED)
+    def _exit_barrier(self):
+        raise AssertionError("torch's barrier is over after 300 seconds")
     def _invoke_run(self):
+        self._rendezvous(self._worker_group)
         with open(self.script) as file:
-            exec(file.read(), {"agent": self, "handler": self.handler, "holder": self.handler._state_holder})
+            exec(file.read(), {
+                "agent": self, "handler": self.handler, "holder": self.handler._state_holder,
+                "state": self.handler._state_holder.state, "news": self.handler._state_holder.news})
+        while True:
+            result = self._monitor_workers(self._worker_group)
+            if result.state != WorkerState.HEALTHY:
+                self._exit_barrier()
+                return result
+            if self.handler.num_nodes_waiting() > 0:
+                self._rendezvous(self._worker_group)
+            time.sleep(0.01)
     def run(self):
         try:
             self._invoke_run()
@@ -100,10 +134,16 @@ class ChildFailedError(Exception):
         return 3, types.SimpleNamespace(exitcode=9, message="out of memory")
 """,
     "distributed/elastic/rendezvous/api.py": """
-class RendezvousClosedError(Exception):
+class RendezvousError(Exception):
     pass
 
-class RendezvousConnectionError(Exception):
+class RendezvousClosedError(RendezvousError):
+    pass
+
+class RendezvousConnectionError(RendezvousError):
+    pass
+
+class RendezvousTimeoutError(RendezvousError):
     pass
 
 class rendezvous_handler_registry:
@@ -127,8 +167,12 @@ def create_backend(params):
     return types.SimpleNamespace(name="etcd-v2"), None
 """,
     "distributed/elastic/rendezvous/dynamic_rendezvous.py": """
+import threading
 import types
-from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError
+from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousConnectionError
+
+class Node(str):
+    fqdn = property(str)
 
 def _delay(seconds):
     pass
@@ -147,11 +191,15 @@ class _BackendRendezvousStateHolder:
     sanitized = 0
     def __init__(self, backend, settings, poll):
         self._settings = settings
+        self.news = []
         self.state = types.SimpleNamespace(
-            round=4, complete=True, closed=False, participants={"me": 0, "you": 1}, wait_list=set(), last_heartbeats={})
+            round=4, complete=True, closed=False, participants={Node("me"): 0, Node("you"): 1}, wait_list=set(),
+            last_heartbeats={}, done={Node("you"): 4})
     def sync(self):
         if not self.reachable:
             raise RendezvousConnectionError("no route")
+        if self.news:
+            exec(self.news.pop(0), {"state": self.state, "Node": Node})
         self._sanitize()
         return True
     def _sanitize(self):
@@ -161,23 +209,34 @@ class _BackendRendezvousStateHolder:
 
 class DynamicRendezvousHandler:
     class _node_desc_generator:
-        generate = staticmethod(lambda: "me")
+        generate = staticmethod(lambda: Node("me"))
+    errors = ()
     def __init__(self, node, settings, name, store, holder):
+        self._heartbeat_lock = threading.Lock()
         self._this_node, self._settings, self._backend_name, self._state_holder = node, settings, name, holder
     def next_rendezvous(self):
+        self._state_holder.sync()
+        if self.errors:
+            raise self.errors.pop()
+        if self._state_holder.state.closed:
+            raise RendezvousClosedError("closed")
         return None, 0, 2
     def num_nodes_waiting(self):
         self._state_holder.sync()
         return len(self._state_holder.state.wait_list)
     def shutdown(self):
+        self._state_holder.state.closed = True
         return True
     def _stop_heartbeats(self):
         pass
 """,
 }
-RAISE = "from torch.distributed.elastic.{0} import {1}\nraise {1}('no route')\n"
-CLOSED = RAISE.format("rendezvous.api", "RendezvousClosedError")
-LOST = RAISE.format("rendezvous.api", "RendezvousConnectionError")
+LOST = (
+    "from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError as Lost\nraise Lost('no route')\n"
+)
+# The other pod leaves the rendezvous, which it does when it knows that all are done, or that it is closed; is the last one to be done.
+LEAVES = "state.participants.pop('you')"
+END = "state.done[Node('you')] = 4; state.closed = state.succeeded = True"
 
 
 class Ended(t.NamedTuple):
@@ -185,6 +244,10 @@ class Ended(t.NamedTuple):
     events: list[dict[str, t.Any]]
     lines: list[str]
     last_words: str
+
+    @property
+    def said(self) -> list[str]:
+        return [event["event"] for event in self.events]
 
     def event(self, name: str) -> dict[str, t.Any]:
         (found,) = [event for event in self.events if event["event"] == name]
@@ -198,7 +261,7 @@ class Pod:
         self.here = here
         self.env = {
             "PYTHONPATH": str(here), "PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": f"127.0.0.1:{port}",
-            "PET_RDZV_CONF": "join_timeout=0",
+            "PET_RDZV_CONF": "join_timeout=0", "PET_MONITOR_INTERVAL": "0.01",
         }  # fmt: skip
         # The only change: a pod's own place for its last words.
         text = program(elastic_launch).replace(elastic_launch.TERMINATION_LOG, str(here / "termination-log"))
@@ -235,25 +298,84 @@ def pod(tmp_path: Path) -> t.Iterator[Pod]:
 
 
 def test_a_script_that_ends_well(pod: Pod) -> None:
-    ended = pod.run("agent._rendezvous(agent._worker_group)", MUSTER_SERVICE="no.such.service.invalid")
+    ended = pod.run(f"news += ['', '', \"{LEAVES}\"]", MUSTER_SERVICE="no.such.service.invalid")
     assert ended.status == 0
-    assert [event["event"] for event in ended.events] == ["rendezvous", "done"]
+    assert ended.said == ["rendezvous", "finished", "done"]
     assert ended.event("rendezvous").items() >= {"round": 4, "group_rank": 0, "nodes": 2, "index": 0}.items()
     assert "conf --rdzv_conf=join_timeout=0,is_host=1" in ended.lines
     assert ended.last_words == ""
 
 
 def test_a_script_that_failed_too_often(pod: Pod) -> None:
-    ended = pod.run("agent.failed = True")
+    ended = pod.run(f"agent.failed = True\nnews += ['', \"{LEAVES}\"]")
     assert ended.status == elastic_launch.EXIT_SCRIPT_FAILED
     assert "max_restarts allows: rank 3 ended with 9: out of memory" in ended.last_words
     assert "closes" in ended.lines
 
 
-def test_a_rendezvous_that_the_others_have_closed_is_the_end(pod: Pod) -> None:
-    ended = pod.run(CLOSED, JOB_COMPLETION_INDEX="1")
-    assert ended.status == 0
-    assert ended.event("closed")["index"] == 1
+@pytest.mark.parametrize(
+    ("done_first", "later", "said"),
+    [
+        # The other one works on for any time.
+        ("me", [*[""] * 20, END], ["rendezvous", "finished", "done"]),
+        # It is done, and lost or stopped afterwards; a third one comes. This one works on.
+        ("you", ["", "", LEAVES, "", ""], ["rendezvous", "finished", "done"]),
+        ("you", ["", "state.wait_list.add(Node('it'))", "", ""], ["rendezvous", "finished", "done"]),
+        # It is lost before it is done, or its script fails and begins again: this one begins again, too.
+        (
+            "me",
+            ["", "", LEAVES, "state.round, state.done = 5, {Node('you'): 5}", ""],
+            ["rendezvous", "finished", "membership", "rendezvous", "finished", "done"],
+        ),
+    ],
+)
+def test_a_pod_that_is_done_is_not_lost(pod: Pod, done_first: str, later: list[str], said: list[str]) -> None:
+    begin = "state.done.clear()" if done_first == "me" else "agent.working = 5"
+    ended = pod.run(f"{begin}\nnews += {later}", JOB_COMPLETION_INDEX="1")
+    assert (ended.status, ended.said) == (0, said)
+
+
+@pytest.mark.parametrize("later", [["", "", "state.closed = True"], ["state.closed = True"]])
+def test_a_closed_rendezvous_is_no_success(pod: Pod, later: list[str]) -> None:
+    ended = pod.run(f"state.done.clear()\nnews += {later}", JOB_COMPLETION_INDEX="1")
+    assert (ended.status, ended.said) == (elastic_launch.EXIT_SCRIPT_FAILED, ["rendezvous", "finished", "closed"])
+    assert "closed before all pods were done" in ended.last_words
+
+
+@pytest.mark.parametrize(("succeeded", "status"), [(True, 0), (False, elastic_launch.EXIT_SCRIPT_FAILED)])
+def test_one_that_comes_after_the_end_learns_how_it_was(pod: Pod, succeeded: bool, status: int) -> None:
+    script = f"state.closed, state.succeeded = True, {succeeded}\nhandler.next_rendezvous()\n"
+    ended = pod.run(script, JOB_COMPLETION_INDEX="1")
+    assert (ended.status, ended.said[:2]) == (status, ["rendezvous", "closed"])
+
+
+@pytest.mark.parametrize(
+    ("others", "status", "said"), [("", 0, "rendezvous"), ("state.done.clear()", 1, "rendezvous_lost")]
+)
+def test_the_last_work_of_others_may_outlast_join_timeout(pod: Pod, others: str, status: int, said: str) -> None:
+    script = (
+        "from torch.distributed.elastic.rendezvous.api import RendezvousTimeoutError as Timeout\n"
+        f"handler.errors = [Timeout(), Timeout()]\n{others}\nhandler.next_rendezvous()\n"
+    )
+    ended = pod.run(script, JOB_COMPLETION_INDEX="1")
+    assert (ended.status, ended.said[:2]) == (status, ["rendezvous", said])
+
+
+def test_pod_0_serves_the_others_until_they_know_the_end(pod: Pod) -> None:
+    # One is replaced by a pod that finds the rendezvous after the end; only where each pod has to succeed is it waited for.
+    news = ["", "", LEAVES, "print('lost')", "print('there')", "state.informed = {'you'}"]
+    script = f"news += {news}"
+    own = pod.run(script, MUSTER_EXIT_AGAIN="175", PET_RDZV_CONF="join_timeout=20")
+    assert (own.status, own.said[-1], "there" in own.lines) == (0, "done", True)
+    other = pod.run(script, PET_RDZV_CONF="join_timeout=20")
+    assert (other.status, other.said[-1], "there" in other.lines) == (0, "done", False)
+
+
+def test_one_that_is_asked_to_end_after_the_end_has_succeeded(pod: Pod) -> None:
+    asked = "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)"
+    assert pod.run(f"news += ['', '', {asked!r}]").status == 0
+    # Before torch's agent has noticed that all are done.
+    assert pod.run(f"news += ['', {asked!r}, '', {LEAVES!r}]").status == 0
 
 
 def test_pod_0_takes_its_store_with_it(pod: Pod) -> None:
@@ -266,7 +388,7 @@ def test_another_pod_begins_again_in_place(pod: Pod) -> None:
     once = f"import os\nif not os.path.exists('{pod.here}/met'):\n    open('{pod.here}/met', 'w').close()\n    "
     ended = pod.run(once + LOST.replace("\nraise", "; raise"), JOB_COMPLETION_INDEX="1")
     assert ended.status == 0
-    assert [event["event"] for event in ended.events] == ["rendezvous_lost", "done"]
+    assert ended.said == ["rendezvous", "rendezvous_lost", "rendezvous", "finished", "done"]
 
 
 def test_it_does_not_begin_again_for_ever(pod: Pod) -> None:
@@ -284,13 +406,14 @@ def test_one_that_is_asked_to_end_leaves_the_rendezvous(pod: Pod) -> None:
 
 def test_a_torch_without_libuv_does_without(pod: Pod) -> None:
     script = "import os\nprint('libuv', os.environ.get('USE_LIBUV'))\n"
-    ended = pod.run(script, BUILT_WITHOUT_LIBUV="1")
+    ended = pod.run(script, BUILT_WITHOUT_LIBUV="1", JOB_COMPLETION_INDEX="1")
     assert (ended.status, "libuv 0" in ended.lines) == (0, True)
-    assert "libuv None" in pod.run(script).lines
+    assert "libuv None" in pod.run(script, JOB_COMPLETION_INDEX="1").lines
 
 
 def test_no_round_needs_the_store_of_an_earlier_one(pod: Pod) -> None:
-    assert "shared 1" in pod.run("import os\nprint('shared', os.environ['TORCH_DISABLE_SHARE_RDZV_TCP_STORE'])\n").lines
+    script = "import os\nprint('shared', os.environ['TORCH_DISABLE_SHARE_RDZV_TCP_STORE'])\n"
+    assert "shared 1" in pod.run(script, JOB_COMPLETION_INDEX="1").lines
 
 
 @pytest.mark.parametrize(
@@ -304,36 +427,34 @@ def test_no_round_needs_the_store_of_an_earlier_one(pod: Pod) -> None:
     ],
 )
 def test_a_round_that_shrank_is_a_change_of_membership(pod: Pod, change: str, told: int) -> None:
-    script = (
-        f"handler.next_rendezvous()\nstate = holder.state\n{change}\nprint('waiting', handler.num_nodes_waiting())\n"
-    )
+    script = f"state.done.clear()\n{change}\nprint('waiting', handler.num_nodes_waiting())\nraise SystemExit\n"
     ended = pod.run(script)
     assert f"waiting {told}" in ended.lines
     assert any(event["event"] == "membership" for event in ended.events) == (told == 1)
 
 
 def test_the_first_rank_logs_the_round_again(pod: Pod) -> None:
-    script = "handler.next_rendezvous()\nhandler.told -= 16\nhandler.num_nodes_waiting()\nhandler.num_nodes_waiting()\n"
+    script = "state.done.clear()\nhandler.told -= 16\nhandler.num_nodes_waiting()\nhandler.num_nodes_waiting()\nraise SystemExit\n"
     met = [event["round"] for event in pod.run(script).events if event["event"] == "rendezvous"]
     assert met == [4, 4]
 
 
 def test_an_etcd_that_is_away_stops_nobody_and_costs_nobody_the_place(pod: Pod) -> None:
     script = (
-        "handler.next_rendezvous()\nfor holder.reachable in (False, False, True):\n"
+        "holder.sanitized = 0\nfor holder.reachable in (False, False, True):\n"
         "    print('waiting', handler.num_nodes_waiting())\nprint('sanitized', holder.sanitized)\n"
         "holder.patient_until = 0\nholder.sync()\nprint('sanitized', holder.sanitized)\n"
+        "raise SystemExit\n"
     )
     ended = pod.run(script, PET_RDZV_BACKEND="etcd-v2")
     assert [line for line in ended.lines if line.startswith(("wait", "sanit", "read"))] == [
         "read_timeout 5", "waiting 0", "waiting 0", "waiting 0", "sanitized 0", "sanitized 1",
     ]  # fmt: skip
-    told = [event["event"] for event in ended.events]
-    assert told == ["rendezvous", "rendezvous_unreachable", "rendezvous_reachable", "done"]
+    assert ended.said == ["rendezvous", "rendezvous_unreachable", "rendezvous_reachable"]
 
 
 def test_a_store_in_a_pod_that_is_away_is_lost(pod: Pod) -> None:
-    script = "handler.next_rendezvous()\nholder.reachable = False\nhandler.num_nodes_waiting()\n"
+    script = "holder.reachable = False\nhandler.num_nodes_waiting()\n"
     lost = [event for event in pod.run(script, JOB_COMPLETION_INDEX="1").events if event["event"] == "rendezvous_lost"]
     assert lost[0]["reason"] == "RendezvousConnectionError: no route"
 
@@ -376,11 +497,11 @@ def test_the_agent_has_processes_ready_before_pods_meet(pod: Pod) -> None:
     other = pod.here / "other.py"
     other.write_text("import os\nprint('trains as', os.environ['RANK'], flush=True)\n")
     script = (
-        "import sys\nagent._rendezvous(agent._worker_group)\n"
+        "import sys\n"
         "from torch.distributed.elastic.multiprocessing.api import SubprocessHandler\n"
         "handler = SubprocessHandler()\nhandler._stdout = handler._stderr = None\n"
         f"process = handler._popen([sys.executable, '-u', '{other}'], {{'RANK': '7'}})\nprocess.wait()\n"
         f"print('then', handler._popen([sys.executable, '-u', '{other}'], {{}}))\n"
     )
-    ended = pod.run(script, MUSTER_WARM_START="1")
+    ended = pod.run(script, MUSTER_WARM_START="1", JOB_COMPLETION_INDEX="1")
     assert [line for line in ended.lines if line.startswith("t")] == ["trains as 7", "then None"]
