@@ -21,7 +21,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.muster.ml.plugins.module_utils._core import created, files
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import CommandFailed, Conflict, Failed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._local import host
+from ansible_collections.muster.ml.plugins.module_utils._local import host, host_things
 from ansible_collections.muster.ml.plugins.modules import host_file, host_record
 
 
@@ -36,6 +36,7 @@ class Machine:
         self.root, self.record = root, root / "etc/muster/x.json"
         (root / "etc").mkdir()
         self.packages, self.dependents, self.tables = set[str](), set[str](), set[str]()
+        self.enabled = set[str]()
         self.mounts: list[Path] = []
         self.warnings: list[str] = []
 
@@ -71,6 +72,11 @@ class Machine:
         if argv[0] == "apt-get":
             self.packages -= {name, *self.dependents}
             return ""
+        if argv[0] == "systemctl":
+            if name not in self.enabled:
+                raise CommandFailed("systemctl is-enabled p exited with 1: disabled")
+            self.enabled -= {name} if argv[1] == "disable" else set()
+            return "enabled\n"
         if name not in self.tables:
             raise CommandFailed("nft exited with 1: Error: No such file or directory")
         self.tables -= {name} if argv[1] == "delete" else set()
@@ -442,6 +448,37 @@ def test_data_of_a_package_that_others_installed_meanwhile_stay(machine: Machine
     machine.remove(delete_data=True)
     assert machine.packages == {"p"}
     assert (data / "db/inner/x").exists()
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_unit_is_disabled_again_if_it_was(machine: Machine, before: bool) -> None:
+    machine.enabled = {"p"} if before else set()
+    machine.packages = {"p"}
+    machine.claim(packages=["p"], units=["p"])
+    machine.enabled.add("p")
+    assert machine.remove()["removed"] == ([] if before else ["enabled unit p"])
+    assert machine.enabled == ({"p"} if before else set())
+
+
+def test_the_unit_of_a_package_that_stays_goes_on(machine: Machine) -> None:
+    machine.claim(packages=["p"], units=["p"])
+    machine.packages, machine.enabled, machine.dependents = {"p"}, {"p"}, {"theirs"}
+    machine.remove()
+    assert machine.enabled == {"p"}
+
+
+@pytest.mark.parametrize("said", ["Access denied", "Connection timed out"])
+def test_a_unit_that_cannot_be_asked_about_ends_the_run(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    def run(argv: t.Sequence[str], **_more: t.Any) -> str:
+        raise CommandFailed(f"{argv[0]} exited with 1: {said}")
+
+    monkeypatch.setattr(host, "run", run)
+    for kind in host_things.KINDS:
+        with pytest.raises(CommandFailed, match=said):
+            machine.claim(**{kind: ["inet x"]})
+    assert machine.tree() == {}
 
 
 def test_a_package_that_others_removed_is_forgotten(machine: Machine) -> None:
