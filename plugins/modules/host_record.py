@@ -196,7 +196,7 @@ def present(ctx: HostContext, path: Path) -> dict[str, t.Any]:
 def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
     """Remove what is recorded: programs first, then what they and Muster wrote, then empty folders."""
     params = ctx.params
-    with created.opened(path, check=ctx.check) as record:
+    with created.opened(path, check=ctx.check, removing=True) as record:
         removal = created.Removal(record, params["delete_data"], params["data_option"], ctx.check)
         try:
             staying = host_things.remove(removal)

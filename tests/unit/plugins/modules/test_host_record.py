@@ -200,6 +200,27 @@ def test_a_record_that_cannot_be_read_ends_the_run_before_anything_changes(machi
     assert machine.tree()["etc/a"] == "ours\n"
 
 
+def test_a_removal_where_nothing_was_ever_recorded_creates_nothing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_args: t.Any, **_more: t.Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    assert not machine.remove(delete_data=True)["changed"]
+    assert not machine.delete()["changed"]
+
+
+def test_what_the_system_refuses_is_one_error(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path, *_args: t.Any, **_more: t.Any) -> None:
+        raise OSError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    with pytest.raises(Failed, match=r"/etc/muster: Permission denied"):
+        machine.claim(packages=["p"])
+    assert machine.tree() == {}
+
+
 # A run that is killed
 
 
