@@ -10,8 +10,8 @@ module: host_record
 short_description: Record what is about to be created on a host, and remove it by that record
 version_added: 0.2.0
 description:
-  - With O(state=present), before anything is created, records those of the named packages, tables, folders and files that do not exist.
-    What exists belongs to others and is never removed.
+  - With O(state=present), before anything is created, records those of the named packages, tables, units, folders and files that do not
+    exist. What exists belongs to others and is never removed.
   - With O(state=absent) removes what is recorded, together with the files of M(muster.ml.host_file). Files are deleted by name. What was
     changed since, is a symbolic link, is mounted, is needed by others or was not recorded is kept and named. Folders go when they are
     empty.
@@ -40,6 +40,11 @@ options:
     default: []
   nft_tables:
     description: Tables of nftables that will be loaded, with their family, such as C(inet example).
+    type: list
+    elements: str
+    default: []
+  units:
+    description: Units of systemd that will be enabled and started. A removal disables and stops one that was not enabled.
     type: list
     elements: str
     default: []
@@ -148,6 +153,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "path": {"type": "path", "required": True},
     "packages": {"type": "list", "elements": "str", "default": []},
     "nft_tables": {"type": "list", "elements": "str", "default": []},
+    "units": {"type": "list", "elements": "str", "default": []},
     "folders": {"type": "list", "elements": "path", "default": []},
     "files": {"type": "list", "elements": "path", "default": []},
     "contents": {
@@ -190,7 +196,7 @@ def present(ctx: HostContext, path: Path) -> dict[str, t.Any]:
 def absent(ctx: HostContext, path: Path) -> dict[str, t.Any]:
     """Remove what is recorded: programs first, then what they and Muster wrote, then empty folders."""
     params = ctx.params
-    with created.opened(path, check=ctx.check) as record:
+    with created.opened(path, check=ctx.check, removing=True) as record:
         removal = created.Removal(record, params["delete_data"], params["data_option"], ctx.check)
         try:
             staying = host_things.remove(removal)

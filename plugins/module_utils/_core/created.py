@@ -113,16 +113,31 @@ def save(path: Path, record: Record) -> None:
 
 
 @contextlib.contextmanager
-def opened(path: Path, *, check: bool) -> Iterator[Record]:
-    """The record at PATH while no other run changes it; ``save`` writes it. CHECK: read only, without a lock."""
-    if check:
-        yield read(path)
-        return
+def opened(path: Path, *, check: bool, removing: bool = False) -> Iterator[Record]:
+    """The record at PATH while no other run changes it; ``save`` writes it. What the system refuses meanwhile is Failed.
+
+    Without a lock with CHECK, which only reads, and for a removal where there is not even the folder of a record.
+    """
+    try:
+        if check or (removing and not path.parent.exists()):
+            yield read(path)
+        else:
+            with _locked_record(path) as record:
+                yield record
+    except OSError as error:
+        raise Failed(
+            f"{error.filename or path}: {error.strerror or error}.",
+            hint="Run as a user who may write there, and have room on the disk. A new run continues.",
+        ) from error
+
+
+@contextlib.contextmanager
+def _locked_record(path: Path) -> Iterator[Record]:
     made = [str(one) for one in path.parents if not one.exists()]
     record = Record()
-    for folder in reversed(made):
-        Path(folder).mkdir(mode=0o700, exist_ok=True)
     try:
+        for folder in reversed(made):
+            Path(folder).mkdir(mode=0o700, exist_ok=True)
         with locked(path.with_name(f".{path.name}.lock")):
             _clear_drafts(path)
             record = read(path)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What roles create on a host and is no file: packages of Debian and tables of nftables. Recorded and removed as files are.
+"""What roles create on a host and is no file: packages of Debian, tables of nftables, enabled units. Recorded and removed as files are.
 
 Private to the collection.
 """
@@ -19,6 +19,9 @@ from . import host
 
 # Seconds that apt waits for another program that installs packages.
 _APT_LOCK_SECONDS = 120
+_NOT_ENABLED = re.compile(
+    r"(disabled|masked|static|indirect|not-found|No such file or directory|is not installed\.)\s*$"
+)
 _REMOVED_WITH_IT = re.compile(r"^Remv (\S+)", re.MULTILINE)
 
 
@@ -67,6 +70,20 @@ def _unload(table: str) -> None:
     host.run(["nft", "delete", "table", *table.split()])
 
 
+def _enabled(unit: str) -> bool:
+    """Whether systemd starts the unit at boot; what systemctl (252 to 257) says of one that it does not start is no error."""
+    try:
+        return host.run(["systemctl", "is-enabled", unit]).strip() in ("enabled", "enabled-runtime", "alias")
+    except CommandFailed as error:
+        if _NOT_ENABLED.search(error.message):
+            return False
+        raise
+
+
+def _disable(unit: str) -> None:
+    host.run(["systemctl", "disable", "--now", unit])
+
+
 KINDS: dict[str, Kind] = {
     "packages": Kind("package", _installed, _others_removed_with, _remove_package),
     "nft_tables": Kind(
@@ -75,6 +92,7 @@ KINDS: dict[str, Kind] = {
         lambda _table: "",
         _unload,
     ),
+    "units": Kind("enabled unit", _enabled, lambda _unit: "", _disable),
 }
 
 
@@ -91,7 +109,9 @@ def remove(removal: Removal) -> list[str]:
         names = removal.record.things.get(kind_name, [])
         for one in list(names):
             there = kind.exists(one)
-            if there and not removal.judge(f"{kind.noun} {one}", unknown=kind.why_unknown(one)):
+            package = kind_name == "units" and one in removal.record.things.get("packages", []) and not removal.check
+            needed = f"is that of the package {one}, which stays" if package else ""
+            if there and not removal.judge(f"{kind.noun} {one}", unknown=kind.why_unknown(one), needed=needed):
                 continue
             if not removal.check:
                 if there:

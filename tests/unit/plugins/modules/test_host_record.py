@@ -21,7 +21,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.muster.ml.plugins.module_utils._core import created, files
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import CommandFailed, Conflict, Failed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._local import host
+from ansible_collections.muster.ml.plugins.module_utils._local import host, host_things
 from ansible_collections.muster.ml.plugins.modules import host_file, host_record
 
 
@@ -36,6 +36,7 @@ class Machine:
         self.root, self.record = root, root / "etc/muster/x.json"
         (root / "etc").mkdir()
         self.packages, self.dependents, self.tables = set[str](), set[str](), set[str]()
+        self.enabled = set[str]()
         self.mounts: list[Path] = []
         self.warnings: list[str] = []
 
@@ -71,6 +72,11 @@ class Machine:
         if argv[0] == "apt-get":
             self.packages -= {name, *self.dependents}
             return ""
+        if argv[0] == "systemctl":
+            if name not in self.enabled:
+                raise CommandFailed("systemctl is-enabled p exited with 1: disabled")
+            self.enabled -= {name} if argv[1] == "disable" else set()
+            return "enabled\n"
         if name not in self.tables:
             raise CommandFailed("nft exited with 1: Error: No such file or directory")
         self.tables -= {name} if argv[1] == "delete" else set()
@@ -192,6 +198,27 @@ def test_a_record_that_cannot_be_read_ends_the_run_before_anything_changes(machi
         with pytest.raises(Failed, match="record of what Muster created, cannot be read"):
             work()
     assert machine.tree()["etc/a"] == "ours\n"
+
+
+def test_a_removal_where_nothing_was_ever_recorded_creates_nothing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_args: t.Any, **_more: t.Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    assert not machine.remove(delete_data=True)["changed"]
+    assert not machine.delete()["changed"]
+
+
+def test_what_the_system_refuses_is_one_error(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path, *_args: t.Any, **_more: t.Any) -> None:
+        raise OSError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    with pytest.raises(Failed, match=r"/etc/muster: Permission denied"):
+        machine.claim(packages=["p"])
+    assert machine.tree() == {}
 
 
 # A run that is killed
@@ -442,6 +469,37 @@ def test_data_of_a_package_that_others_installed_meanwhile_stay(machine: Machine
     machine.remove(delete_data=True)
     assert machine.packages == {"p"}
     assert (data / "db/inner/x").exists()
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_unit_is_disabled_again_if_it_was(machine: Machine, before: bool) -> None:
+    machine.enabled = {"p"} if before else set()
+    machine.packages = {"p"}
+    machine.claim(packages=["p"], units=["p"])
+    machine.enabled.add("p")
+    assert machine.remove()["removed"] == ([] if before else ["enabled unit p"])
+    assert machine.enabled == ({"p"} if before else set())
+
+
+def test_the_unit_of_a_package_that_stays_goes_on(machine: Machine) -> None:
+    machine.claim(packages=["p"], units=["p"])
+    machine.packages, machine.enabled, machine.dependents = {"p"}, {"p"}, {"theirs"}
+    machine.remove()
+    assert machine.enabled == {"p"}
+
+
+@pytest.mark.parametrize("said", ["Access denied", "Connection timed out"])
+def test_a_unit_that_cannot_be_asked_about_ends_the_run(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    def run(argv: t.Sequence[str], **_more: t.Any) -> str:
+        raise CommandFailed(f"{argv[0]} exited with 1: {said}")
+
+    monkeypatch.setattr(host, "run", run)
+    for kind in host_things.KINDS:
+        with pytest.raises(CommandFailed, match=said):
+            machine.claim(**{kind: ["inet x"]})
+    assert machine.tree() == {}
 
 
 def test_a_package_that_others_removed_is_forgotten(machine: Machine) -> None:
