@@ -48,7 +48,7 @@ options:
     description:
       - Namespace of namespaced objects that name none. Defaults to the namespace of the kubeconfig's context.
       - It is also the second part of O(owner), as the namespace of a release of Helm. Without this option that is the namespace
-        that the objects name, if it is the same one in all that name one, and otherwise that of the context.
+        that the objects name or are, if it is the same one in all of them, and otherwise that of the context.
     type: str
   namespaces:
     description:
@@ -279,14 +279,19 @@ def owner_of_task(ctx: Context, objects: list[t.Any]) -> str:
 
 
 def _home(ctx: Context, objects: list[t.Any]) -> str:
-    maps = [
-        item["metadata"]
-        for item in flatten(objects)
-        if isinstance(item, dict) and isinstance(item.get("metadata"), dict)
-    ]
-    named = {str(metadata["namespace"]) for metadata in maps if metadata.get("namespace")}
+    """The second part of the owner, as option namespace describes it."""
+    named = {space for item in flatten(objects) if (space := _namespace_named(item))}
     given = ctx.params["namespace"] or (named.pop() if len(named) == 1 else "")
     return str(given or ctx.cluster.namespace)
+
+
+def _namespace_named(item: t.Any) -> str:
+    """The namespace that an object names, or is; the object may have any mistake."""
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    if not isinstance(metadata, dict):
+        return ""
+    is_one = (item.get("apiVersion"), item.get("kind")) == ("v1", "Namespace")
+    return str(metadata.get("name" if is_one else "namespace") or "")
 
 
 def read_objects(params: dict[str, t.Any]) -> list[t.Any] | None:

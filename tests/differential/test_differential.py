@@ -26,7 +26,13 @@ from differential.objects import CLUSTER_WIDE, DEFINITIONS, MEDDLER, NAMESPACED,
 
 OURS, THEIRS = "ours", "theirs"
 OWNER = "differential"
-BOOKKEEPING = ("app.kubernetes.io/managed-by", "muster.ml/owner", "muster.ml/applied", "muster.ml/not-kept")
+BOOKKEEPING = (
+    "app.kubernetes.io/managed-by",
+    "muster.ml/owner",
+    "muster.ml/home",
+    "muster.ml/applied",
+    "muster.ml/not-kept",
+)
 IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
 # Given by allocators and controllers, another for every object.
 ALLOCATED = ("clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort")

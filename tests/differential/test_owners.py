@@ -20,7 +20,12 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conf
 from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, Lease, name_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
+    Manifest,
+    Ref,
+    manager_of,
+    owner_at,
+)
 from differential.conftest import ask
 
 SPACE = "differential-owners"
@@ -56,7 +61,7 @@ def test_each_owner_has_its_own_labels_on_a_shared_namespace(cluster: HttpCluste
     assert not apply(TWO, space(b="2"))["changed"]
     refused = apply(TWO, space(b="2", level="privileged"))
     assert refused["failed"]
-    assert f"muster:{ONE}" in refused["msg"]
+    assert manager_of(owner_at(ONE, SPACE)) in refused["msg"]
     assert apply(ONE, space(level="restricted"))["changed"]  # the first owner's change leaves the second one's label
     assert labels(cluster) == {"b": "2", "level": "restricted"}
     assert apply(TWO, space())["changed"]  # what an owner does not want any more goes, and nothing else
@@ -78,7 +83,7 @@ def test_what_kubectl_applied_is_used_then_refused_then_adopted_whole(kubectl: s
     assert apply(ONE, config("made", kept="9"), adopt=True)["changed"]
     stored = cluster.get(Ref("v1", "ConfigMap", "made", SPACE)) or {}
     assert stored["data"] == {"kept": "9"}
-    assert [entry["manager"] for entry in stored["metadata"]["managedFields"]] == [f"muster:{ONE}"]
+    assert [entry["manager"] for entry in stored["metadata"]["managedFields"]] == [manager_of(owner_at(ONE, SPACE))]
     assert not any("last-applied" in key for key in stored["metadata"]["annotations"])
     assert not apply(ONE, config("made", kept="9"))["changed"]
 
@@ -101,13 +106,13 @@ def test_two_runs_of_one_owner_at_once_end_as_one_of_them(cluster: HttpCluster) 
         for item in cluster.list("v1", "ConfigMap", SPACE, f"muster.ml/owner={ONE},!muster.ml/settled")
     }
     assert len(left) == 1
-    assert cluster.get(Ref("coordination.k8s.io/v1", "Lease", name_of("muster", ONE), HOME)) is None
+    assert cluster.get(Ref("coordination.k8s.io/v1", "Lease", name_of("muster", owner_at(ONE, SPACE)), HOME)) is None
     again = apply(ONE, space(level="restricted"), *sets[0 if left == {"first"} else 1], prune=True)
     assert not again["changed"]
 
 
 def test_a_run_that_was_killed_is_followed_after_its_time(cluster: HttpCluster) -> None:
-    dead = Lease(cluster, TWO, SPACE, timeout=1)
+    dead = Lease(cluster, owner_at(TWO, SPACE), SPACE, timeout=1)
     dead.__enter__()
     dead._released.set()  # what renews it is gone, as with kill -9
     began = time.monotonic()

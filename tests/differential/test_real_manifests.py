@@ -38,7 +38,7 @@ GIVEN = (
     "finalizers",
 )
 ALLOCATED = ("clusterIP", "clusterIPs", "nodePort")
-BOOKKEEPING = ("muster.ml/owner", "muster.ml/applied", "muster.ml/not-kept")
+BOOKKEEPING = ("muster.ml/owner", "muster.ml/home", "muster.ml/applied", "muster.ml/not-kept")
 BY_CONTROLLERS = ("deployment.kubernetes.io/revision",)
 
 

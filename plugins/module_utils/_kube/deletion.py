@@ -88,7 +88,7 @@ class Ownership:
         if self.namespaces is None:
             return {}
         why = {
-            ref: f"is in namespace {space}, which this task does not name; namespaces: [{space}] includes it"
+            ref: f"is in namespace {space}, and {not_named(space)}"
             for ref in found
             if (space := _namespace(ref)) and space not in self.namespaces
         }
@@ -99,6 +99,11 @@ class Ownership:
             elif not _namespace(ref) and elsewhere:
                 why[ref] = f"may belong to what {owner_text(self.value)} has in namespace {elsewhere}"
         return why
+
+
+def not_named(namespace: str) -> str:
+    """A clause about what is in a namespace that the task does not name."""
+    return f"this task does not name {namespace}; namespaces: [{namespace}] includes it"
 
 
 def _namespace(ref: Ref) -> str | None:

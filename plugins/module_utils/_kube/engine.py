@@ -28,7 +28,7 @@ from .owned import owned_objects
 from .plan import ApplyOptions, Promised, Step, make_plan, raise_overtaken
 from .prepare import with_annotation
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
-from .removal import Deletion, by_ref, release_namespaces, shared_namespaces
+from .removal import Deletion, by_ref, shared_namespaces
 from .report import Change, Report
 from .wait import Predicates, wait_until
 from .write import Writer
@@ -171,12 +171,12 @@ class _Run:
         of_objects = [ref.name if ref.kind == "Namespace" else ref.namespace for ref in refs]
         return frozenset(filter(None, [*self.namespaces, *of_objects, name_and_home(self.options.owner)[1]]))
 
-    def _deletion(self, refs: list[Ref]) -> Deletion:
+    def _deletion(self, refs: list[Ref], *, check: bool) -> Deletion:
         ownership = Ownership(self.options.owner, namespaces=self._reached(refs))
         return Deletion(
             self.cluster,
             ownership,
-            self.options.check,
+            check,
             "prune_data",
             self.prune_data,
             self.options.parallel,
@@ -217,26 +217,21 @@ class _Run:
         }
         return left, warnings
 
-    def _shared(self, refs: list[Ref]) -> dict[Ref, Manifest]:
-        found = shared_namespaces(self.cluster, self.options.owner, self._reached(refs))
-        return {ref: item for ref, item in found.items() if ref not in refs}
-
     def _prune(self, steps: list[Step], report: Report, lease: Lease | None) -> None:
         """Delete objects that have our label and are no longer desired, last wave first; record it if nothing is left over."""
         refs, uids = [step.ref for step in steps], _uids(steps) | _uids_of(report.objects.values())
         found, warnings = self._leftovers(steps)
-        shared = self._shared(refs)
-        if lease is None:
-            pruned = dataclasses.replace(self._deletion(refs), check=True).remove(found, uids)
-            if not self.options.check and (pruned.changed or shared):
-                with self.alone(refs, _PRUNE_TIMEOUT) as (alone, taken):  # nothing had to be written so far
-                    _write(alone.writer, _fenced(steps, taken), report, self.options, self.on_progress, self.clock)
-                    return alone._prune(steps, report, taken)
-        else:
-            pruned = self._deletion(refs).remove(found, uids)
+        shared = {
+            ref: item for ref, item in shared_namespaces(self.cluster, self.options.owner).items() if ref not in refs
+        }
+        deletion = self._deletion(refs, check=self.options.check or lease is None)
+        pruned = deletion.remove(found, uids).merge(deletion.release(shared))
+        if lease is None and pruned.changed and not self.options.check:
+            with self.alone(refs, _PRUNE_TIMEOUT) as (alone, taken):  # nothing had to be written so far
+                _write(alone.writer, _fenced(steps, taken), report, self.options, self.on_progress, self.clock)
+                return alone._prune(steps, report, taken)
         report.merge(pruned)
         report.warnings += warnings
-        report.changes += release_namespaces(self.cluster, self.options.owner, shared, check=self.options.check)
         # A run without changes writes nothing, not even this. Nor does a run beside which another one may be active.
         if report.changed and lease and lease.guarded and not (warnings or pruned.kept):
             write_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)

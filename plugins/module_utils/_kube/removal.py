@@ -19,7 +19,7 @@ from .._core.errors import Forbidden, MusterError
 from .._core.pool import PARALLEL, OnProgress, raise_all, run_all, run_all_or_raise
 from . import reasons
 from .cluster import Cluster
-from .deletion import DeletionFacts, Ownership
+from .deletion import DeletionFacts, Ownership, not_named
 from .fields import owned_fields
 from .lease import Lease
 from .objects import Manifest, Ref, former_owner, manager_of, owner_on, owner_text, ref_of
@@ -66,11 +66,26 @@ class Deletion:
             }
             if self.wait_gone and going:
                 _wait_gone(self.wait_gone, going, report)
-        if report.kept:
-            report.warnings.append(
-                "Kept: " + "; ".join(f"{change.ref} ({change.reason})" for change in report.kept) + "."
+        return _naming_kept(report)
+
+    def release(self, namespaces: t.Mapping[Ref, Manifest]) -> Report:
+        """Take the owner's labels and annotations from namespaces of others, by applying nothing under its field manager."""
+        owner, reached, report = self.ownership.value, self.ownership.namespaces, Report()
+        for ref, live in namespaces.items():
+            if reached is not None and ref.name not in reached:
+                report.changes.append(
+                    Change(ref, "kept", f"has labels of {owner_text(owner)}, and {not_named(ref.name)}")
+                )
+                continue
+            # One that is gone meanwhile must not be created again.
+            metadata = {"name": ref.name, "uid": live["metadata"].get("uid")}
+            nothing = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata}
+            if not self.check:
+                self.cluster.apply(nothing, dry_run=False, manager=manager_of(owner))
+            report.changes.append(
+                Change(ref, "updated", f"it stays, without the labels and annotations of {owner_text(owner)}")
             )
-        return report
+        return _naming_kept(report)
 
     def _one(self, facts: DeletionFacts, ref: Ref, item: Manifest | None) -> Change:
         deleted = Change(ref, "deleted", before={"apiVersion": ref.api_version, "kind": ref.kind,
@@ -100,6 +115,13 @@ class Deletion:
         metadata = item["metadata"]
         return self.cluster.delete(ref, dry_run=False, propagation=propagation, uid=metadata.get("uid"),
                                    resource_version=metadata.get("resourceVersion"))  # fmt: skip
+
+
+def _naming_kept(report: Report) -> Report:
+    if report.kept:
+        named = "; ".join(f"{change.ref} ({change.reason})" for change in report.kept)
+        report.warnings.append(f"Kept: {named}.")
+    return report
 
 
 def delete_objects(
@@ -158,32 +180,14 @@ def by_ref(items: t.Iterable[Manifest]) -> dict[Ref, Manifest]:
     return {ref_of(item): item for item in items}
 
 
-def shared_namespaces(cluster: Cluster, owner: str, within: t.Container[str] | None = None) -> dict[Ref, Manifest]:
-    """Namespaces of others, of those named WITHIN, on which the owner has labels or annotations. None if listing is not allowed."""
+def shared_namespaces(cluster: Cluster, owner: str) -> dict[Ref, Manifest]:
+    """Namespaces of others on which the owner has labels or annotations. None if listing is not allowed."""
     try:
         found = cluster.list_metadata("v1", "Namespace")
     except Forbidden:
         return {}
     others = [item for item in found if owner_on(item) not in (owner, former_owner(owner))]
-    reached = [item for item in others if within is None or item["metadata"]["name"] in within]
-    return by_ref(item for item in reached if owned_fields(item, manager_of(owner)))
-
-
-def release_namespaces(
-    cluster: Cluster, owner: str, namespaces: t.Mapping[Ref, Manifest], *, check: bool
-) -> list[Change]:
-    """Take the owner's labels and annotations from namespaces that stay, by applying nothing under its field manager."""
-    changes = []
-    for ref, live in namespaces.items():
-        metadata = {
-            "name": ref.name,
-            "uid": live["metadata"].get("uid"),
-        }  # one that is gone meanwhile must not be created again
-        nothing = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata}
-        if not check:
-            cluster.apply(nothing, dry_run=False, manager=manager_of(owner))
-        changes.append(Change(ref, "updated", f"it stays, without the labels and annotations of {owner_text(owner)}"))
-    return changes
+    return by_ref(item for item in others if owned_fields(item, manager_of(owner)))
 
 
 def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
@@ -192,17 +196,16 @@ def _delete_owned(deletion: Deletion, namespace: str, lease: Lease) -> Report:
         owned_objects, cluster, owner, namespaces=[namespace], parallel=deletion.parallel, clock=deletion.clock
     )
     found, warnings, others = observe()
-    planned = dataclasses.replace(deletion, check=True, wait_gone=None).remove(by_ref(found))
-    shared = shared_namespaces(cluster, owner, deletion.ownership.namespaces)
-    if check or not (planned.changed or shared):
-        # Objects that are being deleted already may still be waited for.
-        report = planned if check else deletion.remove(by_ref(found))
-        report.changes += release_namespaces(cluster, owner, shared, check=True)
-    else:
+    shared = shared_namespaces(cluster, owner)
+    planned = dataclasses.replace(deletion, check=True, wait_gone=None)
+    report = planned.remove(by_ref(found)).merge(planned.release(shared))
+    if report.changed and not check:
         with lease:
             found, warnings, others = observe()
-            report = dataclasses.replace(deletion, cluster=lease.cluster).remove(by_ref(found))
-            report.changes += release_namespaces(lease.cluster, owner, shared, check=False)
+            alone = dataclasses.replace(deletion, cluster=lease.cluster)
+            report = alone.remove(by_ref(found)).merge(alone.release(shared))
+    elif not check:  # objects that are being deleted already may still be waited for
+        report = deletion.remove(by_ref(found)).merge(planned.release(shared))
     report.warnings += warnings
     if others and not found:
         there = " and ".join(map(owner_text, others))
