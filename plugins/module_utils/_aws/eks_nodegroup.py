@@ -143,7 +143,7 @@ class EksNodegroup(Resource):
         return deletion_plan(live, Step("delete_nodegroup", self._named, "delete", wait="gone"))
 
     def _refuse_versions(self, live: Body | None) -> None:
-        """What AWS refuses beside an image of one's own (CreateNodegroupRequest and UpdateNodegroupVersionRequest in botocore)."""
+        """What AWS refuses beside the image of a launch template (CreateNodegroupRequest and UpdateNodegroupVersionRequest in botocore)."""
         options = {
             "version": self.version,
             "release_version": self.release_version,

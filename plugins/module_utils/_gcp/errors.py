@@ -164,7 +164,7 @@ def _hint(found: Problem, codes: list[str], service: str, http: int) -> str:
         api = found.metadata.get("service") or f"{service}.googleapis.com"
         return f"Enable {api}, which role gcp_project does; just after that it may take minutes until Google knows"
     if FORBIDDEN in codes:
-        # The one policy that is told without its name is that of the domains whose members may be in policies of IAM.
+        # Google leaves out the name of one: that of the domains whose members may be in policies of IAM.
         named = next((one["name"] for one in _FORBIDDEN.finditer(found.message) if one["name"]), "")
         named = named or ("constraints/iam.allowedPolicyMemberDomains" if "customer" in found.message else "")
         which = f", {named}," if named else ""
