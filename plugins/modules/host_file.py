@@ -62,7 +62,7 @@ options:
     default: false
   foreign:
     description:
-      - What happens where a file of others with another content is in the place. V(refuse) fails and changes nothing. V(replace) writes the
+      - Treatment of a file of others with another content in the place. V(refuse) fails and changes nothing. V(replace) writes the
         file and does not record it, so that it is kept by a removal.
       - An empty file counts as none.
     type: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_record
-short_description: Record what is about to be created on a host, and remove it by that record
+short_description: Manage the record of what is created on a host, and remove it
 version_added: 0.2.0
 description:
   - With O(state=present), before anything is created, records those of the named packages, tables, units, folders and files that do not
@@ -78,7 +78,7 @@ options:
         type: str
         default: ""
   delete_data:
-    description: With O(state=absent), delete data and keys, too.
+    description: Delete data and keys, too, with O(state=absent).
     type: bool
     default: false
   data_option:
@@ -123,13 +123,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 removed:
-  description: What was removed, or would be in check mode.
+  description: Things that were removed, or would be in check mode.
   returned: with O(state=absent)
   type: list
   elements: str
   sample: [package example, file /etc/example/conf.d/50-muster.conf]
 kept:
-  description: What was kept, each with the reason. A warning names what is not kept for its data.
+  description: Things that were kept, each with the reason. A warning names what is not kept for its data.
   returned: with O(state=absent)
   type: list
   elements: str

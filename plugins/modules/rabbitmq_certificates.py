@@ -67,7 +67,7 @@ removed:
   type: list
   elements: str
 kept:
-  description: What was kept, each with the reason.
+  description: Files and folders that were kept, each with the reason.
   returned: with O(state=absent)
   type: list
   elements: str
