@@ -22,7 +22,7 @@ from .cluster import Cluster
 from .deletion import Ownership
 from .lease import Lease, holder
 from .objects import DEFINITION, LABEL_OWNER, Manifest, Ref, labels_of
-from .order import kinds_of_definitions, wave_of, waves
+from .order import wave_of, waves
 from .owned import owned_objects
 from .plan import ApplyOptions, Promised, Step, make_plan
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
@@ -63,19 +63,14 @@ def apply_objects(
     report has the objects as they are at the end.
     """
     objects = list(objects)
-    options = ApplyOptions(
-        owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised
-    )  # fmt: skip
+    options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised)  # fmt: skip
     writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
-    run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock)
-    steps = make_plan(cluster, objects, options)
+    run, steps = _Run(cluster, options, writer, prune, prune_data, on_progress, clock), make_plan(cluster, objects, options)  # fmt: skip
     if prune and not steps:
         raise InvalidInput(
             f"prune with no objects at all would delete everything of {owner}.",
             hint="Is a condition of a template false, or a file empty? To remove everything, use state: absent with this owner.",
         )
-    if check and promised is not None:
-        promised.update(kinds_of_definitions(step.desired for step in steps))
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.lease(wait_timeout) as lease:
             # Another run may have written between our reads and the Lease.
