@@ -23,7 +23,7 @@ from .cluster import Cluster
 from .deletion import Ownership
 from .lease import Lease, holder
 from .objects import ANNOTATION_FENCE, DEFINITION, Manifest, Ref, labels_of, name_and_home, owner_on, owner_text
-from .order import kinds_of_definitions, wave_of, waves
+from .order import wave_of, waves
 from .owned import owned_objects
 from .plan import ApplyOptions, Promised, Step, make_plan, raise_overtaken
 from .prepare import with_annotation
@@ -85,8 +85,6 @@ def apply_objects(
     steps = make_plan(cluster, objects, options)
     if prune and not steps:
         raise _no_objects(owner)
-    if check and promised is not None:
-        promised.update(kinds_of_definitions(step.desired for step in steps))
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.

@@ -135,6 +135,8 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     )
     raise_overtaken(failures)
     raise_all(failures)
+    if options.check and options.promised is not None:
+        options.promised.update(kinds_of_definitions(desired))
     return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
 
 
