@@ -124,6 +124,7 @@ def apply_stopping(owner: str, *objects: Manifest, **options: t.Any) -> tuple[in
     plain = removal.Deletion._delete
 
     def stopping(self: removal.Deletion, ref: Ref, item: Manifest) -> bool:
+        removal.Deletion._delete = plain  # type: ignore[method-assign]
         os.kill(os.getpid(), signal.SIGSTOP)
         return plain(self, ref, item)
 
