@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
+import os
+import signal
 import time
 import typing as t
 from collections.abc import Iterator
@@ -18,8 +20,9 @@ from faults.conftest import KUBECONFIG, run_apply
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict
 from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
+from ansible_collections.muster.ml.plugins.module_utils._kube import removal
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
-from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, Lease, name_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.lease import DURATION, HOME, RENEW_DEADLINE, name_of
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     Manifest,
     Ref,
@@ -111,14 +114,68 @@ def test_two_runs_of_one_owner_at_once_end_as_one_of_them(cluster: HttpCluster) 
     assert not again["changed"]
 
 
-def test_a_run_that_was_killed_is_followed_after_its_time(cluster: HttpCluster) -> None:
-    dead = Lease(cluster, owner_at(TWO, SPACE), SPACE, timeout=1)
-    dead.__enter__()
-    dead._released.set()  # what renews it is gone, as with kill -9
-    began = time.monotonic()
-    result = apply(TWO, config("after", x="1"), prune=True)
-    assert not result.get("failed"), result["msg"]
-    assert DURATION <= time.monotonic() - began < DURATION + 10
+def apply_stopping(owner: str, *objects: Manifest, **options: t.Any) -> tuple[int, int]:
+    """Apply in a process that stops as with kill -STOP just before it deletes. Returns its id, and where to read the result."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(writing)
+        return process, reading
+    plain = removal.Deletion._delete
+
+    def stopping(self: removal.Deletion, ref: Ref, item: Manifest) -> bool:
+        removal.Deletion._delete = plain  # type: ignore[method-assign]
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return plain(self, ref, item)
+
+    removal.Deletion._delete = stopping  # type: ignore[method-assign]
+    os.write(writing, json.dumps(apply(owner, *objects, **options)).encode())
+    os._exit(0)
+
+
+def test_a_run_that_slept_is_followed_after_its_time_and_deletes_nothing_when_it_wakes(cluster: HttpCluster) -> None:
+    mine = {"namespace": SPACE, "prune": True}
+    apply(TWO, config("kept", x="1"), config("wanted", x="1"), **mine)
+    process, answer = apply_stopping(TWO, config("kept", x="2"), **mine)
+    _process, status = os.waitpid(process, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    try:
+        began = time.monotonic()
+        result = apply(TWO, config("kept", x="3"), config("wanted", x="1"), **mine)
+        assert not result.get("failed"), result["msg"]
+        assert DURATION - RENEW_DEADLINE <= time.monotonic() - began < DURATION + 10
+    finally:
+        os.kill(process, signal.SIGCONT)
+        told = json.loads(os.read(answer, 1 << 20))
+        os.waitpid(process, 0)
+        os.close(answer)
+    assert told["failed"]
+    assert "Lost the Lease to another run, which has ended since: this run had not renewed it for" in told["msg"]
+    assert cluster.get(Ref("v1", "ConfigMap", "wanted", SPACE))
+    assert not apply(TWO, config("kept", x="3"), config("wanted", x="1"), **mine)["changed"]
+    assert cluster.get(Ref("coordination.k8s.io/v1", "Lease", name_of("muster", owner_at(TWO, SPACE)), HOME)) is None
+
+
+def test_two_owners_of_one_name_in_two_namespaces(cluster: HttpCluster) -> None:
+    """Each has its objects, those of the whole cluster, too, and its record that nothing is left over."""
+    other, group = f"{SPACE}-other", "rbac.authorization.k8s.io/v1"
+    try:
+        for place in (SPACE, other):
+            role = {"apiVersion": group, "kind": "ClusterRole", "metadata": {"name": place}, "rules": []}
+            home = {**space(), "metadata": {"name": place}}
+            there = {**config("x", x="1"), "metadata": {"name": place, "namespace": place}}
+            assert apply("differential.app", home, there, role, prune=True)["changed"]
+        for place in (SPACE, other):
+            assert cluster.get(Ref("v1", "ConfigMap", place, place))
+            assert cluster.get(Ref(group, "ClusterRole", place))
+        assert apply("differential.app", namespace=other, state="absent", delete_data=True, definition=None)["changed"]
+        assert cluster.get(Ref("v1", "ConfigMap", SPACE, SPACE))
+        assert cluster.get(Ref(group, "ClusterRole", SPACE))
+        assert cluster.get(Ref(group, "ClusterRole", other)) is None
+    finally:
+        for place in (SPACE, other):
+            cluster.delete(Ref(group, "ClusterRole", place), dry_run=False)
+        cluster.delete(Ref("v1", "Namespace", other), dry_run=False)
 
 
 def test_what_changed_since_it_was_read_is_not_deleted(cluster: HttpCluster) -> None:

@@ -29,6 +29,8 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     Ref,
     Resource,
     labels_of,
+    name_and_home,
+    owner_on,
     ref_of,
 )
 from ansible_collections.muster.ml.plugins.module_utils._kube.order import DATA_KINDS
@@ -36,7 +38,8 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.removal import del
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
 
 HISTORIES = int(os.environ.get("MUSTER_HISTORIES", "500"))
-OWNERS = ("o.a", "o.b")
+# Two of them have one name, in two namespaces.
+OWNERS = ("o.a@default", "o.a@ml", "o.b")
 STRANGER = "a stranger"
 MIRROR = ("project.openshift.io/v1", "Project")
 FOO = ("x.io/v1", "Foo")
@@ -55,6 +58,7 @@ class World(FakeCluster):
         self.makers: dict[str, str] = {}
         self.actor = STRANGER
         self.words: frozenset[str] = frozenset()
+        self.reached: frozenset[str] | None = None
         self.budget: int | None = None
         self.hidden: set[str] = set()
         self.met: dict[str, tuple[Ref, Manifest]] = {}
@@ -109,6 +113,9 @@ class World(FakeCluster):
         if self.actor == STRANGER or ref.name.startswith(BOOKKEEPING):
             return
         assert maker == self.actor, f"{self.actor} deleted {ref} of {maker}"
+        space = ref.name if ref.kind == "Namespace" else ref.namespace
+        near = self.reached is None or space is None or space in self.reached
+        assert near, f"{self.actor} deleted {ref} in a namespace that it did not name"
         if (ref.group, ref.kind) in DATA_KINDS:
             assert "delete data" in self.words, f"{self.actor} deleted {ref} with its data"
 
@@ -125,14 +132,14 @@ class World(FakeCluster):
     def _judge_change(self, ref: Ref, uid: str, before: Manifest, after: Manifest) -> None:
         theirs = self.makers[uid]
         if self.words & {"adopt", "force"}:
-            if labels_of(after).get(LABEL_OWNER) == self.actor:
+            if owner_on(after) == self.actor:
                 self.makers[uid] = self.actor
             return
         if uid in self.met or (theirs == STRANGER and LABEL_OWNER not in labels_of(before)):
             self.met.setdefault(uid, (ref, before))  # made between looking and writing: to be given back
             return
         assert ref.kind == "Namespace", f"{self.actor} changed {ref} of {theirs}"
-        assert labels_of(before).get(LABEL_OWNER) == labels_of(after).get(LABEL_OWNER), f"{self.actor} took {ref}"
+        assert owner_on(before) == owner_on(after), f"{self.actor} took {ref}"
 
     def judge_meetings(self, *, killed: bool) -> None:
         """What was met by accident is as it was (a run that is killed at this very request cannot give it back)."""
@@ -186,10 +193,13 @@ class Apply:
     killed: int | None
 
     def do(self, world: World) -> None:
+        near = "near" in self.words
+        spaces = [ref.name if ref.kind == "Namespace" else ref.namespace for ref in map(ref_of, self.wish)]
+        world.reached = frozenset(filter(None, [*spaces, name_and_home(self.who)[1]])) if near else None
         apply_objects(
             world, copy.deepcopy(self.wish), owner=self.who, check=False, clock=world.clock, parallel=1, wait_timeout=30,
             prune="prune" in self.words, prune_data="delete data" in self.words, adopt="adopt" in self.words,
-            force_conflicts="force" in self.words,
+            force_conflicts="force" in self.words, namespaces=() if near else None,
         )  # fmt: skip
 
 
@@ -247,10 +257,10 @@ class Meddle:
             world.remove(ref_of(self.item))
 
 
-APPLY_WORDS = st.frozensets(st.sampled_from(["prune", "delete data", "adopt", "force"]))
+APPLY_WORDS = st.frozensets(st.sampled_from(["prune", "delete data", "adopt", "force", "near"]))
 ACTS = st.one_of(
     st.builds(Apply, WHO, WISHES, APPLY_WORDS, WHEN),
-    st.builds(Apply, WHO, WISHES, st.just(frozenset({"prune"})), WHEN),
+    st.builds(Apply, WHO, WISHES, st.sampled_from([frozenset({"prune"}), frozenset({"prune", "near"})]), WHEN),
     st.builds(Remove, WHO, st.none() | WISHES, st.frozensets(st.just("delete data")), WHEN),
     st.builds(Meddle, st.sampled_from(["create", "copy", "strip", "hide x.io", "hide apps", "show", "delete"]), THINGS),
     st.builds(Meddle, st.just("create"), SPACES),
@@ -269,7 +279,7 @@ def perform(world: World, act: Act) -> None:
     except Killed:
         killed = True
     world.judge_meetings(killed=killed)
-    world.actor, world.words, world.budget = STRANGER, frozenset(), None
+    world.actor, world.words, world.budget, world.reached = STRANGER, frozenset(), None, None
 
 
 @settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck))
@@ -304,7 +314,7 @@ def test_nothing_is_lost_and_what_is_ours_and_unwanted_goes_in_the_end(
 
 def is_ours(world: World, item: Manifest, who: str) -> bool:
     """Made by WHO, and nobody took the label away, or (killed before the label) all its fields."""
-    whole = labels_of(item).get(LABEL_OWNER) == who and was_applied(item, who)
+    whole = owner_on(item) == who and was_applied(item, who)
     return whole and world.makers[item["metadata"]["uid"]] == who
 
 
@@ -335,9 +345,9 @@ def test_a_run_in_the_middle_of_another_one_takes_nothing(
         at -= 1
         if at == 0:
             world._note = plain_note  # type: ignore[method-assign]
-            state = world.actor, world.words
+            state = world.actor, world.words, world.reached
             perform(world, second)
-            world.actor, world.words = state
+            world.actor, world.words, world.reached = state
         plain_note(verb, ref, dry_run)
 
     world._note = note  # type: ignore[method-assign]
