@@ -11,8 +11,9 @@ version_added: 0.2.0
 description:
   - Creates an HMAC key of a service account and writes it into a Secret, with the keys C(access_key) and C(secret_key). Google shows the
     secret only once, and it is never in the result, the diff, a log or a file.
-  - A run that was killed between the two is continued. The next one creates another key, and deletes the one that was created in vain.
-  - Keys that this module did not create are never changed or deleted.
+  - Only a key whose ID this module wrote into the Secret is ever changed or deleted. Google tells the ID only in its answer, so a key
+    whose answer was lost with a run that was killed is kept. The next run creates another key, and names in a warning every key that
+    appeared since the killed one began.
   - A key that was deleted on Google Cloud is replaced. One that was deactivated is reported by a warning.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:

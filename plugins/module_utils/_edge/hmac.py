@@ -18,7 +18,7 @@ from ansible.module_utils.common.warnings import warn
 
 from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import GcpModule
 
-from .._core.errors import InvalidInput
+from .._core.errors import Failed, InvalidInput, MusterError
 from .._core.sensitive import Sensitive
 from .._gcp.api import Api
 from .._gcp.hmac_keys import ACTIVE, Decision, HmacKeys, Note, decide, decide_absent
@@ -124,10 +124,12 @@ class Run:
         self.keys, self.keeper, self.api, self.check = keys, keeper, api, check
         self.actions: list[str] = []
         self.states = keys.read(api)
+        self.unknown: tuple[str, ...] = ()
 
-    def present(self, *, rotate: bool) -> Decision:
+    def present(self, *, rotate: bool) -> None:
         note = self.keeper.note
         found = decide(self.states, note, rotate=rotate)
+        self.unknown = found.unknown
         if found.changes and not self.check:
             self.keeper.check()
         if found.make:
@@ -135,7 +137,6 @@ class Run:
         self._remove(found.remove)
         if found.clear:
             self._write("clear the note", self.keeper.clear)
-        return found
 
     def written(self, *, existed: bool) -> list[Result]:
         """The Secret, as other modules list objects, where it was written or deleted or would be."""
@@ -144,7 +145,9 @@ class Run:
         return [Change(self.keeper.ref, done).result()] if verbs & {APPLIED, DELETED} else []
 
     def absent(self) -> None:
-        self._remove(decide_absent(self.states, self.keeper.note).remove)
+        found = decide_absent(self.states, self.keeper.note)
+        self.unknown = found.unknown
+        self._remove(found.remove)
         self._write("delete", self.keeper.delete, DELETED)
 
     def _make(self, note: Note, found: Decision) -> None:
@@ -153,7 +156,16 @@ class Run:
         answer = self._send(self.keys.creation())
         # From here on the secret is nowhere but in this wrapper and in the Secret.
         access_id, secret = str((answer.get("metadata") or {}).get("accessId", "")), Sensitive(answer.pop("secret", ""))
-        self._write("write the key", lambda: self.keeper.keep(access_id, secret, found.remove))
+        self._write("write the key", lambda: self._keep(access_id, secret, found.remove))
+
+    def _keep(self, access_id: str, secret: Sensitive, replaced: t.Sequence[str]) -> None:
+        try:
+            self.keeper.keep(access_id, secret, replaced)
+        except MusterError as error:
+            raise Failed(
+                f"{self.keys.label}: {access_id} was made, and its secret could not be written into {self.keeper.ref}: {error.message}",
+                hint=f"{error.hint or ''} Run again for another key. {_deletion((access_id,))}".strip(),
+            ) from error
 
     def _remove(self, ids: t.Iterable[str]) -> None:
         for one in ids:
@@ -210,7 +222,7 @@ def execute(run: Run, *, absent: bool, rotate: bool) -> Result:
         kept = _kept(run)
     after = keeper.note.access_id if keeper.exists or not run.check else ""
     states = run.states if run.check else run.keys.read(run.api)
-    for text in filter(None, [kept, _disabled(run, after, states)]):
+    for text in filter(None, [kept, _unknown(run), _disabled(run, after, states)]):
         warn(text)
     return {
         "changed": bool(run.actions),
@@ -237,6 +249,24 @@ def _disabled(run: Run, used: str, states: t.Mapping[str, str]) -> str:
         f"{run.keys.label}: {used}, which {run.keeper.ref} names, is {states[used]}, and whoever uses it is refused. Activate it "
         f"(gcloud storage hmac update {used} --activate), or run with rotate: true for another one"
     )
+
+
+def _unknown(run: Run) -> str:
+    if not run.unknown:
+        return ""
+    return (
+        f"{run.keys.label}: {', '.join(run.unknown)} appeared after a run that was ended before it could write its key into "
+        f"{run.keeper.ref}. Nothing tells that run's key from one of another cluster with the same account, so none of them is deleted. "
+        f"{_deletion(run.unknown)}"
+    )
+
+
+def _deletion(ids: t.Sequence[str]) -> str:
+    """How a key is deleted that this module does not delete."""
+    ways = "; ".join(
+        f"gcloud storage hmac update {one} --deactivate && gcloud storage hmac delete {one}" for one in ids
+    )
+    return f"Delete what nothing uses: {ways}"
 
 
 def _kept(run: Run) -> str:

@@ -4,10 +4,10 @@
 
 """HMAC keys of a service account as values: which one is used, which ones are to go.
 
-Google shows the secret of a key once, in the answer to its creation, and keys have no labels. So what a run is about to do is noted where
-the key will be kept, before it is made: the keys that were there then. After a run that was killed, a key that is not among them and that
-nobody uses is one that this run made in vain. Keys of others, also those of another cluster with the same service account, are never
-touched.
+Google chooses the ID of a key and shows its secret once, both only in the answer to its creation, and keys have no labels (discovery
+document of storage v1, projects.hmacKeys.create). So a key is this module's only if its ID was written into the Secret; nothing else is
+ever deleted. Before a key is made, the keys that there are then are noted in the Secret. After a run that was killed, a later key may be
+the one that it made in vain, or one of another cluster with the same service account: it is kept, and named.
 
 Private to the collection.
 """
@@ -35,11 +35,15 @@ class Note:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """Whether to make a key, which ones to delete, and whether the note of a run that was killed is to go."""
+    """Whether to make a key, which ones to delete, and whether the note of a run that was killed is to go.
+
+    ``unknown`` are the keys that appeared after that note, and of which nothing says who made them.
+    """
 
     make: bool = False
     remove: tuple[str, ...] = ()
     clear: bool = False
+    unknown: tuple[str, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -85,16 +89,21 @@ def decide(states: t.Mapping[str, str], note: Note, *, rotate: bool) -> Decision
     """What leads to one key that is used and kept."""
     current = note.access_id if note.access_id in states else ""
     make = rotate or not current
-    remove = [*_left(states, note), *([current] if make and current else [])]
-    return Decision(make, tuple(remove), clear=note.before is not None and not make)
+    remove = [*_replaced(states, note), *([current] if make and current else [])]
+    return Decision(make, tuple(remove), note.before is not None and not make, _unknown(states, note))
 
 
 def decide_absent(states: t.Mapping[str, str], note: Note) -> Decision:
     current = [note.access_id] if note.access_id in states else []
-    return Decision(remove=(*_left(states, note), *current))
+    return Decision(remove=(*_replaced(states, note), *current), unknown=_unknown(states, note))
 
 
-def _left(states: t.Mapping[str, str], note: Note) -> list[str]:
-    """Keys that a run which was killed left: replaced ones, and one that it made and could not keep."""
-    made = [] if note.before is None else [one for one in states if one not in note.before and one != note.access_id]
-    return sorted({*made, *(one for one in note.replaced if one in states and one != note.access_id)})
+def _replaced(states: t.Mapping[str, str], note: Note) -> list[str]:
+    """Keys that a run which was killed replaced, and could not delete any more."""
+    return sorted(one for one in note.replaced if one in states and one != note.access_id)
+
+
+def _unknown(states: t.Mapping[str, str], note: Note) -> tuple[str, ...]:
+    if note.before is None:
+        return ()
+    return tuple(sorted(states.keys() - {*note.before, *note.replaced, note.access_id}))

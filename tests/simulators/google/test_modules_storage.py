@@ -8,10 +8,12 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import re
 from typing import Any
 
 import pytest
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Unreachable
 from ansible_collections.muster.ml.plugins.modules import gcs_hmac_key
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from simulators.google.client import PROJECT, Simulator
@@ -220,6 +222,13 @@ def secret_that_is(done: str) -> dict[str, str]:
     return {"kind": "Secret", "name": "hmac", "namespace": "ml", "action": done}
 
 
+def named_as_unknown(result: dict[str, Any]) -> set[str]:
+    """The keys that a warning names, of which nothing says who made them."""
+    rows = [json.dumps(row) for row in result.get("warnings", [])]
+    told = [text for text in rows if "appeared after a run that was ended" in text]
+    return {one for text in told for one in re.findall("GOOG1E[A-Z2-7=]+", text)}
+
+
 def google_only(actions: list[str]) -> list[str]:
     return [action.split(" ")[0] for action in actions if action.startswith("storage:")]
 
@@ -282,7 +291,9 @@ def test_a_run_killed_anywhere_leaves_one_key_that_works_and_none_of_others_is_t
     assert not done.get("failed"), done["msg"]
     assert planned["actions"] == done["actions"]
     assert google.writes() == google_only(done["actions"])
-    assert {theirs, stored(cluster)["access_key"]} == set(active(reader))
+    kept = set(active(reader)) - {stored(cluster)["access_key"]}
+    assert theirs in kept
+    assert kept - {theirs} == named_as_unknown(done) == named_as_unknown(planned), "what is not known is kept and named"
     assert used in (None, stored(cluster)["access_key"]), "a key that works is not given up"
     assert run("gcs_hmac_key", **KEY)["changed"] is False
 
@@ -291,7 +302,7 @@ def test_a_run_killed_anywhere_leaves_one_key_that_works_and_none_of_others_is_t
 def test_a_run_killed_at_a_write_of_the_secret_is_taken_up(
     run: Run, cluster: FakeCluster, reader: Reader, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
-    """The second is the worst: Google made a key whose secret nobody has."""
+    """The second is the worst: Google made a key whose secret was not kept, and whose ID is known to nothing that is left."""
     write, count = FakeCluster.apply, [0]
 
     def apply(self: FakeCluster, *arguments: Any, **options: Any) -> Any:
@@ -307,11 +318,53 @@ def test_a_run_killed_at_a_write_of_the_secret_is_taken_up(
     orphans = set(active(reader))
     assert len(orphans) == at - 1
     done = run("gcs_hmac_key", **KEY)
-    assert [action for one in orphans for action in removal(one)] == done["actions"][-2 * len(orphans) :][
-        : 2 * len(orphans)
-    ]
-    assert list(active(reader)) == [stored(cluster)["access_key"]]
+    assert named_as_unknown(done) == orphans
+    assert set(active(reader)) == {*orphans, stored(cluster)["access_key"]}
     assert run("gcs_hmac_key", **KEY)["changed"] is False
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_a_key_that_another_cluster_made_after_a_killed_run_is_named_and_kept(
+    run: Run, cluster: FakeCluster, reader: Reader, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """The run was killed after its note, before it asked Google for a key."""
+    url = f"{KEYS_URL}?serviceAccountEmail={EMAIL}"
+    earlier = reader.write("POST", url)["metadata"]["accessId"]
+    with monkeypatch.context() as patched:
+        killed(patched, 1, answered=False)
+        with contextlib.suppress(KeyboardInterrupt):
+            run("gcs_hmac_key", **KEY)
+    later = reader.write("POST", url)["metadata"]["accessId"]
+    done = run("gcs_hmac_key", **KEY, state=state)
+    assert named_as_unknown(done) == {later}
+    assert not [action for action in done["actions"] if earlier in action or later in action]
+    assert {earlier, later} <= set(active(reader))
+    done = run("gcs_hmac_key", **KEY, state="absent")
+    assert {one for action in done["actions"] for one in (earlier, later) if one in action} == set()
+    assert set(active(reader)) == {earlier, later}
+
+
+def test_a_key_whose_secret_cannot_be_written_is_named(
+    run: Run, cluster: FakeCluster, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Secret was writable when that was asked, and is not any more when Google has made the key."""
+    write = FakeCluster.apply
+
+    def apply(self: FakeCluster, *arguments: Any, **options: Any) -> Any:
+        if active(reader):
+            raise Unreachable("The API server did not answer")
+        return write(self, *arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeCluster, "apply", apply)
+        told = run("gcs_hmac_key", **KEY)["msg"]
+    (made,) = active(reader)
+    assert (
+        f"{made} was made, and its secret could not be written into Secret ml/hmac: The API server did not answer"
+        in told
+    )
+    assert f"gcloud storage hmac delete {made}" in told
+    assert named_as_unknown(run("gcs_hmac_key", **KEY)) == {made}
 
 
 def test_a_key_that_was_disabled_is_told_and_one_that_was_deleted_is_replaced(
