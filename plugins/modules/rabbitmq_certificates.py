@@ -81,7 +81,9 @@ def leaves(brokers: dict[str, list[str]]) -> list[Leaf]:
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Create missing certificates and renew those that expire soon."""
     folder, known = Path(ctx.params["directory"]), read_from_hosts(ctx.params["trusted"])
-    fresh = files(folder, "ca", "rabbitmq-ca", leaves(ctx.params["brokers"]), trusted=known, check=ctx.check, warn=ctx.warn)
+    fresh = files(
+        folder, "ca", "rabbitmq-ca", leaves(ctx.params["brokers"]), trusted=known, check=ctx.check, warn=ctx.warn
+    )
     return {"changed": bool(fresh), "fresh": fresh}
 
 

@@ -19,8 +19,8 @@ import pytest
 from support import canary
 from support.places import BIN, ROOT
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys
 from studioml.apiserver import ApiServer
 

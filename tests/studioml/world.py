@@ -34,8 +34,8 @@ from rabbitmq.server import FIRST_PASSWORD, FIRST_USER, HOST, Broker, debian_roo
 from support.places import ROOT, cache_home
 from support.reading import load
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._local.gobuild import GoBuild, architecture, ensure
 from ansible_collections.muster.ml.plugins.module_utils._local.host import wait_until
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message

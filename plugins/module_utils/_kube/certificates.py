@@ -154,7 +154,9 @@ def files(
         place = _Files(folder, fresh)
         own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
         for host, theirs in (trusted or {}).items():
-            _refuse_another(own, theirs, f"{host} trusts another certificate authority than {place.describe(authority)}.")
+            _refuse_another(
+                own, theirs, f"{host} trusts another certificate authority than {place.describe(authority)}."
+            )
         desired = {authority: own, **pairs}
         return {name: pair for name, pair in desired.items() if _read(place, name) != pair.pem()}
 
@@ -170,7 +172,9 @@ def files(
             _write(folder / f"{name}.crt", public, 0o644)
     by_another = [name for name in planned if name not in made]
     if by_another:
-        warn(f"{_Files(folder, fresh).describe(*by_another)} were made by another run at the same moment. They are used as they are.")
+        warn(
+            f"{_Files(folder, fresh).describe(*by_another)} were made by another run at the same moment. They are used as they are."
+        )
     return list(made)
 
 

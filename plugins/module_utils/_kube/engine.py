@@ -81,6 +81,7 @@ def apply_objects(
             # Another run may have written between our reads and the Lease.
             steps = make_plan(cluster, objects, options)
             report = run.carry_out(steps, lease)
+            report.warnings += lease.warnings
     else:
         report = run.carry_out(steps, None)
     if wait and not check:
@@ -187,6 +188,7 @@ class _Run:
             pruned = dataclasses.replace(self._deletion, check=True).remove(found, uids)
             if not self.options.check and (pruned.changed or shared):
                 with self.lease(_PRUNE_TIMEOUT) as taken:  # nothing had to be written so far
+                    report.warnings += taken.warnings
                     return self._prune(steps, report, taken)
         else:
             pruned = self._deletion.remove(found, uids)

@@ -22,7 +22,15 @@ from . import fields, redact
 from .causes import cause_of
 from .cluster import Cluster
 from .deletion import DeletionFacts, Ownership
-from .objects import ANNOTATION_APPLIED, ANNOTATION_NOT_KEPT, FIELD_MANAGER, Manifest, annotations_of, manager_of, ref_of
+from .objects import (
+    ANNOTATION_APPLIED,
+    ANNOTATION_NOT_KEPT,
+    FIELD_MANAGER,
+    Manifest,
+    annotations_of,
+    manager_of,
+    ref_of,
+)
 from .plan import Step, overtaken
 from .ready import deletion_state
 from .report import Action, Change

@@ -30,8 +30,9 @@ from ..._core.errors import InvalidInput
 from ..._core.sensitive import Sensitive
 
 if t.TYPE_CHECKING:
-    from ..._kube.made_once import Fresh
     from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+
+    from ..._kube.made_once import Fresh
 
     PublicKey = rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 

@@ -16,10 +16,10 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import client_files, keys
 from ansible_collections.muster.ml.plugins.modules import studioml_client
 

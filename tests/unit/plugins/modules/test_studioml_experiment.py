@@ -24,7 +24,6 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Failed,
     Immutable,
@@ -36,6 +35,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 )
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._systems.object_store import store
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import bucket as buckets

@@ -15,7 +15,6 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Conflict,
     InvalidInput,
@@ -25,6 +24,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import watching
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
 from ansible_collections.muster.ml.plugins.module_utils._manifests.monitoring import MONITORS
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, runner_metrics

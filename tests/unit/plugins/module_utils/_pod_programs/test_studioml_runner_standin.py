@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._pod_programs import studioml_runner_standin as program
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import keys, message, results
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import view
