@@ -108,7 +108,9 @@ def check_fit(found: dict[str, Manifest]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_pairs_of_first_runs_make_one_set(case: str, space: str, cluster: HttpCluster) -> None:
+def test_pairs_of_first_runs_make_one_set(
+    case: str, space: str, cluster: HttpCluster, record_property: t.Callable[[str, object], None]
+) -> None:
     module, given = CASES[case]
     adopted = 0
     for number in range(PAIRS):
@@ -136,4 +138,4 @@ def test_pairs_of_first_runs_make_one_set(case: str, space: str, cluster: HttpCl
         assert {
             name: item["metadata"]["resourceVersion"] for name, item in secrets_of(cluster, space).items()
         } == versions
-    print(f"{case}: {PAIRS} pairs, one set each; in {adopted} of them one run says that it uses what the other made")
+    record_property("adopted", f"{adopted} of {PAIRS}")
