@@ -18,7 +18,7 @@ from ansible.module_utils.common.warnings import warn
 
 from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import GcpModule
 
-from .._core.errors import Failed, InvalidInput, MusterError
+from .._core.errors import Failed, InvalidInput, MusterError, Overtaken
 from .._core.sensitive import Sensitive
 from .._gcp.api import Api
 from .._gcp.hmac_keys import ACTIVE, Decision, HmacKeys, Note, decide, decide_absent
@@ -63,7 +63,11 @@ class Keeper:
         self.ref = Ref("v1", "Secret", name, namespace)
         self.owner = owner_of("gcs_hmac_key", namespace, name)
         self._cluster = cluster
-        self._item = cluster.get(self.ref)
+        self.read()
+
+    def read(self) -> None:
+        """Read the Secret. What is written from here on is written into this version of it only (see made_once.py)."""
+        self._item = self._cluster.get(self.ref)
 
     @property
     def exists(self) -> bool:
@@ -112,9 +116,12 @@ class Keeper:
     def _apply(self, data: dict[str, str], annotations: dict[str, str], *, check: bool = False) -> None:
         metadata = {"name": self.ref.name, "namespace": self.ref.namespace, "annotations": annotations}
         secret: Manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
-        apply_objects(self._cluster, [secret], owner=self.owner, check=check, namespace=self.ref.namespace)
+        read = {self.ref: str(self._item["metadata"]["resourceVersion"]) if self._item else None}
+        apply_objects(
+            self._cluster, [secret], owner=self.owner, check=check, namespace=self.ref.namespace, made_of=read
+        )
         if not check:
-            self._item = self._cluster.get(self.ref)
+            self.read()
 
 
 class Run:
@@ -125,8 +132,20 @@ class Run:
         self.actions: list[str] = []
         self.states = keys.read(api)
         self.unknown: tuple[str, ...] = ()
+        self.overtaken = ""
 
     def present(self, *, rotate: bool) -> None:
+        """Make what is missing. The key that another run wrote at the same moment is used, and what that one replaced is left to it."""
+        before = self.keeper.note.access_id
+        try:
+            self._present(rotate=rotate)
+        except Overtaken as exc:
+            self.overtaken = f"{exc.message} The key in it is used"
+            self.keeper.read()
+            self.states = self.keys.read(self.api)
+            self.present(rotate=rotate and self.keeper.note.access_id == before)
+
+    def _present(self, *, rotate: bool) -> None:
         note = self.keeper.note
         found = decide(self.states, note, rotate=rotate)
         self.unknown = found.unknown
@@ -134,7 +153,8 @@ class Run:
             self.keeper.check()
         if found.make:
             self._make(note, found)
-        self._remove(found.remove)
+        if not self.overtaken:
+            self._remove(found.remove)
         if found.clear:
             self._write("clear the note", self.keeper.clear)
 
@@ -161,6 +181,10 @@ class Run:
     def _keep(self, access_id: str, secret: Sensitive, replaced: t.Sequence[str]) -> None:
         try:
             self.keeper.keep(access_id, secret, replaced)
+        except Overtaken:
+            self.states[access_id] = ACTIVE
+            self._remove([access_id])
+            raise
         except MusterError as error:
             raise Failed(
                 f"{self.keys.label}: {access_id} was made, and its secret could not be written into {self.keeper.ref}: {error.message}",
@@ -222,7 +246,7 @@ def execute(run: Run, *, absent: bool, rotate: bool) -> Result:
         kept = _kept(run)
     after = keeper.note.access_id if keeper.exists or not run.check else ""
     states = run.states if run.check else run.keys.read(run.api)
-    for text in filter(None, [kept, _unknown(run), _disabled(run, after, states)]):
+    for text in filter(None, [kept, run.overtaken, _unknown(run), _disabled(run, after, states)]):
         warn(text)
     return {
         "changed": bool(run.actions),

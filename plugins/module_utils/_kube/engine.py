@@ -90,6 +90,7 @@ def apply_objects(
             # Another run may have written between our reads and the Lease.
             steps = _fenced(make_plan(cluster, objects, options), lease)
             report = alone.carry_out(steps, lease)
+            report.warnings += lease.warnings
     else:
         report = run.carry_out(steps, None)
     if wait and not check:
@@ -226,6 +227,7 @@ class _Run:
         pruned = deletion.remove(found, uids).merge(deletion.release(shared))
         if lease is None and pruned.changed and not self.options.check:
             with self.alone(refs, _PRUNE_TIMEOUT) as (alone, taken):  # nothing had to be written so far
+                report.warnings += taken.warnings
                 _write(alone.writer, _fenced(steps, taken), report, self.options, self.on_progress, self.clock)
                 return alone._prune(steps, report, taken)
         report.merge(pruned)

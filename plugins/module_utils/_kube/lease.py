@@ -109,6 +109,17 @@ class Lease:
     def _age(self) -> float:
         return awake_or_not(self._clock) - self._renewed
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should know: that there is no Lease, because the rights did not suffice."""
+        if self._ref:
+            return []
+        where = " nor in ".join(dict.fromkeys((HOME, self._namespace)))
+        return [
+            f"This run of {self._owner} held no Lease (coordination.k8s.io), which it may not create in {where}. "
+            "See to it that no other run of it is at work at the same time."
+        ]
+
     def __enter__(self) -> Lease:
         for namespace in dict.fromkeys((HOME, self._namespace)):
             ref = _ref(self._owner, namespace)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -298,21 +300,53 @@ def test_a_run_killed_anywhere_leaves_one_key_that_works_and_none_of_others_is_t
     assert run("gcs_hmac_key", **KEY)["changed"] is False
 
 
+def before_write(patched: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:
+    """Let something happen right before the nth write of the Secret."""
+    count = itertools.count(1)
+
+    def late(write: Callable[..., Any]) -> Callable[..., Any]:
+        def written(self: FakeCluster, *arguments: Any, **options: Any) -> Any:
+            if not options.get("dry_run") and next(count) == at:
+                act()
+            return write(self, *arguments, **options)
+
+        return written
+
+    for verb in ("create", "apply"):
+        patched.setattr(FakeCluster, verb, late(getattr(FakeCluster, verb)))
+
+
+@pytest.mark.parametrize("rotate", [False, True])
+@pytest.mark.parametrize("at", [1, 2])
+def test_two_runs_at_once_keep_one_key(
+    run: Run, cluster: FakeCluster, reader: Reader, monkeypatch: pytest.MonkeyPatch, at: int, rotate: bool
+) -> None:
+    """The second one runs from its beginning to its end right before a write of the first one."""
+    if rotate:
+        run("gcs_hmac_key", **KEY)
+    others: list[dict[str, Any]] = []
+    with monkeypatch.context() as patched:
+        before_write(patched, at, lambda: others.append(run("gcs_hmac_key", **KEY, rotate=rotate)))
+        done = run("gcs_hmac_key", **KEY, rotate=rotate)
+    assert [one.get("msg") for one in (done, *others) if one.get("failed")] == []
+    assert len(others) == 1
+    assert done["key"] == others[0]["key"]
+    assert set(active(reader)) == {stored(cluster)["access_key"]} == {done["key"]["access_id"]}
+    assert any("by another run at the same moment" in str(text) for text in done.get("warnings", []))
+    assert run("gcs_hmac_key", **KEY)["changed"] is False
+
+
 @pytest.mark.parametrize("at", [1, 2])
 def test_a_run_killed_at_a_write_of_the_secret_is_taken_up(
     run: Run, cluster: FakeCluster, reader: Reader, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     """The second is the worst: Google made a key whose secret was not kept, and whose ID is known to nothing that is left."""
-    write, count = FakeCluster.apply, [0]
 
-    def apply(self: FakeCluster, *arguments: Any, **options: Any) -> Any:
-        count[0] += 0 if options.get("dry_run") else 1
-        if count[0] == at and not options.get("dry_run"):
-            raise KeyboardInterrupt
-        return write(self, *arguments, **options)
+    def end() -> None:
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(FakeCluster, "apply", apply)
+        before_write(patched, at, end)
         with pytest.raises(KeyboardInterrupt):
             run("gcs_hmac_key", **KEY)
     orphans = set(active(reader))

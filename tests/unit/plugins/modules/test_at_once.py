@@ -16,6 +16,7 @@ import copy
 import dataclasses
 import itertools
 import math
+import os
 import re
 import threading
 import types
@@ -42,7 +43,7 @@ from ansible_collections.muster.ml.plugins.modules import (
     rabbitmq_cluster,
     training_secret,
 )
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import WRITES, FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 Result = dict[str, t.Any]
 Schedule = list[tuple[int, float]]
@@ -110,10 +111,6 @@ class Shared(FakeCluster):
         """The Secrets that each run wrote."""
         self.add(DISKS)
 
-    @property
-    def requests_of_first(self) -> int:
-        return self._counts[0]
-
     def copy(self) -> Shared:
         """The same cluster, before it is asked anything more."""
         twin = Shared()
@@ -126,7 +123,7 @@ class Shared(FakeCluster):
         me = getattr(self._of_thread, "number", None)
         if me is not None:
             self._wait_for_turn(me)
-            if ref.kind == "Secret" and me == 0 and verb in WRITES and not dry_run:
+            if ref.kind == "Secret" and me == 0 and verb in ("create", "apply") and not dry_run:
                 self.secrets_at.append(self._counts[0])
             self._counts[me] += 1
         super()._note(verb, ref, dry_run)
@@ -240,11 +237,11 @@ def check_end(cluster: Shared, case: Case, sets: dict[str, int], **more: t.Any) 
     assert cluster.writes[before:] == []
 
 
-def schedules(plain: Shared) -> t.Iterator[Schedule]:
-    """The second run as a whole before each request of the first; and both stopped before each write of a Secret."""
-    for at in range(plain.requests_of_first):
+def schedules(plain: Shared, *, both: bool) -> t.Iterator[Schedule]:
+    """The second run as a whole before each request of the first up to its last write of a Secret; or BOTH stop before each such write."""
+    for at in range(plain.secrets_at[-1] + 2):
         yield [(0, at), (1, math.inf), (0, math.inf)]
-    for first, second in itertools.product(plain.secrets_at, repeat=2):
+    for first, second in itertools.product(plain.secrets_at if both else [], repeat=2):
         yield [(0, first), (1, second), (0, math.inf), (1, math.inf)]
 
 
@@ -256,7 +253,7 @@ def try_all(case: Case, more: dict[str, t.Any], prepared: Callable[[], Shared]) 
     sets = {name: len(had) for name, had in plain.secret_values().items()}
     assert sets != before
     wrong = {}
-    for turns in schedules(plain):
+    for turns in schedules(plain, both=not before or "MUSTER_EXAMPLES" in os.environ):
         cluster = prepared()
         try:
             results = cluster.together(turns, case, **more)

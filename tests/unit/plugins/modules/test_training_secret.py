@@ -45,8 +45,7 @@ SIGNING, CLIENT = "studioml-signing", "studioml-client-signing-key"
 CANARY = "canary-7Qx9-passphrase"
 OWN, *MADE = [rsa.generate_private_key(65537, 1024) for _key in range(4)]  # noqa: S505 -- nobody uses them, and they are quick
 OWN_PEM = keys.rsa_pair(OWN, Sensitive(CANARY)).private.reveal()
-SIGNER = keys.new_signing_pair(to_be_dropped())
-OTHER_SIGNER = keys.new_signing_pair(to_be_dropped())
+SIGNER, STRANGER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
 
 
 @pytest.fixture(autouse=True)
@@ -230,23 +229,6 @@ def test_a_run_that_was_killed_between_two_writes_is_finished_by_the_next(
     assert not run(cluster, **change)["changed"]
 
 
-def test_two_runs_at_once_end_with_one_key() -> None:
-    """The second one writes while the first one waits for the Lease."""
-    cluster = FakeCluster()
-    whole, other = cluster.apply, []
-
-    def apply(manifest: t.Any, **more: t.Any) -> t.Any:
-        if manifest["kind"] == "Lease" and not other:
-            cluster.apply = whole  # type: ignore[method-assign]
-            other.append(run(cluster))
-        return whole(manifest, **more)
-
-    cluster.apply = apply  # type: ignore[method-assign]
-    result = run(cluster)
-    assert result["fingerprints"] == other[0]["fingerprints"]
-    assert not result["changed"]
-
-
 def test_somebody_elses_keys_are_used_as_they_are() -> None:
     cluster = FakeCluster()
     cluster.add(*theirs())
@@ -337,7 +319,7 @@ def test_a_passphrase_that_does_not_fit_is_refused_and_so_is_a_lost_one() -> Non
         ("signing_key", {"private_key": plain()}, "is a RSA PRIVATE KEY, not an OPENSSH PRIVATE KEY"),
         ("signing_key", {"private_key": openssh()}, "is not an Ed25519 key"),
         ("signing_key", {"passphrase": CANARY}, "passphrase does not belong to content signing_key"),
-        ("signing_key", {"private_key": SIGNER.private.reveal(), "public_key": OTHER_SIGNER.public}, "does not belong"),
+        ("signing_key", {"private_key": SIGNER.private.reveal(), "public_key": STRANGER.public}, "does not belong"),
         ("signing_public_keys", {"public_keys": {"rmq": SIGNER.public}}, "the prefix 'rmq' has 3 characters"),
         ("signing_public_keys", {"public_key_secrets": {"rmq": "x"}}, "public_key_secrets: the prefix 'rmq' has 3"),
         ("signing_public_keys", {"public_keys": {"rmq_": another_public()}}, "public_keys.rmq_ does not begin with ssh-ed25519"),

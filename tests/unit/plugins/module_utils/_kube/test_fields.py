@@ -129,13 +129,22 @@ def test_what_is_taken_over_is_added_to_what_is_owned_already() -> None:
         status,
     ]
     taken = fields.transferred_fields({"metadata": {"managedFields": entries}}, ("one", "two"), "us")
-    assert taken == [entries[3], status, {**entry("us", "a", "b", "c")}]
+    assert taken == [status, {**entry("us", "a", "b", "c", "d")}]
 
 
-def test_only_what_was_applied_is_owned() -> None:
-    """A patch under the same name claims nothing that the next apply would take back."""
+def test_what_was_created_is_owned_as_what_was_applied() -> None:
+    """To the server they are two managers: an apply of another value is a conflict until the fields are transferred."""
     live = {"metadata": {"managedFields": [entry("us", "a", operation="Update"), entry("us", "b")]}}
-    assert fields.unowned_paths({"metadata": {}, "data": {"a": "1", "b": "2"}}, live, "us") == ["data.a"]
+    assert fields.unowned_paths({"metadata": {}, "data": {"a": "1", "b": "2", "c": "3"}}, live, "us") == ["data.c"]
+    assert fields.is_created_by(live, "us")
+    assert not fields.is_created_by({"metadata": {"managedFields": [entry("us", "a")]}}, "us")
+
+
+def test_a_patch_of_a_single_field_owns_nothing() -> None:
+    """It claims nothing that the next apply would take back."""
+    ours = fields.FIELD_MANAGER
+    live = {"metadata": {"managedFields": [entry(ours, "a", operation="Update"), entry(ours, "b")]}}
+    assert fields.unowned_paths({"metadata": {}, "data": {"a": "1", "b": "2"}}, live, ours) == ["data.a"]
 
 
 def test_who_only_sets_the_status_has_no_part_in_the_object() -> None:

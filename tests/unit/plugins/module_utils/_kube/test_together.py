@@ -134,7 +134,8 @@ def test_who_may_have_no_lease_does_not_remember_that_nothing_is_left(
         return plain(manifest, **options)
 
     monkeypatch.setattr(cluster, "apply", no_leases)
-    apply(cluster, config(), config("b"), prune=True)
+    warned = apply(cluster, config(), config("b"), prune=True).warnings
+    assert [text.partition(",")[0] for text in warned] == ["This run of o.ours held no Lease (coordination.k8s.io)"]
     assert claims(cluster) == []
     assert actions(apply(cluster, config(), prune=True))["ConfigMap b"] == "deleted"
 
