@@ -155,7 +155,7 @@ def test_an_experiment_is_run_and_its_metric_returned_once(someone: Experimenter
     made = someone.run("real1", dest=str(dest))
     assert (made["state"], made["metric"], made["changed"]) == ("finished", 0.25, True)
     assert made["actions"] == [*planned["actions"], f"write {dest}"]
-    assert made["results"]["experiment"]["arguments"] == ["--epochs", "two words"]
+    assert made["metrics"]["experiment"]["arguments"] == ["--epochs", "two words"]
     assert "CUDA -1 of team evolution" in world.result("real1")
     assert (someone.note("real1")["state"], someone.note("real1")["count"]) == ("submitted", 1)
     again = someone.run("real1", dest=str(dest))

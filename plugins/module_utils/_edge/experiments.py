@@ -215,7 +215,7 @@ def _report(life: Life, seen: Seen, *, planned: bool, metric: str | None) -> Res
     found: Result = {"experiment": {**place, **times}, "state": "absent" if planned else seen.ended or "submitted"}
     if planned or seen.result is None or not seen.ended:
         return found
-    found["results"] = dict(seen.result.results)
+    found["metrics"] = dict(seen.result.results)
     if seen.ended == "failed":
         last = " | ".join(seen.result.last)
         raise Failed(

@@ -189,7 +189,7 @@ def test_an_experiment_is_submitted_once_and_its_metric_returned(world: World) -
     made = world(
         metric="experiment.loss", env={"TEAM": "a"}, secret_env={"TOKEN": "canary-token"}, args=["--epochs", "2"]
     )
-    assert (made["changed"], made["state"], made["metric"], made["results"]["experiment"]["acc"]) == (
+    assert (made["changed"], made["state"], made["metric"], made["metrics"]["experiment"]["acc"]) == (
         True,
         "finished",
         0.25,
