@@ -174,7 +174,7 @@ class Training:
         part = self.folder / f"part-{socket.gethostname()}-{os.getpid()}.pt"
         names = ("epoch", "done", "step", "history")
         state: dict[str, Any] = {name: getattr(self, name) for name in names}
-        state |= {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        state.update(model=self.model.state_dict(), optimizer=self.optimizer.state_dict())
         torch.save(state, part)
         os.replace(part, self.folder / f"step-{self.step:010d}.pt")
         self.saved = self.step

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Train a softmax regression on handwritten digits, and print its metrics as StudioML reads them. Needs nothing but Python."""
+"""Train a softmax regression on handwritten digits, and print its metrics as StudioML reads them. Needs nothing but Python 3.7 or newer."""
 
 from __future__ import annotations
 
@@ -11,19 +11,26 @@ import json
 import math
 import random
 from pathlib import Path
+from typing import NamedTuple
 
 CLASSES = 10
 HELD_OUT = 5
 """Every fifth digit is not trained with."""
 
-Sample = tuple[list[float], int]
+
+class Sample(NamedTuple):
+    """A digit."""
+
+    pixels: list[float]
+    """From 0 to 1, with a constant at their end."""
+    label: int
 
 
 def read(path: Path) -> list[Sample]:
-    """Pixels from 0 to 1, with a constant at their end, and the class."""
+    """The digits of a file with a row of 64 pixels from 0 to 16 and the class for each."""
     with path.open(newline="") as file:
         rows = [[float(cell) for cell in row] for row in csv.reader(file)]
-    return [([*(pixel / 16 for pixel in row[:-1]), 1.0], int(row[-1])) for row in rows]
+    return [Sample([*(pixel / 16 for pixel in row[:-1]), 1.0], int(row[-1])) for row in rows]
 
 
 def probabilities(weights: list[list[float]], pixels: list[float]) -> list[float]:

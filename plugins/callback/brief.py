@@ -34,6 +34,7 @@ from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
+from ansible_collections.muster.ml.plugins.plugin_utils._rows import parts
 
 _POLICIES = Path(__file__).resolve().parents[2] / "docs" / "platforms" / "eks-policies"
 _PACE = 30.0  # seconds between two lines of a task that tries again
@@ -134,7 +135,7 @@ class CallbackModule(Default):  # type: ignore[misc]
     def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:
         super().v2_runner_on_failed(result, ignore_errors)
         found = result._result
-        said = [found.get("msg", ""), *(row.get("msg", "") for row in found.get("results", []) if row.get("failed"))]
+        said = [found.get("msg", ""), *(part.get("msg", "") for part in parts(found) if part.get("failed"))]
         for line in explained("\n".join(map(str, said)), _POLICIES, "docs/platforms/eks-policies"):
             self._display.display(f"    {line}", color=constants.COLOR_ERROR)
 

@@ -72,6 +72,8 @@ import typing as t
 from ansible import context
 from ansible.plugins.callback import CallbackBase
 
+from ansible_collections.muster.ml.plugins.plugin_utils._rows import parts, rows
+
 _TOLD = ("kind", "namespace", "name", "action")
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _AGENT_MARK = b'"userAgent":"muster'
@@ -160,13 +162,14 @@ class Cluster:
             self.roles[role] = self.roles.get(role, 0.0) + time.monotonic() - since
             self._current = None
 
-    def note(self, module: str, result: dict[str, t.Any]) -> None:
+    def note(self, module: str, result: t.Mapping[str, t.Any]) -> None:
         """Record the changes that a module of this collection, or one of AWS's, returned."""
-        for part in result.get("results") or [result]:
-            for entry in part.get("objects") or [] if module.startswith("muster.ml.") else []:
+        ours = module.startswith("muster.ml.")
+        for part in parts(result):
+            for entry in rows(part.get("objects")) if ours else []:
                 if entry.get("action") != "unchanged":
                     self.objects[tuple(entry.get(key) for key in _TOLD)] = None
-            if part.get("changed") and (module.startswith("amazon.aws.") or "actions" in part):
+            if part.get("changed") and (module.startswith("amazon.aws.") or (ours and "actions" in part)):
                 self.cloud.append({"module": module, "item": part.get("item"), "actions": part.get("actions", [])})
 
     def sum_of(self, *counts: dict[str, int]) -> int:

@@ -45,6 +45,11 @@ options:
     description: Arguments of the queue, all of them, with the names that RabbitMQ gives them, such as C(x-max-priority). Omit it to accept
       any of an existing queue.
     type: dict
+  studioml:
+    description: Bind the queue to the exchange C(StudioML.topic), which is created where it is missing, as StudioML's client does with
+      the first experiment. Runners find the queue by it.
+    type: bool
+    default: false
   delete_messages:
     description:
       - Delete the queue with its messages, with O(state=absent). Otherwise a queue that holds messages is kept.
@@ -111,6 +116,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "durable": {"type": "bool", "default": True},
     "auto_delete": {"type": "bool", "default": False},
     "arguments": {"type": "dict"},
+    "studioml": {"type": "bool", "default": False},
     "delete_messages": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
@@ -127,6 +133,7 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
         durable=params["durable"],
         auto_delete=params["auto_delete"],
         arguments=params["arguments"],
+        studioml=params["studioml"],
         delete_messages=params["delete_messages"],
     )
     absent = params["state"] == "absent"

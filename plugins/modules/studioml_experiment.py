@@ -262,9 +262,9 @@ metric:
   returned: when the experiment has finished
   type: raw
   sample: 0.25
-results:
-  description: Results that the experiment has written as JSON, merged.
-  returned: when the experiment has ended
+metrics:
+  description: Everything that the experiment has written as JSON, merged.
+  returned: when the experiment has ended, even if it has failed
   type: dict
 signing_fingerprint:
   description: Fingerprint of O(signing_key), as C(ssh-keygen -l) shows it.

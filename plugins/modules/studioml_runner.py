@@ -42,10 +42,16 @@ options:
       - The user needs a tag with which it may list bindings, C(management) or C(monitoring).
     type: str
   amqp_mgt_url:
-    description: Address of the broker's management API. Defaults to the host of O(amqp_url) and its port plus 10000.
+    description:
+      - Address of the broker's management API, without user and password. Defaults to the host of O(amqp_url) and its port plus 10000.
     type: str
   broker_ca:
     description: Certificate authority of the broker in PEM, which is trusted besides those of the image.
+    type: str
+  store_ca:
+    description:
+      - Certificate authorities of the S3-compatible store in PEM, 128 KiB at most. The runner talks to a store other than that of AWS with
+        TLS only if it is given them, and then trusts no other store.
     type: str
   queue_match:
     description: Regular expression of the queues to take experiments from.
@@ -74,7 +80,7 @@ options:
     description: Memory for experiments, such as C(16gib). Defaults to all.
     type: str
   max_disk:
-    description: Disk space for experiments, such as C(100gib). Defaults to 85 % of it.
+    description: Disk space to leave free, such as C(100gib). Defaults to a tenth of the disk, which is also the least.
     type: str
   allow_env_secrets:
     description:
@@ -264,7 +270,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner
 
 _STRINGS = ("name", "queue_match", "cache_size", "tmp_size",
             "key_secret", "passphrase_secret", "signing_secret", "response_secret")  # fmt: skip
-_NO_DEFAULT = ("amqp_mgt_url", "broker_ca", "queue_mismatch", "max_mem", "max_disk")
+_NO_DEFAULT = ("amqp_mgt_url", "broker_ca", "store_ca", "queue_mismatch", "max_mem", "max_disk")
 _PLACEMENT = (
     "node_selector",
     "tolerations",

@@ -155,7 +155,7 @@ def test_an_experiment_is_run_and_its_metric_returned_once(someone: Experimenter
     made = someone.run("real1", dest=str(dest))
     assert (made["state"], made["metric"], made["changed"]) == ("finished", 0.25, True)
     assert made["actions"] == [*planned["actions"], f"write {dest}"]
-    assert made["results"]["experiment"]["arguments"] == ["--epochs", "two words"]
+    assert made["metrics"]["experiment"]["arguments"] == ["--epochs", "two words"]
     assert "CUDA -1 of team evolution" in world.result("real1")
     assert (someone.note("real1")["state"], someone.note("real1")["count"]) == ("submitted", 1)
     again = someone.run("real1", dest=str(dest))
@@ -252,7 +252,7 @@ def test_a_signing_key_of_another_prefix_has_its_reason(someone: Experimenter, w
         someone.run("signed", queue="rmq_other", signing_public_keys=known)
     runner = world.started_runner("signed")
     with pytest.raises(
-        WaitTimeout, match=r"queue rmq_other has .* messages.*were given back \d+ times.*retry experiment"
+        WaitTimeout, match=r"queue rmq_other has .* messages.*were given back \d+ times.*backing off, receive failed"
     ):
         someone.run("signed", queue="rmq_other", wait_timeout=20)
     assert "is not by the key of rmq_other" in runner.log
@@ -265,7 +265,7 @@ def test_a_request_that_a_runner_drops_is_noticed(
     runner = world.started_runner("dropping")
     with pytest.raises(Failed, match=r"neither in queue rmq_test nor in bucket leaf-store"):
         someone.run("dropped", public_key=world.other_key.public)
-    assert "dump experiment" in runner.log
+    assert "backing off, receive failed" in runner.log
     made = someone.run("dropped", resubmit=True)
     assert (made["metric"], made["experiment"]["submissions"]) == (0.25, 2)
     assert "and has no result" in someone.warnings[0]

@@ -42,6 +42,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import RunnerView, view
 
 PROGRAM = ROOT / "plugins" / "module_utils" / "_pod_programs" / "studioml_runner_standin.py"
+RECORDED = ROOT / "roles" / "local_images" / "files" / "studioml_runner" / "0.14.2.json"
 FOLDERS = ["dev", "proc", "tmp", "runner", "etc/studioml", "var/run/secrets/kubernetes.io/serviceaccount"]
 # Its mounts, as a pod has them.
 _ENTER = """
@@ -69,7 +70,7 @@ while os.path.exists("/tmp/wait"):
 S3_ROOT = "owner"
 
 
-def root() -> Path:
+def standin_root() -> Path:
     """With the packages of the image's recipe."""
     recipe = load(ROOT / "roles" / "local_images" / "vars" / "main.yml")["__local_images_studioml"]
     packages = re.search(r"'packages': \[(.*?)\]", recipe, re.DOTALL)
@@ -107,7 +108,8 @@ class Standin:
         inside = ["--map-root-user"] if os.geteuid() else []
         environment = {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1", "PROM_ADDRESS": f"{HOST}:{self.port}",
-            "MUSTER_POLL_SECONDS": "0.2", "QUEUE_MATCH": "^rmq_.*$", "CLEAR_TEXT_MESSAGES": "false", "ALLOW_ENV_SECRETS": "true",
+            "MUSTER_POLL_SECONDS": "0.2", "LOGXI": "*=DBG",
+            "QUEUE_MATCH": "^rmq_.*$", "CLEAR_TEXT_MESSAGES": "false", "ALLOW_ENV_SECRETS": "true",
             "CPU_ONLY": "true", "ENCRYPT_DIR": "/runner/certs/message", "REQUEST_SIGNATURES_DIR": "/runner/certs/queues/signing",
             "RESPONSE_SIGNATURES_DIR": "/runner/certs/queues/response-encrypt", "SSL_CERT_FILE": "/etc/studioml/ca.crt", **self.settings,
         }  # fmt: skip
@@ -166,6 +168,7 @@ def mounts(folder: Path, files: Mapping[str, str], authority: str) -> None:
         (folder / "runner" / "certs" / name).write_text(text)
     (folder / "ca" / "ca.crt").write_text(authority)
     (folder / "runner" / "runner.py").write_bytes(PROGRAM.read_bytes())
+    (folder / "runner" / "recorded.json").write_bytes(RECORDED.read_bytes())
 
 
 @dataclass
@@ -263,7 +266,8 @@ class ApiServer:
 class World:
     """A broker, a store, keys, and runners."""
 
-    def __init__(self, broker: Broker, shop: Store, folder: Path) -> None:
+    def __init__(self, broker: Broker, shop: Store, folder: Path, *, root: Path | None = None) -> None:
+        """``root``: the root file system of runners; by default that of the stand-in's image."""
         self.broker, self.store, self.folder = broker, shop, folder
         key = keys.new_rsa_key(to_be_dropped())
         self.key = keys.rsa_pair(key, Sensitive(PHRASE))
@@ -271,7 +275,7 @@ class World:
         self.signer, self.other_signer = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
         self.started: list[Standin] = []
         self._numbers = itertools.count()
-        self.root = root()
+        self.root = root or standin_root()
         with broker.api(FIRST_USER, FIRST_PASSWORD) as api:
             api.call("PUT", ("users", "runner"), {"password": PASSWORD, "tags": "management"})
             api.call("PUT", ("permissions", "/", "runner"), {"configure": ".*", "write": ".*", "read": ".*"})
@@ -331,12 +335,14 @@ class World:
         env = {
             "AWS_ACCESS_KEY_ID": S3_ROOT,
             "AWS_SECRET_ACCESS_KEY": more.pop("secret", self.store.secret),
+            "AWS_DEFAULT_REGION": "us-east-1",
             "TEAM": "evolution",
         }
         experiment = {
             "key": name, "project": "canaries", "filename": "train.py", "args": ["--epochs", "2"], "artifacts": artifacts,
             "status": "waiting",
-            "pythonver": "3", "time_added": time.time(), "resources_needed": {"cpus": 1, "ram": "1gb"}, "pythonenv": [], **more,
+            "pythonver": "3", "time_added": time.time(), "resources_needed": {"cpus": 1, "ram": "1gb", "hdd": "100mb"}, "pythonenv": [],
+            **more,
         }  # fmt: skip
         return {
             "config": {"experimentLifetime": "30m", "env": env, "database": {"projectId": "leaf"}},
@@ -355,7 +361,11 @@ class World:
         }  # fmt: skip
         mounts(folder, files, self.broker.authority.read_text())
         url = f"amqp://runner:{PASSWORD}@{HOST}:{self.broker.ports['amqp']}/%2f?connection_attempts=30&retry_delay=.5&socket_timeout=5"
-        own = {"AMQP_URL": url, "AMQP_MGT_URL": f"https://{HOST}:{self.broker.port}", "HOSTNAME": name}
+        own = {
+            "AMQP_URL": url,
+            "AMQP_MGT_URL": f"https://runner:{PASSWORD}@{HOST}:{self.broker.port}",
+            "HOSTNAME": name,
+        }
         found = Standin(folder, {**own, **settings}, self.root)
         self.started.append(found)
         return found

@@ -24,10 +24,10 @@ from .._core.files import replaced
 from .._core.sensitive import Sensitive
 from .._systems.object_store import store
 from .._systems.rabbitmq.api import ManagementApi
-from .._systems.rabbitmq.publish import TopicQueue
+from .._systems.rabbitmq.publish import STUDIOML, TopicQueue
 from .._systems.studioml import bucket as buckets
 from .._systems.studioml import keys, message, results, workspace
-from .._systems.studioml.experiment import EXCHANGE, GOOGLE, Experiment, Resources, Storage, request
+from .._systems.studioml.experiment import GOOGLE, Experiment, Resources, Storage, request
 from .._systems.studioml.submission import Depth, Life, Seen
 from .failure import Result
 from .host import HostContext
@@ -67,7 +67,7 @@ def _run(
     ctx: HostContext, api: ManagementApi, wanted: Experiment, pair: keys.Pair, storage: Storage, bucket: buckets.Bucket
 ) -> Result:
     params = ctx.params
-    topic = TopicQueue(api, params["vhost"], wanted.queue, EXCHANGE, f"StudioML.{wanted.queue}")
+    topic = TopicQueue(api, params["vhost"], wanted.queue, STUDIOML, f"StudioML.{wanted.queue}")
     with workspace.packed(params["workspace"], params["exclude"], params["filename"]) as packed:
         wanted = dataclasses.replace(wanted, workspace=packed.key)
         hidden = (storage.secret_key, storage.access_key, *wanted.secret_env.values())
@@ -215,7 +215,7 @@ def _report(life: Life, seen: Seen, *, planned: bool, metric: str | None) -> Res
     found: Result = {"experiment": {**place, **times}, "state": "absent" if planned else seen.ended or "submitted"}
     if planned or seen.result is None or not seen.ended:
         return found
-    found["results"] = dict(seen.result.results)
+    found["metrics"] = dict(seen.result.results)
     if seen.ended == "failed":
         last = " | ".join(seen.result.last)
         raise Failed(

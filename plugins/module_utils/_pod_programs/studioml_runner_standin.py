@@ -4,7 +4,9 @@
 
 """A stand-in for StudioML's runner (leaf-ai/studio-go-runner), where its image cannot be had. None of its code is in here.
 
-It holds the same contract: variables, mounts, queues, messages, metrics, lines of the log, the ConfigMap with its state. What differs:
+It holds the same contract: variables, mounts, queues, messages, metrics, lines of the log, the ConfigMap with its state. Lines that
+upstream writes are those that it wrote, with the values of now: they are read from a recording (recorded.json beside it, or
+MUSTER_RECORDED). LOGXI decides which of them are written. Lines that begin with "stand-in:" are its own. What differs:
 
 - One experiment at a time, without GPUs and without a cache.
 - An experiment runs with the Python and the packages of the image. What it lists in ``pythonenv`` is not installed, and that is logged.
@@ -25,6 +27,7 @@ import base64
 import contextlib
 import dataclasses
 import datetime as dt
+import functools
 import hashlib
 import http.server
 import json
@@ -51,6 +54,7 @@ from pathlib import Path
 
 EXCHANGE, KEY_PREFIX = "StudioML.topic", "StudioML."
 RUNNING = "Running"
+LEVELS = ("TRC", "DBG", "INF", "WRN", "ERR")
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 PLACEHOLDER = "info"
 ALGORITHM = b"ssh-ed25519"
@@ -76,12 +80,52 @@ class Interrupted(Exception):
     """The broker is gone, and gives the message to the next who asks."""
 
 
-def log(level: str, text: str, **fields: object) -> None:
-    """Write a line as upstream's logger does."""
-    now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S+0000")
+# The log
+
+
+def log(text: str, **fields: object) -> None:
+    """Write a line of the stand-in's own."""
     told = " ".join(f"{name} {value}" for name, value in fields.items())
-    sys.stderr.write(f"{now} {level} runner {text} _: [[{told}] host {socket.gethostname()}] in:\n")
+    written(f"{moment()} WRN stand-in: {text} [{told}]")
+
+
+def moment() -> str:
+    """Now, as upstream's logger writes it."""
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S+0000")
+
+
+def written(line: str) -> None:
+    """Write a line to standard error at once."""
+    sys.stderr.write(line + "\n")
     sys.stderr.flush()
+
+
+@functools.cache
+def recording(path: str) -> dict[str, t.Any]:
+    """What a real runner wrote, by scene."""
+    return t.cast("dict[str, t.Any]", json.loads(Path(path).read_text(encoding="utf-8"))["scenes"])
+
+
+def replayed(scene: str, words: str, error: str = "", **fields: object) -> str:
+    """The first line of a scene with WORDS, with the time, the host and the values of now. ``error`` is what stands before the stack."""
+    scenes = recording(setting("MUSTER_RECORDED", str(Path(__file__).with_name("recorded.json"))))
+    line = next(line for line in scenes[scene]["log"] if f" runner {words}" in line)
+    line = re.sub(r"^\S+", moment(), line)
+    if error:
+        line = re.sub(r"(?<=error: ).*?(?= stack=)|(?<=_: \[)(?!\[).*?(?= stack=)", lambda _found: error, line, count=1)
+    for name, value in {**fields, "host": socket.gethostname()}.items():
+        # The last one: an address before it may have the same word.
+        found = list(re.finditer(rf"(?<=[ \[]){name}:? ([^ \]]*)", line))[-1]
+        line = f"{line[: found.start(1)]}{value}{line[found.end(1) :]}"
+    return line
+
+
+def say(scene: str, words: str, error: str = "", **fields: object) -> None:
+    """Write a line of upstream's, if LOGXI asks for its level."""
+    line = replayed(scene, words, error, **fields)
+    least = setting("LOGXI", "*=INF").rpartition("=")[2]
+    if LEVELS.index(line.split(" ")[1]) >= LEVELS.index(least):
+        written(line)
 
 
 # Settings
@@ -125,14 +169,69 @@ class Settings:
 
 
 def settings() -> Settings:
-    """Read the environment."""
+    """Read the environment. With AMQP_MGT_URL user and password are those that it has (cmd/runner/rabbit.go, line 57)."""
+    check_settings()
     url = urllib.parse.urlsplit(os.path.expandvars(setting("AMQP_URL")))
+    other = urllib.parse.urlsplit(os.path.expandvars(setting("AMQP_MGT_URL")))
+    login = other if other.netloc else url
+    if not login.username or not login.password:
+        raise SystemExit(
+            "Username password missing or malformed; upstream ends with an invalid memory address (internal/runner/rmq.go:169)"
+        )
     tls = url.scheme == "amqps"
     port = url.port or (5671 if tls else 5672)
     derived = f"{'https' if tls else 'http'}://{url.hostname}:{port + 10_000}"
     vhost = urllib.parse.unquote(url.path.removeprefix("/")) or "/"
-    management = setting("AMQP_MGT_URL", derived).rstrip("/")
-    return Settings(url.username or "", url.password or "", url.hostname or "", port, vhost, tls, management)
+    management = f"{other.scheme}://{other.netloc.rpartition('@')[2]}" if other.netloc else derived
+    return Settings(login.username, login.password, url.hostname or "", port, vhost, tls, management)
+
+
+# Limits, with file and line of leaf-ai/studio-go-runner at 0.14.2
+
+GIBIBYTE = 1024**3
+"""CACHE_SIZE must not be less (cmd/runner/cache.go:49)."""
+STORE_CA_MAX = 128 * 1024
+"""Bytes of the file S3_CA (internal/s3/s3.go:139)."""
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtpe]?)(i?)b?\s*", re.IGNORECASE)
+
+
+def size(text: object) -> int:
+    """A size as go-humanize reads it. An empty one is an error, too: ``ram`` and ``hdd`` must be there (cmd/runner/resource.go:45, 48)."""
+    found = _SIZE.fullmatch(str(text or ""))
+    if not found:
+        raise Refused(f'strconv.ParseFloat: parsing "{text or ""}": invalid syntax')
+    base = 1024 if found[3] else 1000
+    return int(float(found[1]) * base ** " kmgtpe".index(found[2].lower() or " "))
+
+
+def check_settings() -> None:
+    """End as the runner does at its start."""
+    if size(setting("CACHE_SIZE", "1gib")) < GIBIBYTE:
+        raise SystemExit(
+            "option cache-size was ignored, too small to be useful, less than 1Gb (cmd/runner/cache.go:50)"
+        )
+
+
+def store_authorities() -> str | None:
+    """The path of the authorities of stores; refused again for each artifact where the file cannot be used."""
+    path = setting("S3_CA")
+    if not path:
+        return None
+    try:
+        length = Path(path).stat().st_size
+    except OSError:
+        raise Refused(
+            "unable to read a PEM, or Certificate file from disk for S3 security (internal/s3/s3.go:137)"
+        ) from None
+    if length > STORE_CA_MAX:
+        raise Refused(
+            "the PEM, or Certificate file is suspicously large, too large to be a PEM file (internal/s3/s3.go:140)"
+        )
+    if not length:
+        raise Refused(
+            "PEM, or Certificate file was empty, PEM data is needed when the file name is specified (internal/s3/s3.go:147)"
+        )
+    return path
 
 
 # Messages
@@ -183,7 +282,7 @@ def parsed(text: bytes) -> t.Any:
 def of_prefix(folder: Path, queue: str) -> tuple[str, bytes] | None:
     """The longest prefix of a queue's name that has a file, and what is in it."""
     names = [path.name for path in folder.glob("[!.]*") if path.is_file() and path.name != PLACEHOLDER]
-    fitting = [name for name in names if len(name) >= 4 and queue.startswith(name)]
+    fitting = [name for name in names if queue.startswith(name)]
     if not fitting:
         return None
     prefix = max(fitting, key=len)
@@ -320,7 +419,7 @@ class State:
         host, port = setting("KUBERNETES_SERVICE_HOST"), setting("KUBERNETES_SERVICE_PORT", "443")
         if not host or not (ACCOUNT / "token").exists():
             if not self._told:
-                log("WRN", "k8s is not alive, ignoring k8s configMap support for state management")
+                log("this is no pod of a cluster, so its ConfigMaps are not read")
             self._told = True
             return self.current
         host = f"[{host}]" if ":" in host else host
@@ -329,7 +428,7 @@ class State:
             said = self._said(f"{folder}/{name}") if name else ""
             if said and said != self._seen.get(name):
                 self._seen[name] = self.current = said
-                log("INF", f"server state is {said}")
+                log(f"server state is {said}")
         return self.current
 
     def _said(self, address: str) -> str:
@@ -342,9 +441,9 @@ class State:
                 return str((json.load(answer).get("data") or {}).get("STATE", ""))
         except urllib.error.HTTPError as error:
             if error.code != 404:
-                log("WRN", f"the state cannot be read: {error.code} {error.reason}")
+                log(f"the state cannot be read: {error.code} {error.reason}")
         except (OSError, ValueError) as error:
-            log("WRN", f"the state cannot be read: {error}")
+            log(f"the state cannot be read: {error}")
         return ""
 
 
@@ -364,7 +463,7 @@ def ask_management(where: Settings, *path: str) -> t.Any:
     except urllib.error.HTTPError as error:
         if error.code == 404:
             return None
-        raise Interrupted(f"Error {error.code} ({error.reason})") from None
+        raise Interrupted(f"Error: API responded with a {error.code} {error.reason}") from None
     except urllib.error.URLError as error:
         raise Interrupted(cause_of(error.reason)) from None
     except (OSError, ValueError) as error:
@@ -372,7 +471,7 @@ def ask_management(where: Settings, *path: str) -> t.Any:
 
 
 def cause_of(error: object) -> str:
-    """In the words of upstream's libraries."""
+    """In the words of Go, as they are recorded."""
     if isinstance(error, ConnectionRefusedError):
         return "connect: connection refused"
     if isinstance(error, socket.gaierror):
@@ -380,7 +479,9 @@ def cause_of(error: object) -> str:
     if isinstance(error, TimeoutError):
         return "i/o timeout"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"certificate not trusted: {error.verify_message}"
+        return (
+            f"tls: failed to verify certificate: x509: certificate signed by unknown authority ({error.verify_message})"
+        )
     return type(error).__name__
 
 
@@ -435,6 +536,7 @@ class Place:
     unpack: bool
     credentials: tuple[str, str] = dataclasses.field(repr=False)
     region: str = "us-east-1"
+    authorities: str | None = None
 
     def client(self) -> t.Any:
         """A client of the store."""
@@ -446,15 +548,17 @@ class Place:
             signature_version="s3v4", s3={"addressing_style": "path"}, retries=retries, connect_timeout=PATIENCE
         )
         return boto3.client(
-            "s3", endpoint_url=self.endpoint, aws_access_key_id=self.credentials[0],
+            "s3", endpoint_url=self.endpoint, verify=self.authorities, aws_access_key_id=self.credentials[0],
             aws_secret_access_key=self.credentials[1], region_name=self.region, config=style,
         )  # fmt: skip
 
 
 def places(request: t.Mapping[str, t.Any], *, env_secrets: bool) -> list[Place]:
     """The artifacts of a request that are stored somewhere."""
-    config, found = request.get("config") or {}, []
-    env, storage = config.get("env") or {}, config.get("storage") or {}
+    config, found, authorities = request.get("config") or {}, [], store_authorities()
+    env = config.get("env") or {}
+    for name in ("ram", "hdd"):
+        size((request["experiment"].get("resources_needed") or {}).get(name))
     for group, row in sorted((request["experiment"].get("artifacts") or {}).items()):
         qualified = urllib.parse.urlsplit(str(row.get("qualified") or ""))
         if not qualified.netloc:
@@ -467,12 +571,11 @@ def places(request: t.Mapping[str, t.Any], *, env_secrets: bool) -> list[Place]:
             pair = (str(env.get("AWS_ACCESS_KEY_ID", "")), str(env.get("AWS_SECRET_ACCESS_KEY", "")))
         if not pair[0]:
             raise Refused(f"artifact {group} has no credentials for its storage", hard=True)
-        # s3://HOST does not tell whether it is asked by TLS; the configuration of the storage does.
-        named = urllib.parse.urlsplit(str(storage.get("endpoint") or ""))
-        scheme = named.scheme if named.netloc == qualified.netloc else "http"
+        # TLS is for AWS, and for every store if there are authorities (internal/s3/s3.go:106 and 149).
+        scheme = "https" if authorities or (qualified.hostname or "").endswith(".amazonaws.com") else "http"
         place = Place(
             group, f"{scheme}://{qualified.netloc}", str(row.get("bucket") or bucket), str(row.get("key") or key),
-            bool(row.get("mutable")), bool(row.get("unpack")), pair, str(env.get("AWS_DEFAULT_REGION") or "us-east-1"),
+            bool(row.get("mutable")), bool(row.get("unpack")), pair, str(env.get("AWS_DEFAULT_REGION") or "us-west-1"), authorities,
         )  # fmt: skip
         found.append(place)
     return found
@@ -554,7 +657,6 @@ def upload(place: Place, folder: Path) -> None:
         file.seek(0)
         with stored(place, "storing"):
             place.client().upload_fileobj(file, place.bucket, place.key)
-    log("DBG", "upload artifact done", file=f"{place.bucket}/{place.key}")
 
 
 # Experiments
@@ -593,7 +695,7 @@ def start(request: t.Mapping[str, t.Any], folder: Path, output: t.IO[bytes]) -> 
         own |= {"CUDA_VISIBLE_DEVICES": "-1", "NVIDIA_VISIBLE_DEVICES": "-1"}
     missing = [name for name in experiment.get("pythonenv") or [] if not str(name).startswith("studioml")]
     if missing:
-        log("WRN", "the packages of pythonenv are not installed by the stand-in", packages=" ".join(map(str, missing)))
+        log("the packages of pythonenv are not installed", packages=" ".join(map(str, missing)))
     # Upstream writes them into a script: quotes are a shell's.
     line = " ".join([str(experiment.get("filename", "")), *map(str, experiment.get("args") or [])])
     try:
@@ -616,7 +718,7 @@ def ending(returncode: int) -> str:
     if returncode == 0:
         return json.dumps({"studioml": {"stop_time": dt.datetime.now().astimezone().isoformat()}}) + "\n"
     aborted = "The execution was aborted because a command exited with an error status code."
-    return f"{aborted}\nfailed when running user task\nexit status {returncode}\n"
+    return f"{aborted}\nfailed when downloading user data\nexit status {returncode}\n"
 
 
 def leave(stores: t.Sequence[Place], folder: Path, text: str) -> None:
@@ -649,28 +751,27 @@ class Runner:
         try:
             found = queues(self.where)
         except Interrupted as error:
-            self.metrics.add("runner_queue_refresh_fail", project=identity)
-            log("WRN", "unable to refresh RMQ manifest", error=error, identity=identity)
+            say("refused", "unable to refresh RMQ manifest", str(error))
+            return
+        if not found:
+            say("idle", "no queues", identity=identity, matcher=self.where.match.pattern)
             return
         self.metrics.add("runner_queue_refresh_success", project=identity)
-        if not found:
-            log("WRN", "no queues found", identity=identity, matcher=self.where.match.pattern)
-            return
         self.metrics.add("runner_queue_checked", queue_type="rabbitMQ", queue_name=identity)
         if self.key is None:
             try:
                 self.key = read_key(self.where.keys)
             except Refused as error:
-                log("WRN", "unable to load message encryption secrets", error=error)
+                say("no_keys_in_a_pod", "unable to load message encryption secrets", error=str(error))
                 return
-            log("INF", "wrapper secrets loaded")
+            say("working", "wrapper secrets loaded")
         random.shuffle(found)
         try:
             with connected(self.where) as (connection, channel):
                 for queue in found:
                     self.take(connection, channel, queue)
         except Interrupted as error:
-            log("WRN", f"{error}", identity=identity)
+            log(f"{error}", identity=identity)
 
     def take(self, connection: t.Any, channel: t.Any, queue: str) -> None:
         """Run the next experiment of a queue, and acknowledge it when its result is stored."""
@@ -680,7 +781,7 @@ class Runner:
         if method is None:
             return
         if method.redelivered:
-            log("INF", "an experiment that was begun before is run again", queue=queue)
+            log("an experiment that was begun before is run again", queue=queue)
         try:
             request = request_of(body, queue, self.where, self.key)
             stores = places(request, env_secrets=self.where.env_secrets)
@@ -692,7 +793,14 @@ class Runner:
                 channel.basic_ack(method.delivery_tag)
         except (Refused, OSError) as error:
             hard = isinstance(error, Refused) and error.hard
-            log("WRN", "dump experiment" if hard else "retry experiment", queue=queue, error=error)
+            scene = "dumped" if hard else "retried"
+            say(
+                scene,
+                "backing off, receive failed",
+                str(error),
+                project_id=self.where.identity,
+                subscription_id=f"%2F?{queue}",
+            )
             if hard:
                 channel.basic_ack(method.delivery_tag)
             else:
@@ -706,13 +814,14 @@ class Runner:
         project = str(database.get("projectId") or "")
         labels = {"queue_type": "rmq", "queue_name": queue, "project": project, "experiment": name}
         self.metrics.add("runner_project_running", **labels)
-        log("DBG", "experiment started", experiment_id=name, queue=queue)
+        told = {"experiment_id": name, "project_id": project, "subscription": f"%2F?{queue}"}
+        say("finished", "experiment started", **told)
         try:
             yield
         finally:
             self.metrics.add("runner_project_running", -1, **labels)
             self.metrics.add("runner_project_completed", **labels)
-            log("DBG", "experiment completed", experiment_id=name, queue=queue)
+            say("finished", "experiment completed", **told)
 
     def handle(
         self, connection: t.Any, channel: t.Any, queue: str, request: t.Mapping[str, t.Any], stores: t.Sequence[Place]
@@ -753,6 +862,7 @@ class Runner:
             ):
                 file.write(json.dumps({"studioml": row}).encode() + b"\n")
             file.flush()
+            say("finished", "run starting", experiment_id=str(request["experiment"].get("key", "")))
             child = start(request, folder, file)
             deadline = time.monotonic() + limit
             try:
@@ -776,7 +886,7 @@ class Runner:
             if ask_management(self.where, "queues", self.where.vhost, response) is None:
                 return
         except Interrupted as error:
-            log("WRN", "unresponsive response queue", queue=response, error=error)
+            log("the response queue is not answered", queue=response, error=error)
             return
         body = report_text(experiment, word, fields).encode()
         reader = of_prefix(self.where.readers, queue)
@@ -807,8 +917,9 @@ def report_text(experiment: str, word: str, fields: t.Mapping[str, str]) -> str:
 def main() -> None:
     """Run until killed: like upstream's, this program does not end at SIGTERM."""
     # A function, and not SIG_IGN, which experiments would inherit.
-    signal.signal(signal.SIGTERM, lambda *_signal: log("WRN", "SIGTERM is ignored"))
-    log("INF", "version", stand_in="for studio-go-runner 0.14")
+    signal.signal(signal.SIGTERM, lambda *_signal: log("SIGTERM is ignored"))
+    log("for studio-go-runner 0.14, and none of its code")
+    say("working", "version")
     Runner(settings()).forever()
 
 

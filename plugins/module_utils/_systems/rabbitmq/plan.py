@@ -25,7 +25,7 @@ Live = dict[str, t.Any]
 class Step:
     """One request that changes something; ``says`` is for people."""
 
-    method: t.Literal["PUT", "DELETE"]
+    method: t.Literal["PUT", "POST", "DELETE"]
     path: tuple[str, ...]
     says: str
     body: dict[str, t.Any] | None = None

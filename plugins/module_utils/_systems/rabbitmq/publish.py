@@ -19,7 +19,9 @@ import typing as t
 from ..._core.errors import Failed, NotFound, ServerError, Unreachable
 from .api import ManagementApi
 
-_EXCHANGE = {"type": "topic", "durable": True, "auto_delete": True, "arguments": {}}
+STUDIOML = "StudioML.topic"
+"""The exchange of StudioML."""
+EXCHANGE_OF_STUDIOML: t.Final = {"type": "topic", "durable": True, "auto_delete": True, "arguments": {}}
 """As StudioML's client and runner declare it. A broker refuses a second declaration that differs."""
 _COUNTS = ("messages", "messages_unacknowledged", "consumers")
 
@@ -47,7 +49,7 @@ class TopicQueue:
         steps = [] if self.api.get("exchanges", self.vhost, self.exchange) else [f"create exchange {self.exchange}"]
         if not check:
             if steps:
-                self.api.call("PUT", ("exchanges", self.vhost, self.exchange), dict(_EXCHANGE))
+                self.api.call("PUT", ("exchanges", self.vhost, self.exchange), dict(EXCHANGE_OF_STUDIOML))
             where = ("bindings", self.vhost, "e", self.exchange, "q", self.queue)
             self.api.call("POST", where, {"routing_key": self.routing_key, "arguments": {}})
         return [*steps, f"bind queue {self.queue} to {self.exchange}"]

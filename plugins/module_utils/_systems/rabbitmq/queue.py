@@ -17,6 +17,7 @@ from ..._core.deletion import Candidate
 from ..._core.errors import Immutable, InvalidInput
 from .api import ManagementApi
 from .plan import Comparison, Live, Plan, Step
+from .publish import EXCHANGE_OF_STUDIOML, STUDIOML
 
 _TYPE = "x-queue-type"
 _READ = ("name", "vhost", "type", "durable", "auto_delete", "arguments", "messages", "consumers", "state")
@@ -35,6 +36,8 @@ class Queue:
     auto_delete: bool = False
     arguments: Mapping[str, t.Any] | None = None
     delete_messages: bool = False
+    studioml: bool = False
+    """Whether it is bound to the exchange of StudioML, by which runners find it."""
     data_option: t.ClassVar[str] = "delete_messages: true"
 
     @property
@@ -48,6 +51,10 @@ class Queue:
     @property
     def delete_data(self) -> bool:
         return self.delete_messages
+
+    @property
+    def _routing_key(self) -> str:
+        return f"StudioML.{self.name}"
 
     def check(self) -> None:
         """Refuse what no broker would declare."""
@@ -65,7 +72,12 @@ class Queue:
             return None
         arguments = {key: value for key, value in (found.get("arguments") or {}).items() if key != _TYPE}
         # A queue that was just declared has no numbers yet.
-        return {**{key: found.get(key) for key in _READ}, "arguments": arguments}
+        live = {**{key: found.get(key) for key in _READ}, "arguments": arguments}
+        if self.studioml:
+            bound = (STUDIOML, self._routing_key)
+            rows = api.get(*self.path, "bindings") or []
+            live["studioml"] = any((row["source"], row["routing_key"]) == bound for row in rows)
+        return live
 
     def unready(self, _live: Live | None) -> str | None:
         return None
@@ -90,7 +102,19 @@ class Queue:
             arguments = {**(self.arguments or {}), _TYPE: self.type}
             says = f"create {self.type} {self.label}"
             compare.steps.append(Step("PUT", self.path, says, {**body, "arguments": arguments}, vhost=self.vhost))
+        if self.studioml and compare.differs("studioml", (live or {}).get("studioml", False), True):
+            compare.steps += self._binding()
         return compare.plan()
+
+    def _binding(self) -> list[Step]:
+        """Declare the exchange, which the broker deletes with its last binding, and bind the queue to it."""
+        exchange, where = ("exchanges", self.vhost, STUDIOML), ("bindings", self.vhost, "e", STUDIOML, "q", self.name)
+        return [
+            Step("PUT", exchange, f"declare exchange {STUDIOML}", dict(EXCHANGE_OF_STUDIOML), vhost=self.vhost),
+            Step(
+                "POST", where, f"bind {self.label} to {STUDIOML}", {"routing_key": self._routing_key, "arguments": {}}
+            ),
+        ]
 
     def plan_absent(self, live: Live) -> Plan:
         """A classic queue is deleted only if it is empty, which the broker decides at that moment.

@@ -34,7 +34,6 @@ from ..._core.sensitive import Sensitive
 
 Request = dict[str, t.Any]
 
-EXCHANGE = "StudioML.topic"
 GOOGLE = "https://storage.googleapis.com"
 _FOLDERS = ("modeldir", "retval", "output", "tb", "_metrics", "_metadata")
 """Artifacts that an experiment fills, with the client's names."""

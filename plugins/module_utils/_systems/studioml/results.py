@@ -9,7 +9,7 @@ Read in the code of leaf-ai/studio-go-runner (internal/runner/pythonenv.go, cmd/
 - ``output.tar`` has the file ``output`` with everything that script and program wrote. It is stored also when the experiment failed, and,
   if the request says so, while it runs.
 - After a program that ended well, the script writes ``{"studioml": {"stop_time": ...}}``. After one that did not, it writes that it was
-  aborted, and the runner adds ``failed when running user task``, or ``failed when downloading user data`` if it never began.
+  aborted, and the runner adds ``failed when downloading user data``, whatever it was that failed (outputErr).
 - Lines that are JSON are results: objects are merged in their order (copyToMetaData). Lists are patches there, and left out here.
 
 The script lists its environment, so the output may have secrets.
@@ -31,7 +31,7 @@ from ..._core.errors import Failed
 from ..._core.sensitive import Sensitive
 
 _FAILED = re.compile(
-    r"failed when (?:running user task|downloading user data)$|^The execution was aborted because a command exited with an error"
+    r"failed when downloading user data$|^The execution was aborted because a command exited with an error"
 )
 _SHOWN = 8
 """Last lines of an output that an error shows."""

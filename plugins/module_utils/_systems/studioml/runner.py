@@ -11,6 +11,7 @@ What the objects must have was read in the manifests and the code of leaf-ai/stu
 - An experiment gets every variable of the runner (``extractValidEnv`` in cmd/runner/processor.go), that of the broker's address, too.
   The Secret therefore protects the password from whoever reads Deployments, and not from experimenters.
 - The cache needs a folder that exists (``InitObjStore``); otherwise it stays off, and nothing but the log says so.
+- It talks to a store with TLS only at AWS or with ``s3-ca``, and then trusts nothing else (internal/s3/s3.go).
 - Without a GPU it does not start, unless ``cpu-only`` is set (``validateGPUOpts``).
 - It watches all ConfigMaps of its namespace, so the right to one by name would not do. Of them it reads ``STATE`` of the one that
   ``k8s-configmap`` names, and of one named after the pod (internal/runner/k8s.go).
@@ -27,6 +28,7 @@ import dataclasses
 import hashlib
 import re
 import typing as t
+import urllib.parse
 from collections.abc import Mapping
 
 from ..._core.errors import InvalidInput
@@ -58,7 +60,12 @@ _GPU = "nvidia.com/gpu"
 _CERTS = "/runner/certs"
 _CACHE = "/tmp/cache"  # noqa: S108  # of the pod, not of this machine
 _CA = "/etc/studioml"
-_URL_KEY = "AMQP_URL"
+_URL_KEY, _MANAGEMENT_KEY = "AMQP_URL", "AMQP_MGT_URL"
+_STORE_CA = "store-ca.crt"
+STORE_CA_MAX = 128 * 1024
+"""Bytes of the file S3_CA (internal/s3/s3.go, line 139 of 0.14.2). A larger one is refused for each artifact, again and again."""
+_NEVER = {"CACHE_CREATE", "QUEUE_MISMATCH", "S3_CA", "AMQP_MGT_URL"}
+"""Variables of options that may not be given."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?b?)", re.IGNORECASE)
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
 _NOT_RE2 = re.compile(r"\(\?(?:<?[=!]|P=|\()|\\[1-9]")
@@ -81,6 +88,7 @@ class Runner:
     amqp_url: Sensitive
     amqp_mgt_url: str | None = None
     broker_ca: str | None = None
+    store_ca: str | None = None
     replicas: int = 1
     gpus: int = 1
     queue_match: str = "^rmq_.*$"
@@ -109,12 +117,12 @@ class Runner:
 
     @property
     def url_secret(self) -> str:
-        """The name of the Secret with the broker's address."""
+        """The name of the Secret with the broker's addresses."""
         return f"{self.name}-amqp"
 
     @property
     def ca_config_map(self) -> str:
-        """The name of the ConfigMap with the broker's authority."""
+        """The name of the ConfigMap with the authorities of broker and store."""
         return f"{self.name}-ca"
 
 
@@ -127,7 +135,7 @@ def manifests(runner: Runner, state: str = RUNNING) -> list[Manifest]:
         *namespace_access(account, [rule([""], ["configmaps"], ["get", "list", "watch"])]),
         state_config_map(runner, state),
         _url_secret(runner),
-        *([_ca_config_map(runner)] if runner.broker_ca else []),
+        *([_ca_config_map(runner)] if _authorities(runner) else []),
         apply_overrides(deployment(runner), runner.overrides),
         _service(runner),
     ]
@@ -155,9 +163,30 @@ def check(runner: Runner) -> Broker:
     if _bytes(runner.cache_size, "cache_size") < 1024**3:
         raise InvalidInput(f"cache_size: '{runner.cache_size}' is too small.", "The runner needs at least 1Gib.")
     _check_env(runner)
-    if runner.broker_ca and "BEGIN CERTIFICATE" not in runner.broker_ca:
-        raise InvalidInput("broker_ca is not a certificate in PEM.", "It begins with -----BEGIN CERTIFICATE-----.")
+    for field in ("broker_ca", "store_ca"):
+        text = getattr(runner, field)
+        if text and "BEGIN CERTIFICATE" not in text:
+            raise InvalidInput(f"{field} is not a certificate in PEM.", "It begins with -----BEGIN CERTIFICATE-----.")
+    size = len((runner.store_ca or "").encode())
+    if size > STORE_CA_MAX:
+        raise InvalidInput(
+            f"store_ca has {size} bytes, and the runner refuses a file of more than {STORE_CA_MAX}.",
+            "Give it the authorities of the store only.",
+        )
+    _check_management(runner.amqp_mgt_url)
     return check_amqp_url(runner.amqp_url, "amqp_url")
+
+
+def _check_management(address: str | None) -> None:
+    """Refuse what the runner could not ask, and a password where it would be shown."""
+    if not address:
+        return
+    parts = urllib.parse.urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidInput(f"amqp_mgt_url: '{parts.scheme}://{parts.hostname}' is not the address of a management API.",
+                           "Such as https://broker.example.com:15671.")  # fmt: skip
+    if "@" in parts.netloc:
+        raise InvalidInput("amqp_mgt_url has a user or password.", "Leave both out: those of amqp_url are taken.")
 
 
 def _check_image(image: str) -> None:
@@ -191,11 +220,12 @@ def _bytes(size: str, what: str) -> float:
 
 def _check_env(runner: Runner) -> None:
     """Refuse variables that an option sets: two places for one value, and credentials where everybody reads them."""
-    ours = {variable["name"] for variable in environment(runner)} | {"CACHE_CREATE", "QUEUE_MISMATCH"}
+    ours = {variable["name"] for variable in environment(runner)} | _NEVER
     for variable in runner.pod.env:
         name = str(variable.get("name"))
         if name in ours:
-            raise InvalidInput(f"env: {name} is set by an option of its own.", "Leave it out of env.")
+            option = "store_ca has the authorities of the store." if name == "S3_CA" else "Leave it out of env."
+            raise InvalidInput(f"env: {name} is set by an option of its own.", option)
 
 
 # What pods read
@@ -206,7 +236,6 @@ def environment(runner: Runner) -> list[Manifest]:
     values = {
         "LOGXI_FORMAT": "happy,maxcol=1024",
         "LOGXI": "*=INF",
-        "AMQP_MGT_URL": runner.amqp_mgt_url,
         "QUEUE_MATCH": runner.queue_match,
         "QUEUE_MISMATCH": runner.queue_mismatch,
         "ENCRYPT_DIR": f"{_CERTS}/message",
@@ -225,9 +254,13 @@ def environment(runner: Runner) -> list[Manifest]:
         "PROM_ADDRESS": f":{METRICS_PORT}",
         # Besides those of the image, whose folder of authorities Go reads as well.
         "SSL_CERT_FILE": f"{_CA}/ca.crt" if runner.broker_ca else None,
+        "S3_CA": f"{_CA}/{_STORE_CA}" if runner.store_ca else None,
     }
-    url = {"name": _URL_KEY, "value_from": {"secretKeyRef": {"name": runner.url_secret, "key": _URL_KEY}}}
-    return [url, *({"name": name, "value": value} for name, value in values.items() if value)]
+    addresses: list[Manifest] = [
+        {"name": key, "value_from": {"secretKeyRef": {"name": runner.url_secret, "key": key}}}
+        for key in _addresses(runner)
+    ]
+    return [*addresses, *({"name": name, "value": value} for name, value in values.items() if value)]
 
 
 def _bool(value: bool) -> str:
@@ -252,9 +285,9 @@ def _volumes(runner: Runner) -> tuple[list[Manifest], list[Manifest]]:
         chosen = {"items": [{"key": key, "path": key} for key in items]} if items else {}
         volumes.append({"name": name, "secret": {"secretName": secret, "optional": False, **chosen}})
         mounts.append({"name": name, "mountPath": f"{_CERTS}/{path}", "readOnly": True})
-    if runner.broker_ca:
-        volumes.append({"name": "broker-ca", "configMap": {"name": runner.ca_config_map}})
-        mounts.append({"name": "broker-ca", "mountPath": _CA, "readOnly": True})
+    if _authorities(runner):
+        volumes.append({"name": "authorities", "configMap": {"name": runner.ca_config_map}})
+        mounts.append({"name": "authorities", "mountPath": _CA, "readOnly": True})
     return volumes, mounts
 
 
@@ -309,7 +342,8 @@ def restart_hash(runner: Runner) -> str:
     """
     private = runner.keys.reveal() if runner.keys else ""
     digest = hashlib.sha256()
-    for part in (private, runner.amqp_url.reveal() if private else "", runner.broker_ca or ""):
+    addresses = [address.reveal() for address in _addresses(runner).values()] if private else []
+    for part in (private, *addresses, *_authorities(runner).values()):
         digest.update(f"{len(part)}:{part}".encode())
     return digest.hexdigest()[:16]
 
@@ -324,11 +358,27 @@ def state_config_map(runner: Runner, state: str) -> Manifest:
 
 def _url_secret(runner: Runner) -> Manifest:
     meta = _metadata(runner, runner.url_secret)
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {_URL_KEY: runner.amqp_url}}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": dict(_addresses(runner))}
+
+
+def _addresses(runner: Runner) -> dict[str, Sensitive]:
+    """The broker's addresses, by variable. The management API's has user and password, too: with another one the runner takes both from
+    there, and 0.14 ends with an invalid memory address where they are missing (``rmqConfig`` in cmd/runner/rabbit.go)."""
+    found = {_URL_KEY: runner.amqp_url}
+    if runner.amqp_mgt_url:
+        credentials = urllib.parse.urlsplit(runner.amqp_url.reveal()).netloc.rpartition("@")[0]
+        scheme, colon, rest = runner.amqp_mgt_url.partition("://")
+        found[_MANAGEMENT_KEY] = Sensitive(f"{scheme}{colon}{credentials}@{rest}")
+    return found
 
 
 def _ca_config_map(runner: Runner) -> Manifest:
-    return config_map(_metadata(runner, runner.ca_config_map), {"ca.crt": str(runner.broker_ca)})
+    return config_map(_metadata(runner, runner.ca_config_map), _authorities(runner))
+
+
+def _authorities(runner: Runner) -> dict[str, str]:
+    """The authorities by file."""
+    return {name: text for name, text in (("ca.crt", runner.broker_ca), (_STORE_CA, runner.store_ca)) if text}
 
 
 def _service(runner: Runner) -> Manifest:

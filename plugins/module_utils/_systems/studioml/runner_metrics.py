@@ -4,8 +4,8 @@
 
 """What a StudioML runner says of itself, in its metrics and its log. No I/O.
 
-Read in the code of leaf-ai/studio-go-runner: the metrics in cmd/runner/queues.go, the lines of the log in cmd/runner/rabbit.go and
-project.go. Of the metrics these matter:
+What runners of 0.14 have written is recorded in roles/local_images/files/studioml_runner, a file for each version. Of the metrics these
+matter:
 
 - ``runner_project_running``: experiments that run now, a sample for each. It goes back to 0 when one ends;
 - ``runner_queue_checked``: counts looks for work, by broker. It exists once a queue was found;
@@ -25,21 +25,18 @@ _SAMPLE = re.compile(r"^(runner_\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _RUNNING, _CHECKED, _IGNORED = "runner_project_running", "runner_queue_checked", "runner_queue_ignored"
 
-_IDLE = "no queues found"
+_IDLE = re.compile(r" no queues(?: found)? _: \[\[identity amqps?://")
+"""0.14 writes ``no queues``, 0.12 ``no queues found`` (cmd/runner/rabbit.go). 0.14.3 has the same words for queues in a folder."""
 _UNREAD = "unable to refresh RMQ manifest"
 _NO_KEYS = "unable to load message encryption secrets"
 _CAUSES = {
     "connection refused": "its connection is refused",
     "no such host": "its name is unknown",
-    "i/o timeout": "it does not answer",
-    "deadline exceeded": "it does not answer",
-    "error 401": "it refuses user or password",
-    "401 unauthorized": "it refuses user or password",
-    "error 403": "its user may not list bindings, for which it needs the tag management or monitoring",
-    "403 forbidden": "its user may not list bindings, for which it needs the tag management or monitoring",
-    "certificate": "its certificate is not trusted, which broker_ca changes",
+    "401 unauthorized": "it refuses user or password, or its user lacks the tag management or monitoring",
+    "x509": "its certificate is not trusted, which broker_ca changes",
 }
-"""Words of an error, and what they mean. Whatever else is in the line is not shown."""
+"""Words of a recorded error, and what they mean. Whatever else is in the line is not shown. RabbitMQ answers 401 to a user without a tag,
+too. A broker that takes a connection and does not answer stops the runner's looks without a line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +82,7 @@ def _trouble(log: str, *, found: bool) -> str:
     if _NO_KEYS in log:
         return "it could not read its keys, and refuses every request"
     for line in reversed(log.splitlines()):
-        if _IDLE in line:
+        if _IDLE.search(line):
             return ""
         if _UNREAD in line:
             lower = line.lower()

@@ -235,11 +235,11 @@ class Life:
         return Failed(
             f"Experiment {self.wanted.name} is neither in queue {self.channel.queue} nor in bucket {self.bucket.name}: "
             "a runner has refused it, or the queue was purged.",
-            "The runner's log has the reason (dump experiment). Remove the cause, and set resubmit to true to submit it again.",
+            "The runner's log has the reason (backing off, receive failed). Remove the cause, and set resubmit to true to submit it again.",
         )
 
 
 _PATIENT = (
     "Runners ask for messages by themselves, so 0 consumers is usual. If messages are given back again and again, the runner's log says "
-    "why (retry experiment). Nothing was stopped: run it again to go on waiting."
+    "why (backing off, receive failed). Nothing was stopped: run it again to go on waiting."
 )

@@ -346,6 +346,27 @@ def test_a_queue_is_made_with_its_type(run: Run) -> None:
     run.again(rabbitmq_queue, name="q")
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_a_queue_of_studioml_is_bound_where_runners_look(run: Run, there: bool) -> None:
+    """A runner lists the bindings of the exchange, and finds no queue that has none."""
+    if there:
+        run(rabbitmq_queue, name="rmq_q")
+    done = run(rabbitmq_queue, name="rmq_q", studioml=True)
+    made = [] if there else ["create classic queue rmq_q in vhost /"]
+    assert done["actions"] == [
+        *made, "declare exchange StudioML.topic", "bind queue rmq_q in vhost / to StudioML.topic",
+    ]  # fmt: skip
+    assert run.broker.objects["exchanges", "/", "StudioML.topic"] == {
+        "type": "topic",
+        "durable": True,
+        "auto_delete": True,
+        "arguments": {},
+    }
+    assert run.broker.bindings == {("/", "StudioML.topic", "rmq_q", "StudioML.rmq_q")}
+    run.again(rabbitmq_queue, name="rmq_q", studioml=True)
+    run.again(rabbitmq_queue, name="rmq_q")
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -190,7 +190,7 @@ def test_an_experiment_is_submitted_once_and_its_metric_returned(world: World) -
     made = world(
         metric="experiment.loss", env={"TEAM": "a"}, secret_env={"TOKEN": "canary-token"}, args=["--epochs", "2"]
     )
-    assert (made["changed"], made["state"], made["metric"], made["results"]["experiment"]["acc"]) == (
+    assert (made["changed"], made["state"], made["metric"], made["metrics"]["experiment"]["acc"]) == (
         True,
         "finished",
         0.25,
@@ -314,7 +314,7 @@ def test_what_the_broker_refused_leaves_no_note(world: World) -> None:
 
 
 def test_one_that_failed_fails_with_its_last_lines_and_may_be_submitted_again(world: World) -> None:
-    failed = "Traceback\nkey canary-storage\nfailed when running user task\nexit status 1"
+    failed = "Traceback\nkey canary-storage\nfailed when downloading user data\nexit status 1"
     world.bucket.later = [nothing, nothing, world.ends(failed)]
     with pytest.raises(Failed, match=r"one has failed.*Traceback | key <redacted>.*exit status 1") as caught:
         world()
@@ -357,7 +357,7 @@ def test_one_that_is_nowhere_was_refused(world: World) -> None:
     world(wait=False)
     world.broker.messages["queues", "/", "rmq_test"].clear()
     with pytest.raises(
-        Failed, match=r"neither in queue rmq_test nor in bucket example-store.*dump experiment.*resubmit"
+        Failed, match=r"neither in queue rmq_test nor in bucket example-store.*backing off, receive failed.*resubmit"
     ):
         world()
     world.bucket.later = [nothing, nothing, world.ends()]
@@ -394,7 +394,7 @@ def test_a_timeout_names_depth_consumers_and_what_came_back(world: World) -> Non
     assert "Experiment one has no result after 60 s" in said
     assert "queue rmq_test has 1 messages, 0 of them held by runners, 0 consumers" in said
     assert "given back 3 times" in said
-    assert "retry experiment" in said
+    assert "backing off, receive failed" in said
     assert "lifetime" not in said
 
 

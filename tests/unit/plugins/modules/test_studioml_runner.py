@@ -47,7 +47,7 @@ CHECKED = 'runner_queue_checked{{host="h",queue_name="amqp://broker:5672/%2f",qu
 BUSY = 'runner_project_running{host="h",queue_type="rmq",queue_name="q",project="",experiment="1606243639_a"} 1\n'
 DONE = BUSY.replace("} 1", "} 0")
 IDLE_LINE = (
-    "2020-11-23T22:58:16+0000 WRN runner no queues found _: [[identity amqp://broker:5672/%2f matcher ^rmq_.*$]] in:\n"
+    "2020-11-23T22:58:16+0000 WRN runner no queues _: [[identity amqp://broker:5672/%2f matcher ^rmq_.*$]] in:\n"
 )
 UNREAD_LINE = f"2020-11-23T22:58:16+0000 WRN runner unable to refresh RMQ manifest _: [Get http://runner:{PASSWORD}@broker:15672/: {{}}]\n"
 
@@ -440,8 +440,10 @@ def test_a_runner_tells_what_it_runs(world: World) -> None:
     [
         ("dial tcp 10.0.0.1:15672: connect: connection refused", "its connection is refused"),
         ("dial tcp: lookup broker: no such host", "its name is unknown"),
-        ("Error 401 (Object Not Found): Login failed", "it refuses user or password"),
-        ("Error: API responded with a 403 Forbidden", "the tag management or monitoring"),
+        (
+            "Error: API responded with a 401 Unauthorized",
+            "it refuses user or password, or its user lacks the tag management",
+        ),
         ("x509: certificate signed by unknown authority", "which broker_ca changes"),
         ("something new", "its log says why"),
     ],

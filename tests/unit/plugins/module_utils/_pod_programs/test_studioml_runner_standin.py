@@ -25,11 +25,12 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner_metrics import view
 
 Manifest = dict[str, t.Any]
+RECORDED = Path(__file__).resolve().parents[5] / "roles" / "local_images" / "files" / "studioml_runner" / "0.14.2.json"
 SIGNER, OTHER = keys.new_signing_pair(to_be_dropped()), keys.new_signing_pair(to_be_dropped())
 PAIR = keys.rsa_pair(rsa.generate_private_key(65537, 2048), Sensitive("phrase"))
 REQUEST: Manifest = {
     "config": {"experimentLifetime": "30m"},
-    "experiment": {"key": "1", "time_added": 1000.0, "resources_needed": {"cpus": 1}},
+    "experiment": {"key": "1", "time_added": 1000.0, "resources_needed": {"cpus": 1, "ram": "1gb", "hdd": "1gb"}},
 }
 
 
@@ -85,7 +86,7 @@ def test_what_the_stand_in_seals_is_unsealed_by_message() -> None:
     assert message.unseal(sealed, keys.read_rsa_key(PAIR.private, Sensitive("phrase"), "key")) == b"report"
 
 
-@pytest.mark.parametrize("queue", ["sqs_test", "rmq-three-characters-are-no-prefix"])
+@pytest.mark.parametrize("queue", ["sqs_test", "rm"])
 def test_a_queue_without_a_signer_is_refused(folder: Path, queue: str) -> None:
     with pytest.raises(program.Refused, match=f"no key is known for signatures of queue {queue}") as caught:
         opened(folder, message.build(REQUEST, PAIR.public, SIGNER.private), queue)
@@ -129,7 +130,7 @@ def test_keys_that_cannot_be_used_are_told(folder: Path, name: str, text: str | 
     [
         ("amqp://u:p@h:5672/%2f?x=1", "", ("h", 5672, "/", False, "http://h:15672")),
         ("amqps://u:p@h:5671/team%2Fa", "", ("h", 5671, "team/a", True, "https://h:15671")),
-        ("amqp://u:p@h/", "https://m:1/", ("h", 5672, "/", False, "https://m:1")),
+        ("amqp://u:p@h/", "https://u:p@m:1/", ("h", 5672, "/", False, "https://m:1")),
     ],
 )
 def test_the_address_is_read_as_upstream_does(
@@ -201,16 +202,16 @@ def test_artifacts_have_the_credentials_of_the_request_only_if_that_is_allowed()
     request = {
         "config": {
             "env": {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "canary"},
-            "storage": {"endpoint": "https://store.example"},
         },
         "experiment": {
+            "resources_needed": {"ram": "1gb", "hdd": "1gb"},
             "artifacts": {
                 "output": {"qualified": "s3://store.example/bucket/experiments/1/output.tar", "mutable": True}
-            }
+            },
         },
     }
     (place,) = program.places(request, env_secrets=True)
-    assert (place.endpoint, place.bucket, place.key) == ("https://store.example", "bucket", "experiments/1/output.tar")
+    assert (place.endpoint, place.bucket, place.key) == ("http://store.example", "bucket", "experiments/1/output.tar")
     assert "canary" not in repr(place)
     with pytest.raises(program.Refused, match="artifact output has no credentials"):
         program.places(request, env_secrets=False)
@@ -218,6 +219,48 @@ def test_artifacts_have_the_credentials_of_the_request_only_if_that_is_allowed()
     assert program.places(request, env_secrets=False)[0].credentials == ("own", "s")
     request["experiment"]["artifacts"]["output"]["credentials"]["aws"] = {"access_key": "own", "secret_access_key": "a"}  # type: ignore[index]
     assert program.places(request, env_secrets=False)[0].credentials == ("own", "a")
+
+
+def test_a_store_has_tls_with_authorities_only_and_they_have_a_limit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    output = {
+        "qualified": "s3://store.example/bucket/k.tar",
+        "credentials": {"aws": {"access_key": "a", "secret_access_key": "s"}},
+    }
+    request: Manifest = {"experiment": {**REQUEST["experiment"], "artifacts": {"output": output}}}
+    authorities = tmp_path / "ca.crt"
+    authorities.write_bytes(b"x" * program.STORE_CA_MAX)
+    assert program.places(request, env_secrets=False)[0].endpoint == "http://store.example"
+    monkeypatch.setenv("S3_CA", str(authorities))
+    assert program.places(request, env_secrets=False)[0].endpoint == "https://store.example"
+    for content, told in ((b"x" * (program.STORE_CA_MAX + 1), "suspicously large"), (b"", "was empty")):
+        authorities.write_bytes(content)
+        with pytest.raises(program.Refused, match=told):
+            program.places(request, env_secrets=False)
+    authorities.unlink()
+    with pytest.raises(program.Refused, match="unable to read a PEM"):
+        program.places(request, env_secrets=False)
+
+
+@pytest.mark.parametrize("missing", ["ram", "hdd"])
+def test_a_request_without_a_size_is_refused(missing: str) -> None:
+    needed = {name: text for name, text in REQUEST["experiment"]["resources_needed"].items() if name != missing}
+    with pytest.raises(program.Refused, match="invalid syntax") as caught:
+        program.places({"experiment": {"resources_needed": needed}}, env_secrets=False)
+    assert not caught.value.hard
+
+
+def test_what_ends_a_runner_at_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMQP_URL", "amqp://u:p@h:5672/")
+    for name, value, told in (
+        ("CACHE_SIZE", "1000mib", "less than 1Gb"),
+        ("AMQP_MGT_URL", "https://h:15671", "Username password missing"),
+    ):
+        monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit, match=told):
+            program.settings()
+        monkeypatch.delenv(name)
 
 
 def test_arguments_are_words_of_a_shell(tmp_path: Path) -> None:
@@ -256,14 +299,17 @@ def test_metrics_are_what_module_studioml_runner_reads() -> None:
     [
         (ConnectionRefusedError(111, "x"), "its connection is refused"),
         (socket.gaierror(-2, "x"), "its name is unknown"),
-        (TimeoutError(), "it does not answer"),
+        (TimeoutError(), "its log says why"),
         (ssl.SSLCertVerificationError(1, "x"), "its certificate is not trusted"),
     ],
 )
-def test_causes_are_those_that_the_module_knows(capsys: pytest.CaptureFixture[str], error: OSError, told: str) -> None:
+def test_causes_are_those_that_the_module_knows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: OSError, told: str
+) -> None:
     if isinstance(error, ssl.SSLCertVerificationError):
         error.verify_message = "x"
-    program.log("WRN", "unable to refresh RMQ manifest", error=program.cause_of(error))
+    monkeypatch.setenv("MUSTER_RECORDED", str(RECORDED))
+    program.say("refused", "unable to refresh RMQ manifest", program.cause_of(error))
     assert told in view("pod", "", capsys.readouterr().err).trouble
 
 

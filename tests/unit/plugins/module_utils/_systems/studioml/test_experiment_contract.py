@@ -254,9 +254,9 @@ def test_an_output_as_in_the_seed_is_read(name: str) -> None:
     "text",
     [
         "The execution was aborted because a command exited with an error status code.\n",
-        "no line break before itfailed when running user task\nexit status 1",
+        "no line break before itfailed when downloading user data\nexit status 1",
         "failed when downloading user data\nNoSuchKey",
-        f"failed when running user task\n{STOP}",
+        f"failed when downloading user data\n{STOP}",
     ],
 )
 def test_an_output_of_a_failure_is_one(text: str) -> None:

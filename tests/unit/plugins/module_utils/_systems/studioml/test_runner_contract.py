@@ -13,12 +13,15 @@ import base64
 import json
 import re
 import typing as t
+from pathlib import Path
 
 import pytest
 import yaml
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization as s
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive, revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import to_be_dropped
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
@@ -30,6 +33,7 @@ from ansible_collections.muster.ml.plugins.modules import studioml_runner, train
 Manifest = dict[str, t.Any]
 PASSWORD = "canary-of-the-broker"
 URL = f"amqp://runner:{PASSWORD}@broker:5672/%2f?connection_attempts=30&retry_delay=.5&socket_timeout=5"
+ROOT = Path(__file__).resolve().parents[6]
 IMAGE = studioml_runner.ARGUMENT_SPEC["image"]["default"]
 
 
@@ -193,11 +197,12 @@ def test_old_pods_are_gone_before_new_ones_start() -> None:
 FLAGS = {
     "k8s-namespace", "k8s-configmap", "amqp-url", "amqp-mgt-url", "queue-match", "queue-mismatch", "working-dir", "cache-dir", "cache-size",
     "max-cores", "max-mem", "max-disk", "cpu-only", "encrypt-dir", "clear-text-messages", "request-signatures-dir",
-    "response-signatures-dir", "prom-address", "allow-env-secrets",
+    "response-signatures-dir", "prom-address", "allow-env-secrets", "s3-ca",
 }  # fmt: skip
 """Of 0.14, as its usage lists them. LOGXI variables are those of its logger, SSL_CERT_FILE is Go's."""
 EVERYTHING: Manifest = {
-    "amqp_mgt_url": "http://broker:15672", "broker_ca": "-----BEGIN CERTIFICATE-----", "queue_mismatch": "x", "max_cores": 2,
+    "amqp_mgt_url": "http://broker:15672", "broker_ca": "-----BEGIN CERTIFICATE-----", "store_ca": "-----BEGIN CERTIFICATE-----",
+    "queue_mismatch": "x", "max_cores": 2,
     "max_mem": "1gib", "max_disk": "1gib",
 }  # fmt: skip
 
@@ -245,14 +250,67 @@ def test_the_management_api_is_where_the_runner_derives_it() -> None:
         check_amqp_url(Sensitive(URL.replace("amqp:", "amqps:").replace("5672", "5671"))).management_url
         == "https://broker:15671"
     )
-    assert variables(amqp_mgt_url="http://other:1")["AMQP_MGT_URL"] == "http://other:1"
+
+
+def test_another_management_api_is_asked_with_the_credentials_of_the_broker() -> None:
+    """cmd/runner/rabbit.go:57, rmqConfig: user and password are then those of amqp-mgt-url, and without them 0.14.2 ends with an
+    invalid memory address (internal/runner/rmq.go:169), as was seen."""
+    (row,) = [row for row in container(amqp_mgt_url="https://other:1/")["env"] if row["name"] == "AMQP_MGT_URL"]
+    reference = row["valueFrom"]["secretKeyRef"]
+    secret = made("Secret", reference["name"], amqp_mgt_url="https://other:1/")
+    assert secret["stringData"][reference["key"]].reveal() == f"https://runner:{PASSWORD}@other:1/"
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [("https://u:p@other:1", "has a user or password"), ("other:15672", "is not the address of a management API")],
+)
+def test_an_address_of_the_management_api_that_cannot_be_used_is_refused(address: str, told: str) -> None:
+    with pytest.raises(InvalidInput, match=f"amqp_mgt_url.*{told}"):
+        manifests(runner(amqp_mgt_url=address))
+
+
+def test_the_authorities_of_the_store_are_a_file_that_the_runner_takes() -> None:
+    """internal/s3/s3.go:139: more than 128 KiB are refused, for each artifact."""
+    largest = "-----BEGIN CERTIFICATE-----".ljust(128 * 1024)
+    found = variables(store_ca=largest)["S3_CA"]
+    (mount,) = [m for m in container(store_ca=largest)["volumeMounts"] if m["name"] == "authorities"]
+    folder, _slash, name = found.rpartition("/")
+    assert mount["mountPath"] == folder
+    assert made("ConfigMap", "studioml-go-runner-ca", store_ca=largest)["data"] == {name: largest}
+    with pytest.raises(
+        InvalidInput, match="store_ca has 131073 bytes, and the runner refuses a file of more than 131072"
+    ):
+        manifests(runner(store_ca=largest + " "))
+    with pytest.raises(InvalidInput, match="store_ca is not a certificate"):
+        manifests(runner(store_ca="/etc/ssl/certs/ca-certificates.crt"))
+
+
+def test_a_file_of_authorities_is_not_named_by_a_variable() -> None:
+    pods = PodSettings(image=IMAGE, env=({"name": "S3_CA", "value": "/etc/ssl/certs/ca-certificates.crt"},))
+    with pytest.raises(InvalidInput, match=r"S3_CA is set by an option.*store_ca"):
+        manifests(runner(pod=pods))
+
+
+def test_the_authorities_of_every_inventory_are_taken() -> None:
+    """Each file that an inventory names for it."""
+    named = [
+        (path, name)
+        for path in (ROOT / "inventories").rglob("*.yml")
+        for name in re.findall(r"studioml_store_ca:.*inventory_dir ~ '/([^']+)'", path.read_text())
+    ]
+    assert named
+    for path, name in named:
+        text = (path.parents[1] / name).read_text()
+        assert manifests(runner(store_ca=text))
+        assert len(x509.load_pem_x509_certificates(text.encode())) >= 5
 
 
 def test_an_authority_of_the_broker_is_read_by_go() -> None:
     """crypto/x509, root_unix.go: SSL_CERT_FILE instead of the usual file; the usual folders are read in any case."""
     found = variables(broker_ca="-----BEGIN CERTIFICATE-----")
     (mount,) = [
-        m for m in container(broker_ca="-----BEGIN CERTIFICATE-----")["volumeMounts"] if m["name"] == "broker-ca"
+        m for m in container(broker_ca="-----BEGIN CERTIFICATE-----")["volumeMounts"] if m["name"] == "authorities"
     ]
     assert found["SSL_CERT_FILE"] == f"{mount['mountPath']}/ca.crt"
     config_map = made("ConfigMap", "studioml-go-runner-ca", broker_ca="-----BEGIN CERTIFICATE-----")
