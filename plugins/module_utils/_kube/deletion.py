@@ -33,6 +33,7 @@ from .objects import (
     ref_of,
 )
 from .order import DATA_KINDS
+from .users import Use
 
 _NAMED = 3
 """Number of objects in a namespace that a message names."""
@@ -75,14 +76,18 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
 
 
 class DeletionFacts:
-    """Reads the facts about each object before it is deleted. ``desired``: uids of objects that stay in any case."""
+    """Reads the facts about each object before it is deleted.
+
+    ``desired``: uids of objects that stay in any case. ``used``: objects that others use.
+    """
 
     def __init__(self, cluster: Cluster, ownership: Ownership, *, desired: t.Container[str], delete_data: bool,
-                 clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
+                 used: t.Mapping[Ref, Use] | None = None, clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
         self._cluster = cluster
         self._ownership = ownership
         self._desired = desired
         self._delete_data = delete_data
+        self._used = used or {}
         self._clock = clock
         self._going: set[str | None] = set()
 
@@ -96,15 +101,17 @@ class DeletionFacts:
 
     def candidate(self, ref: Ref, item: Manifest) -> Candidate:
         """The facts about an object as it is now, for the rules of deletion."""
+        use = self._used.get(ref, Use())
         known = Candidate(
             str(ref),
             marked=self._ownership.matches(item),
             recorded=self._ownership.has_record(item),
-            needed="is desired under another name" if item["metadata"].get("uid") in self._desired else "",
+            needed="is desired under another name" if item["metadata"].get("uid") in self._desired else use.needed,
+            unknown=use.unknown,
             data="holds data" if holds_data(ref, item) else "",
         )
         stays_anyway = known.data and not self._delete_data
-        if stays_anyway or not known.marked or not known.recorded or known.needed:
+        if stays_anyway or not known.marked or not known.recorded or known.needed or known.unknown:
             return known
         if (ref.group, ref.kind) == ("", "Namespace"):
             return self._with_contents(known, ref)

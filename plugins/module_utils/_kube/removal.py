@@ -27,6 +27,7 @@ from .order import waves
 from .owned import owned_objects
 from .ready import deletion_state
 from .report import Change, Report
+from .users import Use, uses_of
 from .wait import wait_until
 
 _TRIES = 5
@@ -44,12 +45,16 @@ class Deletion:
     data: bool
     parallel: int = PARALLEL
     wait_gone: t.Callable[[dict[Ref, Manifest | None]], None] | None = None
+    ignore_users_of: t.Collection[str] = ()
     clock: Clock = SYSTEM_CLOCK
 
     def remove(self, live: t.Mapping[Ref, Manifest], desired: t.Container[str] = frozenset()) -> Report:
         """Delete these, last wave first, except what must stay; ``desired`` are the uids of objects that stay in any case."""
-        report = Report()
-        facts = DeletionFacts(self.cluster, self.ownership, desired=desired, delete_data=self.data, clock=self.clock)
+        used, warnings = self._used(live)
+        report = Report(warnings=warnings)
+        facts = DeletionFacts(
+            self.cluster, self.ownership, desired=desired, delete_data=self.data, used=used, clock=self.clock
+        )
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(facts, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes
@@ -60,10 +65,24 @@ class Deletion:
             if self.wait_gone and going:
                 _wait_gone(self.wait_gone, going, report)
         if report.kept:
-            report.warnings.append(
-                "Kept: " + "; ".join(f"{change.ref} ({change.reason})" for change in report.kept) + "."
-            )
+            by_reason: dict[str, list[str]] = {}
+            for change in report.kept:
+                by_reason.setdefault(change.reason, []).append(str(change.ref))
+            said = [f"{', '.join(refs)} ({reason})" for reason, refs in by_reason.items()]
+            report.warnings.append(f"Kept: {'; '.join(said)}.")
         return report
+
+    def _used(self, live: t.Mapping[Ref, Manifest]) -> tuple[dict[Ref, Use], list[str]]:
+        """Those of the objects that may be deleted, as far as their marks say, and that others use; and warnings."""
+        ours = {
+            ref: item
+            for ref, item in live.items()
+            if self.ownership.matches(item)
+            and self.ownership.has_record(item)
+            and not item["metadata"].get("deletionTimestamp")
+        }
+        owners = {self.ownership.value} if self.ownership.label == LABEL_OWNER else set()
+        return uses_of(self.cluster, ours, leaving=owners | set(self.ignore_users_of), clock=self.clock)
 
     def _one(self, facts: DeletionFacts, ref: Ref, item: Manifest | None) -> Change:
         deleted = Change(ref, "deleted", before={"apiVersion": ref.api_version, "kind": ref.kind,
@@ -105,6 +124,7 @@ def delete_objects(
     wait: bool = False,
     wait_timeout: float = 120,
     delete_data: bool = False,
+    ignore_users_of: t.Collection[str] = (),
     parallel: int = PARALLEL,
     on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
@@ -112,6 +132,7 @@ def delete_objects(
     """Delete the named objects that belong to the owner; if WHAT is None, everything that belongs to it. ``wait_timeout`` is in seconds.
 
     An object that does not exist is no error, and costs no request. What must stay is reported as kept, with the reason.
+    ``ignore_users_of``: owners whose objects are no reason to keep anything, because they go as well.
     """
     ownership = Ownership(ownership) if isinstance(ownership, str) else ownership
     deadline = Deadline(wait_timeout, clock)
@@ -129,6 +150,7 @@ def delete_objects(
         delete_data,
         parallel,
         wait_gone if wait and not check else None,
+        ignore_users_of,
         clock,
     )
     home = namespace or cluster.namespace
