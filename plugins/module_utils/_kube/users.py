@@ -38,6 +38,7 @@ _POD_MAKERS = (
     ("batch/v1", "Job"),
     ("batch/v1", "CronJob"),
 )
+_MAKERS = frozenset(kind for _api_version, kind in _POD_MAKERS)
 _MORE: dict[str, tuple[str, str]] = {
     ADDRESS: ("networking.k8s.io/v1", "Ingress"),
     "IngressClass": ("networking.k8s.io/v1", "Ingress"),
@@ -240,7 +241,12 @@ class _Users:
         if item["metadata"].get("deletionTimestamp") or self.leaves(item) or self._has_ended(item):
             return False
         maker = self._maker(item)
-        return maker is None or self._counts(maker)
+        return self._counts(maker) if maker else not self._is_orphan(item)
+
+    def _is_orphan(self, item: Manifest) -> bool:
+        """Whether the object that made it is gone, so that Kubernetes is about to delete it."""
+        owners = item["metadata"].get("ownerReferences") or []
+        return any(owner.get("controller") and owner.get("kind") in _MAKERS for owner in owners)
 
     def _maker(self, item: Manifest) -> Manifest | None:
         """The object that made this one, if it is known."""

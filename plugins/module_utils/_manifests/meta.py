@@ -132,10 +132,18 @@ def pinned_tag(image: str, hint: str) -> str:
 
 def owner(kind: str, name: str) -> str:
     """The label value that ties objects to the task that created them: a valid label value of at most 63 characters."""
-    text = f"{kind}.{name}"
+    return _label_value(f"{kind}.{name}")
+
+
+def _label_value(text: str) -> str:
     if len(text) <= DNS_LABEL_MAX:
         return text
     return f"{text[:52]}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def owners(texts: Iterable[str]) -> set[str]:
+    """The label values of owners that are written out as ``KIND.NAMESPACE.NAME``, however long."""
+    return set(map(_label_value, texts))
 
 
 def owner_of(kind: str, namespace: str, name: str) -> str:
