@@ -78,16 +78,18 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
 class DeletionFacts:
     """Reads the facts about each object before it is deleted.
 
-    ``desired``: uids of objects that stay in any case. ``used``: objects that others use.
+    ``desired``: uids of objects that stay in any case. ``used``: objects that others use. ``leaving``:
+    owners whose objects go as well.
     """
 
     def __init__(self, cluster: Cluster, ownership: Ownership, *, desired: t.Container[str], delete_data: bool,
-                 used: t.Mapping[Ref, Use] | None = None, clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
+                 used: t.Mapping[Ref, Use] | None = None, leaving: t.Container[str] = (), clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
         self._cluster = cluster
         self._ownership = ownership
         self._desired = desired
         self._delete_data = delete_data
         self._used = used or {}
+        self._leaving = leaving
         self._clock = clock
         self._going: set[str | None] = set()
 
@@ -120,7 +122,7 @@ class DeletionFacts:
     def _with_contents(self, known: Candidate, ref: Ref) -> Candidate:
         """Deleting a namespace deletes everything in it."""
         found, unseen = namespace_contents(self._cluster, ref.name, self._clock)
-        others = [item for item in found if item["metadata"].get("uid") not in self._going]
+        others = [item for item in found if not self._goes(item)]
         named = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more objects" if len(others) > _NAMED else ""
         return dataclasses.replace(
@@ -128,6 +130,9 @@ class DeletionFacts:
             needed=f"{named}{more} in it would be deleted with it" if others else "",
             unknown=f"in it may be {'; '.join(unseen)}" if unseen else "",
         )
+
+    def _goes(self, item: Manifest) -> bool:
+        return item["metadata"].get("uid") in self._going or labels_of(item).get(LABEL_OWNER) in self._leaving
 
     def _with_instances(self, known: Candidate, ref: Ref) -> Candidate:
         """Deleting a definition deletes all objects of its kind."""
@@ -144,7 +149,7 @@ class DeletionFacts:
                 return dataclasses.replace(
                     known, unknown=f"whether objects of its kind exist: {exc.message.rstrip('.')}"
                 )
-            found.update({str(ref_of(item)): item for item in items if item["metadata"].get("uid") not in self._going})
+            found.update({str(ref_of(item)): item for item in items if not self._goes(item)})
         if not found:
             return known
         first, more = next(iter(found)), f" and {len(found) - 1} more objects" if len(found) > 1 else ""

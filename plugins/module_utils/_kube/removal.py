@@ -53,8 +53,9 @@ class Deletion:
         used, warnings = self._used(live)
         report = Report(warnings=warnings)
         facts = DeletionFacts(
-            self.cluster, self.ownership, desired=desired, delete_data=self.data, used=used, clock=self.clock
-        )
+            self.cluster, self.ownership, desired=desired, delete_data=self.data, used=used,
+            leaving=self.ignore_users_of, clock=self.clock,
+        )  # fmt: skip
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(facts, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes

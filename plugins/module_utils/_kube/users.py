@@ -180,10 +180,10 @@ class _Search:
     def instances(self, users: _Users, names: t.Iterable[Name]) -> list[str]:
         """The objects of the definitions that an operator serves. They need it until they are gone, also when they have ended."""
         found = []
-        for definition in sorted(name.name for name in names if name.kind == INSTANCES):
+        for _kind, namespace, definition in sorted(name for name in names if name.kind == INSTANCES):
             for api_version, kind in self.kinds.of_definition(definition):
                 try:
-                    items = self._cluster.list_metadata(api_version, kind)
+                    items = self._cluster.list_metadata(api_version, kind, namespace or None)
                 except NotFound:
                     continue
                 except MusterError as exc:

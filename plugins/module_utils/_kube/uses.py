@@ -13,6 +13,7 @@ import re
 import typing as t
 
 from .._manifests.meta import ANNOTATION_SERVES, ANNOTATION_USES, LABEL_QUEUE, LABEL_QUEUE_PRIORITY
+from .managed import DEFINITION
 from .objects import Manifest, Ref, annotations_of, labels_of
 from .order import BUILT_IN_GROUPS
 
@@ -29,8 +30,8 @@ ADDRESS, RESOURCE, METRICS, INSTANCES = "address", "resource", "metrics", "insta
 """A host name in the cluster; an extended resource of nodes; metrics of a kind for autoscalers; all objects of a definition."""
 
 CLUSTER_WIDE = frozenset({
-    "CSIDriver", "ClusterQueue", "GatewayClass", "IngressClass", "PersistentVolume", "PriorityClass", "ResourceFlavor", "RuntimeClass",
-    "StorageClass", "WorkloadPriorityClass",
+    "CSIDriver", "ClusterQueue", DEFINITION, "GatewayClass", "IngressClass", "PersistentVolume", "PriorityClass", "ResourceFlavor",
+    "RuntimeClass", "StorageClass", "WorkloadPriorityClass",
 })  # fmt: skip
 _NAMEABLE = frozenset({"ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount"}) | CLUSTER_WIDE
 TRAININGS = frozenset({
@@ -47,6 +48,7 @@ _FIELDS = {
     "configMapKeyRef": "ConfigMap",
     "configMapRef": "ConfigMap",
     "flavors": "ResourceFlavor",
+    "gateways": "Gateway",
     "gatewayClassName": "GatewayClass",
     "imagePullSecrets": "Secret",
     "ingressClassName": "IngressClass",
@@ -87,10 +89,7 @@ def names_of(ref: Ref, item: Manifest) -> set[Name]:
     made = ref.group not in BUILT_IN_GROUPS and (ref.group, ref.kind) not in TRAININGS
     if space and (ref.kind == "Service" or made):
         found.add(Name(ADDRESS, space, ref.name))
-    for word in annotations_of(item).get(ANNOTATION_SERVES, "").split():
-        kind, _colon, name = word.partition(":")
-        found.add(Name(kind, "", name))
-    return found
+    return found | {word for word in _words(item, ANNOTATION_SERVES) if word.kind}
 
 
 def named_by(item: Manifest) -> dict[Name, str]:
@@ -101,11 +100,27 @@ def named_by(item: Manifest) -> dict[Name, str]:
     for label, kind in _LABELS.items():
         if label in labels_of(item):
             found[_name(kind, space, labels_of(item)[label])] = f"label {label}"
-    for address in annotations_of(item).get(ANNOTATION_USES, "").split():
-        _addresses(address, space, f"annotation {ANNOTATION_USES}", found, alone=True)
+    for word in _words(item, ANNOTATION_USES):
+        if word.kind:
+            found[word] = f"annotation {ANNOTATION_USES}"
+        else:
+            _addresses(word.name, space, f"annotation {ANNOTATION_USES}", found, alone=True)
+    # An operator needs the definitions of what it serves.
+    served = [word.name for word in _words(item, ANNOTATION_SERVES) if word.kind == INSTANCES]
+    found.update({Name(DEFINITION, "", name): f"annotation {ANNOTATION_SERVES}" for name in served})
     for key, value in item.items():
         if key not in ("apiVersion", "kind", "metadata", "status"):
             _walk(value, key, space, found)
+    return found
+
+
+def _words(item: Manifest, annotation: str) -> list[Name]:
+    """The words of an annotation; those without a kind are host names."""
+    found = []
+    for word in annotations_of(item).get(annotation, "").split():
+        kind, _colon, name = word.rpartition(":")
+        namespace, _slash, name = name.rpartition("/") if kind == INSTANCES else ("", "", name)
+        found.append(Name(kind, namespace, name))
     return found
 
 
@@ -121,12 +136,15 @@ def _walk(value: t.Any, key: str, space: str, found: dict[Name, str]) -> None:
         _walk_map(value, key, space, found)
     elif isinstance(value, str):
         if key in _FIELDS:
-            found.setdefault(_name(_FIELDS[key], space, value), key)
+            namespace, _slash, name = value.rpartition("/")  # Istio writes both as one
+            found.setdefault(_name(_FIELDS[key], namespace or space, name), key)
         elif key not in _NO_ADDRESS:
-            _addresses(value, space, key, found, alone=key == "externalName")
+            _addresses(value, space, key, found, alone=key in ("externalName", "host"))
 
 
 def _walk_map(value: dict[str, t.Any], key: str, space: str, found: dict[Name, str]) -> None:
+    if value.get("weight") == 0 and key in ("backendRefs", "route"):
+        return  # a backend that gets no request
     name = value.get("name")
     if isinstance(name, str):
         kind = value.get("kind") or _FIELDS.get(key)
