@@ -226,7 +226,8 @@ class _Users:
         for item, named in self._named:
             how = next((named[name] for name in names if name in named), None)
             if how is not None:
-                found[ref_of(item).identity] = _user(item, how)
+                maker = self._maker(item) or item
+                found[ref_of(maker).identity] = _user(maker, how)
         return [found[key] for key in sorted(found)]
 
     def leaves(self, item: Manifest) -> bool:

@@ -7,11 +7,15 @@
 from __future__ import annotations
 
 import copy
+import types
 import typing as t
 
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Unreachable
+from ansible_collections.muster.ml.plugins.module_utils._edge import groups
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube.claims import Claims
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
@@ -21,7 +25,7 @@ from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import A
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import manifests as nats
 from ansible_collections.muster.ml.plugins.module_utils._systems.persia.training import desired
-from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA
 
 NATS, LIVE = "nats_cluster.default.persia-nats-service", "persia_job.default.live"
@@ -392,7 +396,7 @@ def test_the_driver_of_volumes_stays_while_pods_mount_them(shared: FakeCluster) 
     assert {change.action for change in remove(shared, "o.ours").changes} == {"deleted"}
 
 
-def test_a_pod_whose_maker_is_no_user_is_none(shared: FakeCluster) -> None:
+def test_pods_are_named_by_what_made_them_and_count_as_it_does(shared: FakeCluster) -> None:
     apply(shared, LIVE, *persia("live"))
     job = shared.stored("Job", f"live-{TRAINERS}", "default") or {}
     owner = {"kind": "Job", "name": f"live-{TRAINERS}", "uid": job["metadata"]["uid"], "controller": True}
@@ -401,6 +405,9 @@ def test_a_pod_whose_maker_is_no_user_is_none(shared: FakeCluster) -> None:
             "v1", "Pod", "x", metadata={"ownerReferences": [owner]}, **pods(env=says(URL)), status={"phase": "Running"}
         )
     )
+    (warning,) = remove(shared, NATS).warnings
+    assert "Pod " not in warning
+    assert f"(owner {LIVE}; variable PERSIA_NATS_URL)" in warning
     finish(shared, "live", "Complete")
     assert {change.action for change in remove(shared, NATS).changes} == {"deleted"}
 
@@ -429,3 +436,65 @@ def test_text_of_any_kind_is_read_without_an_error() -> None:
         "a.svc:1",
     ]
     named_by(thing("v1", "Pod", "p", **pods(env=says(" ".join(odd)), args=odd, more=[None, 1, True, {"name": 3}])))
+
+
+@pytest.fixture
+def serving(cluster: FakeCluster) -> FakeCluster:
+    """A cluster that serves the kind of a definition at once."""
+    cluster.add(space("other"))
+    cluster.controllers[DEFINITION["kind"]] = lambda _item: {"conditions": [{"type": "Established", "status": "True"}]}
+    return cluster
+
+
+OPERATOR = thing("apps/v1", "Deployment", "op", metadata={"annotations": {ANNOTATION_SERVES: "instances:foos.x.io"}})
+FOO = thing("x.io/v1", "Foo", "f", "other")
+
+
+def test_the_kinds_of_an_operator_stay_as_long_as_it_does(serving: FakeCluster) -> None:
+    apply(serving, "op", OPERATOR)
+    apply(serving, "op.crds", DEFINITION)
+    kept = remove(serving, "op.crds")
+    assert [change.action for change in kept.changes] == ["kept"]
+    assert "used by Deployment default/op (owner op; annotation muster.ml/serves)" in kept.warnings[0]
+    in_check = remove(serving, "op.crds", check=True, ignore_users_of=["op"])
+    assert [change.action for change in in_check.changes] == ["deleted"]
+    remove(serving, "op")
+    assert [change.action for change in remove(serving, "op.crds").changes] == ["deleted"]
+
+
+def test_an_operator_of_one_namespace_is_not_needed_in_another(serving: FakeCluster) -> None:
+    note = {"annotations": {ANNOTATION_SERVES: "instances:default/foos.x.io"}}
+    apply(serving, "op", thing("apps/v1", "Deployment", "op", metadata=note))
+    apply(serving, "op.crds", DEFINITION)
+    serving.add(FOO)
+    assert [change.action for change in remove(serving, "op").changes] == ["deleted"]
+
+
+def test_objects_that_go_as_well_keep_neither_operator_nor_kind_in_check_mode(serving: FakeCluster) -> None:
+    apply(serving, "op", OPERATOR)
+    apply(serving, "op.crds", DEFINITION)
+    apply(serving, "mine", FOO)
+    for owner, ignored in (("op", ["mine"]), ("op.crds", ["mine", "op"])):
+        assert [change.action for change in remove(serving, owner, check=True).changes] == ["kept"]
+        report = remove(serving, owner, check=True, ignore_users_of=ignored)
+        assert [change.action for change in report.changes] == ["deleted"]
+
+
+def test_servers_that_are_kept_keep_their_claims(shared: FakeCluster) -> None:
+    """Also with delete_data: their pods go on."""
+    owner = "etcd_cluster.default.bus"
+    apply(shared, owner, thing("apps/v1", "StatefulSet", "bus"), thing("v1", "Service", "bus"))
+    shared.add(thing("v1", "PersistentVolumeClaim", "data-bus-0", metadata={"labels": {"app": "bus"}}))
+    shared.add({**thing("v1", "Pod", "p", **pods(env=says("bus:2379"))), "status": {"phase": "Running"}})
+    claims = Claims(Ref("apps/v1", "StatefulSet", "bus", "default"), {"app": "bus"}, "muster.ml/claim-of")
+    params = {"delete_data": True, "wait": False, "wait_timeout": 5, "ignore_users_of": []}
+    ctx = t.cast(
+        Context, types.SimpleNamespace(cluster=shared, check=False, params=params, progress=lambda _text: None)
+    )
+    report = groups.delete_servers(ctx, claims, owner)
+    assert {change.action for change in report.changes} == {"kept"}
+    assert shared.stored("PersistentVolumeClaim", "data-bus-0", "default")
+    shared.remove(Ref("v1", "Pod", "p", "default"))
+    report = groups.delete_servers(ctx, claims, owner)
+    assert {change.action for change in report.changes} == {"deleted"}
+    assert not shared.stored("PersistentVolumeClaim", "data-bus-0", "default")
