@@ -20,6 +20,7 @@ author:
 extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.wait
+  - muster.ml.removal
   - muster.ml.apply
   - muster.ml.attributes
   - muster.ml.attributes.kube
@@ -191,7 +192,7 @@ objects:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, Result, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
@@ -202,6 +203,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import fla
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import delete_prune_record
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_deletion, check_owner
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owners
 
 DEFAULT_OWNER = "apply.default"
 _EVERYWHERE = "*"
@@ -228,6 +230,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "prune": {"type": "bool", "default": False},
     "prune_data": {"type": "bool", "default": False},
     "delete_data": {"type": "bool", "default": False},
+    **REMOVAL,
     **STATE,
     **WAIT,
     **APPLY,
@@ -323,6 +326,7 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
         named,
         Ownership(owner, others=params["force_conflicts"], unowned=params["adopt"], namespaces=reached),
         check=ctx.check,
+        ignore_users_of=owners(params["ignore_users_of"]),
         on_progress=ctx.progress,
         **{key: params[key] for key in ("namespace", "wait", "wait_timeout", "delete_data")},
     )

@@ -19,6 +19,7 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.apply
   - muster.ml.wait
+  - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
@@ -157,7 +158,7 @@ message:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
@@ -191,6 +192,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "active_deadline_seconds": {"type": "int"},
     "retry": {"type": "bool", "default": False},
     "delete_data": {"type": "bool", "default": False},
+    **REMOVAL,
     **STATE,
     **APPLY,
     **WAIT,

@@ -164,7 +164,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.options import APP
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects, delete_unwanted
-from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.plugins.module_utils._kube.report import Change, Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count, owner_of
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton import route, route_istio
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.route import KINDS, InferenceRoute, Weights
@@ -255,6 +255,9 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     if params["state"] == "absent":
         namespace, name = groups.namespace_of(ctx), params["name"]
+        kept = _kept(ctx, all_refs(name, namespace))
+        if kept.changes:
+            return ctx.result(kept)
         # By their names: a server without a Gateway is removed the same way, and nobody need ask for all kinds of the cluster.
         report = delete_objects(
             ctx.cluster, all_refs(name, namespace), owner_of("inference_route", namespace, name), check=ctx.check,
@@ -277,6 +280,27 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     report.merge(routes.write(wait=params["wait"]))
     report.merge(delete_unwanted(ctx.cluster, routes.unwanted(), routes.owner, check=ctx.check))
     return ctx.result(report, weights=dict(wanted.weights))
+
+
+def _kept(ctx: Context, refs: t.Sequence[Ref]) -> Report:
+    """The routes that are kept, because one leads to a server that is not among the backends given; empty if none does."""
+    given = {row["name"] for row in ctx.params["backends"] or ()}
+    live = {ref: item for ref in refs if (item := ctx.cluster.get(ref))} if given else {}
+    weights = {name: weight for ref, item in live.items() for name, weight in _api_of(ref).weights_of(item).items()}
+    others = [
+        str(service)
+        for name in sorted(name for name, weight in weights.items() if weight and name not in given)
+        if ctx.cluster.get(service := Ref("v1", "Service", name, refs[0].namespace))
+    ]
+    if not others:
+        return Report()
+    why = f"leads to {', '.join(others)}, too: take the others from its backends, or remove them first"
+    warning = f"Kept: {', '.join(map(str, live))} ({why})."
+    return Report([Change(ref, "kept", why) for ref in live], [warning])
+
+
+def _api_of(ref: Ref) -> t.Any:
+    return next(api for api in APIS.values() if ref in api.all_refs(ref.name, str(ref.namespace)))
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.apply
   - muster.ml.wait
+  - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
@@ -189,7 +190,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import Deadline
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import MissingKind
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_unwanted
@@ -216,6 +217,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "wait_for": {"type": "str", "choices": ["connected", "running"], "default": "connected"},
     "overrides": {"type": "dict"},
     **groups.NETWORK,
+    **REMOVAL,
     **STATE,
     **APPLY,
     **WAIT,

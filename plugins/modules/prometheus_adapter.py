@@ -19,6 +19,7 @@ author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.wait
+  - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
 options:
@@ -104,7 +105,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import REMOVAL, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates, fields
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
@@ -113,7 +114,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LAB
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests import metrics_adapter
-from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of
+from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owner_of, owners
 from ansible_collections.muster.ml.plugins.module_utils._manifests.metrics_adapter import MetricsAdapter
 from ansible_collections.muster.ml.plugins.module_utils._manifests.operators import operator_labels
 
@@ -128,6 +129,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "prometheus_url": {"type": "str"},
     "rules": {"type": "list", "elements": "dict", "default": []},
     **with_defaults(MetricsAdapter, relist_interval="str"),
+    **REMOVAL,
     **STATE,
     **WAIT,
 }
@@ -183,7 +185,7 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         # Nobody else trusts its authority.
         report = delete_objects(
             ctx.cluster, None, owner, check=ctx.check, namespace=namespace, delete_data=True,
-            on_progress=ctx.progress, **waiting,
+            ignore_users_of=owners(params["ignore_users_of"]), on_progress=ctx.progress, **waiting,
         )  # fmt: skip
         return ctx.result(report)
     refuse_another(ctx, owner)

@@ -21,6 +21,7 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.apply
   - muster.ml.wait
+  - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod.server
@@ -169,7 +170,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
@@ -198,6 +199,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "overrides": {"type": "dict"},
     **groups.NETWORK,
     "delete_data": {"type": "bool", "default": False},
+    **REMOVAL,
     **STATE,
     **APPLY,
     **WAIT,

@@ -53,6 +53,11 @@ options:
       - Certificate authorities of the S3-compatible store in PEM, 128 KiB at most. The runner talks to a store other than that of AWS with
         TLS only if it is given them, and then trusts no other store.
     type: str
+  store_endpoint:
+    description:
+      - Address of the store that the experiments use, such as C(http://store.ml.svc:7070). The runner gets it from their requests.
+      - Broker and store, where Muster runs them in the cluster, are not removed while the runner uses them.
+    type: str
   queue_match:
     description: Regular expression of the queues to take experiments from.
     type: str
@@ -270,7 +275,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml.runner
 
 _STRINGS = ("name", "queue_match", "cache_size", "tmp_size",
             "key_secret", "passphrase_secret", "signing_secret", "response_secret")  # fmt: skip
-_NO_DEFAULT = ("amqp_mgt_url", "broker_ca", "store_ca", "queue_mismatch", "max_mem", "max_disk")
+_NO_DEFAULT = ("amqp_mgt_url", "broker_ca", "store_ca", "store_endpoint", "queue_mismatch", "max_mem", "max_disk")
 _PLACEMENT = (
     "node_selector",
     "tolerations",

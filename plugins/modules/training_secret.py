@@ -22,6 +22,7 @@ author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.wait
+  - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
 options:
@@ -180,7 +181,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import check_count, check_name, owner_of
@@ -209,6 +210,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "public_keys": {"type": "dict", "default": {}, "no_log": False},
     "public_key_secrets": {"type": "dict", "default": {}, "no_log": False},
     "delete_data": {"type": "bool", "default": False},
+    **REMOVAL,
     **STATE,
     **{option: APPLY[option] for option in ("adopt", "force_conflicts")},
     **WAIT,

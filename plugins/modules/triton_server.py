@@ -22,6 +22,7 @@ extends_documentation_fragment:
   - muster.ml.auth
   - muster.ml.apply
   - muster.ml.wait
+  - muster.ml.removal
   - muster.ml.attributes
   - muster.ml.attributes.kube
   - muster.ml.pod
@@ -270,7 +271,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import WaitTimeout
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, STATE, WAIT, with_defaults
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import APPLY, REMOVAL, STATE, WAIT, with_defaults
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
 from ansible_collections.muster.ml.plugins.module_utils._kube import replicas
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, group_of, ref_of
@@ -324,6 +325,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     },
     **with_defaults(TritonServer, dashboard="bool"),
     "delete_data": {"type": "bool", "default": False},
+    **REMOVAL,
     **STATE,
     **APPLY,
     **WAIT,

@@ -18,7 +18,7 @@ import typing as t
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import MusterError
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, MusterError
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import was_applied
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import Kinds
@@ -364,3 +364,181 @@ def test_a_run_in_the_middle_of_another_one_takes_nothing(
         if is_ours(world, item, first.who) and not key[3].startswith(BOOKKEEPING)
     }
     assert {key for key in left if not others_stand_on(world, key, first.who)} == {ref_of(alone).identity}
+
+
+# What several owners share
+
+QUEUES = ("kueue.x-k8s.io/v1beta2", "LocalQueue")
+PERSIA = ("persia.com/v1", "PersiaJob")
+URL = "nats://bus:4222"
+
+
+def made(kind: tuple[str, str], name: str, **more: t.Any) -> Manifest:
+    metadata = {"name": name, "namespace": "default", **more.pop("metadata", {})}
+    return {"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, **more}
+
+
+SERVES = {"muster.ml/serves": "instances:persiajobs.persia.com"}
+PARTS: dict[str, list[Manifest]] = {
+    "bus": [
+        made(("v1", "Service"), "bus"),
+        made(("apps/v1", "StatefulSet"), "bus"),
+        made(("v1", "ConfigMap"), "bus"),
+    ],
+    "data": [made(("v1", "PersistentVolumeClaim"), "data"), made(("v1", "ConfigMap"), "fetch")],
+    "login": [made(("v1", "Secret"), "login"), made(("apps/v1", "StatefulSet"), "store")],
+    "queue": [made(QUEUES, "queue")],
+    "operator": [
+        made(("apps/v1", "Deployment"), "operator", metadata={"annotations": SERVES}),
+        made(("v1", "ServiceAccount"), "operator"),
+    ],
+}
+ALONE = {("data", "PersistentVolumeClaim")}
+"""What of a part is used without the rest of it."""
+RUNNERS = (("v1", "Pod"), ("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"), PERSIA)
+
+
+def user_of(part: str, kind: tuple[str, str], name: str) -> Manifest:
+    """An object of a kind that runs something and uses the part."""
+    env = [{"name": "NATS", "value": URL}] if part == "bus" else []
+    keys = [{"secretRef": {"name": "login"}}] if part == "login" else []
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}] if part == "data" else []
+    pod = {"containers": [{"name": "c", "env": env, "envFrom": keys}], "volumes": volumes}
+    queued = {"labels": {"kueue.x-k8s.io/queue-name": "queue"}} if part == "queue" else {}
+    spec = {"Pod": pod, "PersiaJob": {**pod, "nnWorker": {"replicas": 1}}}.get(kind[1], {"template": {"spec": pod}})
+    return made(kind, name, spec=spec, metadata=queued)
+
+
+class Shared(FakeCluster):
+    """Knows who uses what, and refuses to let go of what is used, or of anything while users cannot be seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds_served |= {QUEUES: Resource("localqueues", True), PERSIA: Resource("persiajobs", True)}
+        self.users: dict[Ref, tuple[str, str]] = {}
+        self.over: set[Ref] = set()
+        self.blind: set[str] = set()
+        self.judging = ""
+
+    def list(self, api_version: str, kind: str, namespace: str | None = None, *rest: t.Any, **more: t.Any) -> Listing:
+        if kind in self.blind and not (rest or more):
+            raise Forbidden(f"may not list {kind}")
+        return super().list(api_version, kind, namespace, *rest, **more)
+
+    def in_use(self, part: str) -> bool:
+        """An operator is needed by what has ended, too, for it alone takes its finalizer off."""
+        return any(
+            used == part and (part == "operator" or ref not in self.over) for ref, (_, used) in self.users.items()
+        )
+
+    def remove(self, ref: Ref) -> None:
+        if self.judging:
+            alone = {kind for part, kind in ALONE if part == self.judging}
+            if not alone or ref.kind in alone:
+                assert not self.in_use(self.judging), f"{ref} was removed while it is used"
+                assert not self.blind, f"{ref} was removed, and nobody could see who uses it"
+        super().remove(ref)
+
+
+@dataclasses.dataclass(frozen=True)
+class Use:
+    who: str
+    part: str
+    kind: tuple[str, str]
+    name: str
+
+    def do(self, world: Shared) -> None:
+        kind = PERSIA if self.part == "operator" else self.kind
+        item = user_of(self.part, kind, self.name)
+        if ref_of(item).identity in world.objects:
+            return
+        if self.who == STRANGER:
+            world.add(item)
+        else:
+            apply_objects(world, [item], owner=self.who, check=False, clock=world.clock, parallel=1)
+        world.users[ref_of(item)] = (self.who, self.part)
+        world.over.discard(ref_of(item))
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    what: str
+    which: int
+
+    def do(self, world: Shared) -> None:
+        if not world.users:
+            return
+        ref = list(world.users)[self.which % len(world.users)]
+        if self.what == "drop":
+            world.remove(ref)
+            del world.users[ref]
+        elif self.what == "leave":
+            world.objects[ref.identity]["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+            world.over.add(ref)
+        elif ref.kind == "Pod":
+            world.set_status(ref, {"phase": self.what})
+            world.over.add(ref)
+        elif ref.kind == "Job":
+            kind = {"Succeeded": "Complete"}.get(self.what, self.what)
+            world.set_status(ref, {"conditions": [{"type": kind, "status": "True"}]})
+            world.over.add(ref)
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    name: str
+    check: bool
+
+    def do(self, world: Shared) -> None:
+        world.judging = self.name
+        before = copy.deepcopy(world.objects)
+        owner = f"part.{self.name}"
+        report = delete_objects(
+            world, None, owner, check=self.check, delete_data=True, clock=world.clock, parallel=1, wait_timeout=30
+        )
+        world.judging = ""
+        assert not self.check or world.objects == before
+        deleted = {change.ref.kind for change in report.changes if change.action == "deleted"}
+        alone = {kind for part, kind in ALONE if part == self.name}
+        if world.in_use(self.name) or world.blind:
+            assert not (deleted & alone if alone else deleted)
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    kind: str
+
+    def do(self, world: Shared) -> None:
+        world.blind = {self.kind} if self.kind else set()
+
+
+SHARING = st.one_of(
+    st.builds(
+        Use, st.sampled_from([*OWNERS, STRANGER]), st.sampled_from(list(PARTS)), st.sampled_from(RUNNERS), st.sampled_from("uv")
+    ),
+    st.builds(Change, st.sampled_from(["Succeeded", "Failed", "leave", "drop"]), st.integers(0, 9)),
+    st.builds(Part, st.sampled_from(list(PARTS)), st.booleans()),
+    st.builds(Look, st.sampled_from(["", "", *(kind for _, kind in RUNNERS)])),
+)  # fmt: skip
+
+
+@settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(SHARING, min_size=2, max_size=12))
+def test_what_others_use_is_kept_and_goes_with_the_last_of_them(
+    acts: list[Use | Change | Part | Look],
+) -> None:
+    world = Shared()
+    for name, objects in PARTS.items():
+        apply_objects(world, copy.deepcopy(objects), owner=f"part.{name}", check=False, clock=world.clock, parallel=1)
+    for act in acts:
+        act.do(world)
+    world.blind.clear()
+    for name in PARTS:
+        Part(name, check=True).do(world)
+        Part(name, check=False).do(world)
+    for ref in list(world.users):
+        world.remove(ref)
+    world.users.clear()
+    for name in PARTS:
+        Part(name, check=False).do(world)
+    assert not [item for item in world.objects.values() if labels_of(item).get(LABEL_OWNER, "").startswith("part.")]

@@ -18,9 +18,10 @@ from .._kube import made_once
 from .._kube.engine import apply_objects
 from .._kube.objects import Manifest, Ref
 from .._kube.removal import delete_objects, delete_unwanted
-from .._kube.report import Report
+from .._kube.report import Change, Report
 from .._kube.wait import Predicates
 from .._manifests import network_policy
+from .._manifests.meta import owners
 from .._manifests.monitoring import MONITORS
 from .._manifests.storage import Storage
 from .options import APPLY, WAIT, with_defaults
@@ -155,16 +156,25 @@ def apply_made_once(
 def delete_group(ctx: Context, namespace: str, owner: str) -> Report:
     """Delete everything of an owner, but data only with the option delete_data."""
     options = {key: ctx.params[key] for key in ("delete_data", *WAIT) if key in ctx.params}
+    leaving = owners(ctx.params.get("ignore_users_of") or ())
     return delete_objects(
-        ctx.cluster, None, owner, check=ctx.check, namespace=namespace, on_progress=ctx.progress, **options
-    )
+        ctx.cluster, None, owner, check=ctx.check, namespace=namespace, ignore_users_of=leaving, on_progress=ctx.progress,
+        **options,
+    )  # fmt: skip
 
 
 def delete_servers(ctx: Context, claims: Claims, owner: str) -> Report:
-    """Delete a StatefulSet of an owner with everything around it, and its claims only with the option delete_data."""
+    """Delete a StatefulSet of an owner with everything around it, and its claims only with the option delete_data.
+
+    Where others use it, all of it is kept.
+    """
     marked = claims.marked(ctx.cluster, owner, check=ctx.check)
     report = delete_group(ctx, str(claims.stateful_set.namespace), owner)
-    report.merge(claims.delete(ctx.cluster, marked, check=ctx.check, delete_data=ctx.params["delete_data"]))
+    kept = next((change for change in report.kept if change.ref == claims.stateful_set), None)
+    if kept:  # its pods go on, with their data
+        report.changes += [Change(ref, "kept", kept.reason) for ref in marked]
+        return report
+    report.merge(claims.delete(ctx.cluster, marked, owner, check=ctx.check, delete_data=ctx.params["delete_data"]))
     return report
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options that modules share. Twins of the doc fragments auth, wait and apply; a test compares them.
+"""Options that modules share. Twins of the doc fragments auth, wait, apply and removal; a test compares them.
 
 Connection and wait options are named as in kubernetes.core, so that users can keep their ``module_defaults`` and habits.
 
@@ -51,6 +51,9 @@ APPLY: Spec = {
     "force_conflicts": {"type": "bool", "default": False},
     "recreate": {"type": "bool", "default": False},
 }
+
+REMOVAL: Spec = {"ignore_users_of": {"type": "list", "elements": "str", "default": []}}
+"""Of modules that delete what others may use."""
 
 
 def full_spec(own: Spec) -> Spec:

@@ -59,7 +59,7 @@ class Claims:
             return refs
         return [ref_of(claim) for claim in cluster.list("v1", _KIND, self._namespace, selector_of({self.mark: name}))]
 
-    def delete(self, cluster: Cluster, refs: t.Sequence[Ref], *, check: bool, delete_data: bool) -> Report:
-        """Delete the claims that were marked (in check mode, that would have been), or name them as kept."""
+    def delete(self, cluster: Cluster, refs: t.Sequence[Ref], owner: str, *, check: bool, delete_data: bool) -> Report:
+        """Delete the claims that were marked (in check mode, that would have been), or name them as kept. The owner's pods go, too."""
         ownership = Ownership(self.stateful_set.name, self.mark, applied=False, unowned=check)
-        return delete_objects(cluster, refs, ownership, check=check, delete_data=delete_data)
+        return delete_objects(cluster, refs, ownership, check=check, delete_data=delete_data, ignore_users_of=[owner])

@@ -39,6 +39,7 @@ from .objects import (
     ref_of,
 )
 from .order import DATA_KINDS
+from .users import Use
 
 _NAMED = 3
 """Number of objects in a namespace that a message names."""
@@ -123,18 +124,22 @@ def holds_data(ref: Ref, live: Manifest) -> bool:
 
 
 class DeletionFacts:
-    """Reads the facts about each object before it is deleted. ``desired``: uids of objects that stay in any case.
+    """Reads the facts about each object before it is deleted.
 
-    ``beyond``: objects that this run does not reach, each with the reason why.
+    ``desired``: uids of objects that stay in any case. ``beyond``: objects that this run does not reach, each with the reason why.
+    ``used``: objects that others use. ``leaving``: owners whose objects go as well.
     """
 
     def __init__(self, cluster: Cluster, ownership: Ownership, *, desired: t.Container[str], delete_data: bool,
-                 beyond: t.Mapping[Ref, str] | None = None, clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
+                 beyond: t.Mapping[Ref, str] | None = None, used: t.Mapping[Ref, Use] | None = None,
+                 leaving: t.Container[str] = (), clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
         self._beyond = beyond or {}
         self._cluster = cluster
         self._ownership = ownership
         self._desired = desired
         self._delete_data = delete_data
+        self._used = used or {}
+        self._leaving = leaving
         self._clock = clock
         self._going: set[str | None] = set()
 
@@ -148,17 +153,19 @@ class DeletionFacts:
 
     def candidate(self, ref: Ref, item: Manifest) -> Candidate:
         """The facts about an object as it is now, for the rules of deletion."""
+        use = self._used.get(ref, Use())
         known = Candidate(
             str(ref),
             marked=self._ownership.matches(item),
             other=owner_text(owner_on(item)),
             recorded=self._ownership.has_record(item),
-            needed="is desired under another name" if item["metadata"].get("uid") in self._desired else "",
+            needed="is desired under another name" if item["metadata"].get("uid") in self._desired else use.needed,
+            unknown=use.unknown,
             beyond=self._beyond.get(ref, ""),
             data="holds data" if holds_data(ref, item) else "",
         )
         stays_anyway = known.beyond or (known.data and not self._delete_data)
-        if stays_anyway or not known.marked or not known.recorded or known.needed:
+        if stays_anyway or not known.marked or not known.recorded or known.needed or known.unknown:
             return known
         if ref.group_kind == NAMESPACE:
             return self._with_contents(known, ref)
@@ -167,7 +174,7 @@ class DeletionFacts:
     def _with_contents(self, known: Candidate, ref: Ref) -> Candidate:
         """Deleting a namespace deletes everything in it."""
         found, unseen = namespace_contents(self._cluster, ref.name, self._clock)
-        others = [item for item in found if item["metadata"].get("uid") not in self._going]
+        others = [item for item in found if not self._goes(item)]
         named = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more objects" if len(others) > _NAMED else ""
         return dataclasses.replace(
@@ -175,6 +182,9 @@ class DeletionFacts:
             needed=f"{named}{more} in it would be deleted with it" if others else "",
             unknown=f"in it may be {'; '.join(unseen)}" if unseen else "",
         )
+
+    def _goes(self, item: Manifest) -> bool:
+        return item["metadata"].get("uid") in self._going or labels_of(item).get(LABEL_OWNER) in self._leaving
 
     def _with_instances(self, known: Candidate, ref: Ref) -> Candidate:
         """Deleting a definition deletes all objects of its kind."""
@@ -191,7 +201,7 @@ class DeletionFacts:
                 return dataclasses.replace(
                     known, unknown=f"whether objects of its kind exist: {exc.message.rstrip('.')}"
                 )
-            found.update({str(ref_of(item)): item for item in items if item["metadata"].get("uid") not in self._going})
+            found.update({str(ref_of(item)): item for item in items if not self._goes(item)})
         if not found:
             return known
         first, more = next(iter(found)), f" and {len(found) - 1} more objects" if len(found) > 1 else ""

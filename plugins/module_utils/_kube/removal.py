@@ -27,6 +27,7 @@ from .order import waves
 from .owned import owned_objects
 from .ready import deletion_state
 from .report import Change, Report
+from .users import Use, uses_of
 from .wait import wait_until
 
 _TRIES = 5
@@ -44,17 +45,21 @@ class Deletion:
     data: bool
     parallel: int = PARALLEL
     wait_gone: t.Callable[[dict[Ref, Manifest | None]], None] | None = None
+    ignore_users_of: t.Collection[str] = ()
     clock: Clock = SYSTEM_CLOCK
 
     def remove(self, live: t.Mapping[Ref, Manifest], desired: t.Container[str] = frozenset()) -> Report:
         """Delete these, last wave first, except what must stay; ``desired`` are the uids of objects that stay in any case."""
-        report = Report()
+        used, warnings = self._used(live)
+        report = Report(warnings=warnings)
         facts = DeletionFacts(
             self.cluster,
             self.ownership,
             desired=desired,
             delete_data=self.data,
             beyond=self.ownership.beyond(live),
+            used=used,
+            leaving=self.ignore_users_of,
             clock=self.clock,
         )
         for wave in waves(live, reverse=True):
@@ -86,6 +91,18 @@ class Deletion:
                 Change(ref, "updated", f"it stays, without the labels and annotations of {owner_text(owner)}")
             )
         return _naming_kept(report)
+
+    def _used(self, live: t.Mapping[Ref, Manifest]) -> tuple[dict[Ref, Use], list[str]]:
+        """Those of the objects that may be deleted, as far as their marks say, and that others use; and warnings."""
+        ours = {
+            ref: item
+            for ref, item in live.items()
+            if self.ownership.matches(item)
+            and self.ownership.has_record(item)
+            and not item["metadata"].get("deletionTimestamp")
+        }
+        owners = {self.ownership.value} if self.ownership.label == LABEL_OWNER else set()
+        return uses_of(self.cluster, ours, leaving=owners | set(self.ignore_users_of), clock=self.clock)
 
     def _one(self, facts: DeletionFacts, ref: Ref, item: Manifest | None) -> Change:
         deleted = Change(ref, "deleted", before={"apiVersion": ref.api_version, "kind": ref.kind,
@@ -134,6 +151,7 @@ def delete_objects(
     wait: bool = False,
     wait_timeout: float = 120,
     delete_data: bool = False,
+    ignore_users_of: t.Collection[str] = (),
     parallel: int = PARALLEL,
     on_progress: OnProgress | None = None,
     clock: Clock = SYSTEM_CLOCK,
@@ -141,6 +159,7 @@ def delete_objects(
     """Delete the named objects that belong to the owner; if WHAT is None, everything that belongs to it. ``wait_timeout`` is in seconds.
 
     An object that does not exist is no error, and costs no request. What must stay is reported as kept, with the reason.
+    ``ignore_users_of``: owners whose objects are no reason to keep anything, because they go as well.
     """
     ownership = Ownership(ownership) if isinstance(ownership, str) else ownership
     deadline = Deadline(wait_timeout, clock)
@@ -158,6 +177,7 @@ def delete_objects(
         delete_data,
         parallel,
         wait_gone if wait and not check else None,
+        ignore_users_of,
         clock,
     )
     home = namespace or cluster.namespace

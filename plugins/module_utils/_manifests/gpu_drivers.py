@@ -14,7 +14,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from .._core.errors import InvalidInput
-from .meta import Manifest, compact, metadata
+from .meta import ANNOTATION_SERVES, Manifest, compact, metadata
 from .pods import READ_ONLY_CONTAINER, RESTRICTED_CONTAINER
 
 NAMESPACE = "kube-system"
@@ -82,7 +82,10 @@ def _daemonset(name: str, app: str, pod: Manifest) -> Manifest:
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": metadata(name, NAMESPACE, labels),
+        "metadata": {
+            **metadata(name, NAMESPACE, labels),
+            "annotations": {ANNOTATION_SERVES: "resource:nvidia.com/gpu"},
+        },
         "spec": {
             "selector": {"matchLabels": {"app.kubernetes.io/name": app}},
             "updateStrategy": {"type": "RollingUpdate"},

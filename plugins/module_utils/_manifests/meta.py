@@ -33,6 +33,13 @@ LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"
 ANNOTATION_SPEC_PARTS = "muster.ml/spec-parts"
 ANNOTATION_CONFIG_HASH = "muster.ml/config-hash"
+ANNOTATION_SERVES = "muster.ml/serves"
+"""What an object serves that is not found by its name, as words: ``instances:persiajobs.persia.com`` (with the namespace before it,
+``ml/...``, if only there), ``resource:nvidia.com/gpu``, ``metrics:Pods``. It is not deleted while others use that (_kube/uses.py)."""
+ANNOTATION_USES = "muster.ml/uses"
+"""What the pods of an object use and its spec does not show, as words: host names, or KIND:NAME of an object without a namespace."""
+ROLE_TRAINER = "nn-worker"
+"""Value of LABEL_ROLE on the Job that decides whether a PERSIA training has ended. It is PERSIA's own word for its trainers."""
 
 # A StatefulSet puts "<name>-<10 character revision>" into a pod label, and a label ends at 63 characters.
 STATEFULSET_NAME_MAX = 52
@@ -124,10 +131,18 @@ def pinned_tag(image: str, hint: str) -> str:
 
 def owner(kind: str, name: str) -> str:
     """The label value that ties objects to the task that created them: a valid label value of at most 63 characters."""
-    text = f"{kind}.{name}"
+    return _label_value(f"{kind}.{name}")
+
+
+def _label_value(text: str) -> str:
     if len(text) <= DNS_LABEL_MAX:
         return text
     return f"{text[:52]}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def owners(texts: Iterable[str]) -> set[str]:
+    """The label values of owners that are written out as ``KIND.NAMESPACE.NAME``, however long."""
+    return set(map(_label_value, texts))
 
 
 def owner_of(kind: str, namespace: str, name: str) -> str:

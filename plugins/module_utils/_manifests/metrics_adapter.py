@@ -162,7 +162,8 @@ def _deployment(adapter: MetricsAdapter, config_hash: str) -> Manifest:
         "replicas": 1,
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
     }
-    deployment = operator_deployment(NAME, adapter, workload, pod)
+    # The metrics of pods and of other objects, which HorizontalPodAutoscalers ask custom.metrics.k8s.io for.
+    deployment = operator_deployment(NAME, adapter, workload, pod, serves=["metrics:Pods", "metrics:Object"])
     deployment["spec"]["template"]["metadata"]["annotations"] = {ANNOTATION_CONFIG_HASH: config_hash}
     return deployment
 

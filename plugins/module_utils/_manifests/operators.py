@@ -10,7 +10,7 @@ import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence
 
-from .meta import Manifest, compact, metadata
+from .meta import ANNOTATION_SERVES, ANNOTATION_USES, Manifest, compact, metadata
 from .pods import READ_ONLY_CONTAINER, resources
 
 
@@ -37,13 +37,25 @@ def operator_selector(name: str) -> dict[str, str]:
     return {"app.kubernetes.io/name": name}
 
 
-def operator_deployment(name: str, operator: Operator, workload: Mapping[str, t.Any], pod: Manifest) -> Manifest:
-    """The Deployment: WORKLOAD holds replicas and strategy, POD is what operator_pod makes."""
+def operator_deployment(
+    name: str,
+    operator: Operator,
+    workload: Mapping[str, t.Any],
+    pod: Manifest,
+    *,
+    serves: Sequence[str] = (),
+    uses: Sequence[str] = (),
+) -> Manifest:
+    """The Deployment: WORKLOAD holds replicas and strategy, POD is what operator_pod makes.
+
+    SERVES, USES: words of the annotations that keep the operator, and what it uses, from deletion while they are used.
+    """
     labels = operator_labels(name)
+    notes = {key: " ".join(words) for key, words in ((ANNOTATION_SERVES, serves), (ANNOTATION_USES, uses)) if words}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": metadata(name, operator.namespace, labels),
+        "metadata": {**metadata(name, operator.namespace, labels), **({"annotations": notes} if notes else {})},
         "spec": {
             **workload,
             "selector": {"matchLabels": operator_selector(name)},

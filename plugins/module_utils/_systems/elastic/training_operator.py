@@ -130,7 +130,8 @@ def _deployment(operator: TrainingOperator) -> Manifest:
     volumes = [{"name": "certificate", "secret": {"secretName": SECRET}}]
     pod = operator_pod(operator, container, user=USER, volumes=volumes, terminationGracePeriodSeconds=10)
     # Two at a time would both create pods; leader election would need permissions that it uses for nothing else.
-    return operator_deployment(NAME, operator, {"replicas": 1, "strategy": {"type": "Recreate"}}, pod)
+    workload = {"replicas": 1, "strategy": {"type": "Recreate"}}
+    return operator_deployment(NAME, operator, workload, pod, serves=["instances:pytorchjobs.kubeflow.org"])
 
 
 def _health(path: str) -> Manifest:

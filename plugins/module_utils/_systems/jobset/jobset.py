@@ -154,7 +154,8 @@ def _deployment(controller: JobSetController) -> Manifest:
     volumes = [{"name": "certificate", "secret": {"secretName": SECRET}}]
     pod = operator_pod(controller, container, user=USER, volumes=volumes, terminationGracePeriodSeconds=10)
     # Two at a time would both create Jobs; leader election would need permissions that it uses for nothing else.
-    return operator_deployment(NAME, controller, {"replicas": 1, "strategy": {"type": "Recreate"}}, pod)
+    workload = {"replicas": 1, "strategy": {"type": "Recreate"}}
+    return operator_deployment(NAME, controller, workload, pod, serves=["instances:jobsets.jobset.x-k8s.io"])
 
 
 def _health(path: str) -> Manifest:

@@ -96,6 +96,18 @@ OWN_NAMESPACE = [
     rule([""], ["secrets"], ["update"], SECRET),
 ]
 
+# The kinds that role kueue creates. Without the controller nothing is admitted, and its own queues are removed before it.
+_KINDS = (
+    "admissionchecks",
+    "clusterqueues",
+    "cohorts",
+    "localqueues",
+    "provisioningrequestconfigs",
+    "resourceflavors",
+    "workloads",
+    "workloadpriorityclasses",
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class KueueController(Operator):
@@ -225,7 +237,9 @@ def _deployment(controller: KueueController, config_hash: str) -> Manifest:
     ]
     pod = operator_pod(controller, container, user=USER, volumes=volumes, terminationGracePeriodSeconds=10)
     # Two at a time would both give away the same quota.
-    deployment = operator_deployment(NAME, controller, {"replicas": 1, "strategy": {"type": "Recreate"}}, pod)
+    workload = {"replicas": 1, "strategy": {"type": "Recreate"}}
+    serves = [f"instances:{kind}.{API_GROUP}" for kind in _KINDS]
+    deployment = operator_deployment(NAME, controller, workload, pod, serves=serves)
     deployment["spec"]["template"]["metadata"]["annotations"] = {ANNOTATION_CONFIG_HASH: config_hash}
     return deployment
 

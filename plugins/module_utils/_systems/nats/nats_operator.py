@@ -96,4 +96,12 @@ def _deployment(operator: NatsOperator) -> Manifest:
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, "periodSeconds": 5},
     }
     pod = operator_pod(operator, container, user=NOBODY)
-    return operator_deployment(NAME, operator, {"replicas": operator.replicas}, pod)
+    served = "natsclusters.nats.io" if operator.scope == "cluster" else f"{operator.namespace}/natsclusters.nats.io"
+    return operator_deployment(
+        NAME,
+        operator,
+        {"replicas": operator.replicas},
+        pod,
+        serves=[f"instances:{served}"],
+        uses=["CustomResourceDefinition:natsserviceroles.nats.io"],
+    )

@@ -46,4 +46,5 @@ def manifests(operator: PersiaOperator) -> list[Manifest]:
     # Without leader election, two at a time would create every pod twice.
     alone = {"replicas": 1, "strategy": {"type": "Recreate"}}
     pod = operator_pod(operator, container, user=NOBODY)
-    return [account, *cluster_access(NAME, account, RULES), operator_deployment(NAME, operator, alone, pod)]
+    deployment = operator_deployment(NAME, operator, alone, pod, serves=["instances:persiajobs.persia.com"])
+    return [account, *cluster_access(NAME, account, RULES), deployment]

@@ -37,6 +37,7 @@ from ..._manifests.access import namespace_access, rule, service_account
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import (
     ANNOTATION_CONFIG_HASH,
+    ANNOTATION_USES,
     DNS_LABEL_MAX,
     Manifest,
     check_count,
@@ -89,6 +90,7 @@ class Runner:
     amqp_mgt_url: str | None = None
     broker_ca: str | None = None
     store_ca: str | None = None
+    store_endpoint: str | None = None
     replicas: int = 1
     gpus: int = 1
     queue_match: str = "^rmq_.*$"
@@ -332,7 +334,13 @@ def deployment(runner: Runner) -> Manifest:
         "selector": {"matchLabels": runner.labels},
         "template": template,
     }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _metadata(runner, runner.name), "spec": spec}
+    # The broker's address is in a Secret, and that of the store only in the requests of the experiments.
+    hosts = [
+        check_amqp_url(runner.amqp_url, "amqp_url").host,
+        urllib.parse.urlsplit(runner.store_endpoint or "").hostname,
+    ]
+    meta = {**_metadata(runner, runner.name), "annotations": {ANNOTATION_USES: " ".join(filter(None, hosts))}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
 
 
 def restart_hash(runner: Runner) -> str:

@@ -96,6 +96,10 @@ def _arguments(traefik: Traefik) -> list[str]:
     return [f"--{name}={value}" for name, value in flags.items()]
 
 
+_KINDS = ("backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants")
+"""The kinds of the Gateway API that Traefik watches."""
+
+
 def _deployment(traefik: Traefik) -> Manifest:
     probe = {"httpGet": {"path": "/ping", "port": "admin"}, "periodSeconds": 5}
     ports = [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()]
@@ -119,4 +123,6 @@ def _deployment(traefik: Traefik) -> Manifest:
     pod["securityContext"] = {**pod["securityContext"], "sysctls": sysctls}
     # A new pod answers before an old one ends.
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-    return operator_deployment(NAME, traefik, {"replicas": traefik.replicas, "strategy": strategy}, pod)
+    workload = {"replicas": traefik.replicas, "strategy": strategy}
+    uses = [f"CustomResourceDefinition:{kind}.gateway.networking.k8s.io" for kind in _KINDS]
+    return operator_deployment(NAME, traefik, workload, pod, uses=uses)

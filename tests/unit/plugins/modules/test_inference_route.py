@@ -217,6 +217,19 @@ def test_a_protocol_that_is_no_longer_wanted_loses_its_route(gateway_api: World)
     assert world.cluster.get(HTTP) is None
 
 
+def test_routes_that_lead_to_other_servers_are_kept(world: World) -> None:
+    """Removing one of two servers must not take the way to the other."""
+    metadata = {"name": "green", "namespace": "default"}
+    world.cluster.add({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+    world.run(("blue", 1), ("green", 1))
+    kept = world.run(("blue", 1), state="absent")
+    assert not kept["changed"]
+    assert {row["action"] for row in kept["objects"]} == {"kept"}
+    assert "leads to Service " in kept["objects"][0]["reason"]
+    world.run(("blue", 1), ("green", 0))
+    assert world.run(("blue", 1), state="absent")["changed"]
+
+
 def test_requests_move_in_steps(world: World) -> None:
     world.run(("blue", 1))
     assert world.run(("green", 1), **MOVE)["weights"] == {"green": 1}

@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Options for the removal of what others may use; the same as REMOVAL in module_utils/_edge/options.py."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  ignore_users_of:
+    description:
+      - Owners whose objects count as no users with O(state=absent), each as C(MODULE.NAMESPACE.NAME), such as C(persia_job.ml.fair).
+      - What others use is kept, and a warning names them. Users are pods and what creates pods (also suspended, pending or scaled to
+        zero), routes, queues and autoscalers, whoever made them. What has ended or is being deleted is none. What cannot be judged, for
+        lack of a right or an answer, is kept, too.
+      - For a task in check mode, when what the play removed before it is still there.
+    type: list
+    elements: str
+    default: []
+"""

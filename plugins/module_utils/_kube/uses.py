@@ -1,0 +1,184 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an object names of others: references in its spec, addresses in its variables and arguments, resources, queues. No I/O.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .._manifests.meta import ANNOTATION_SERVES, ANNOTATION_USES, LABEL_QUEUE, LABEL_QUEUE_PRIORITY
+from .managed import DEFINITION
+from .objects import Manifest, Ref, annotations_of, labels_of
+from .order import BUILT_IN_GROUPS
+
+
+class Name(t.NamedTuple):
+    """How users call a thing. ``kind``: its kind, or one of ADDRESS, RESOURCE, METRICS, INSTANCES. ``namespace``: empty if it has none."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+ADDRESS, RESOURCE, METRICS, INSTANCES = "address", "resource", "metrics", "instances"
+"""A host name in the cluster; an extended resource of nodes; metrics of a kind for autoscalers; all objects of a definition."""
+
+CLUSTER_WIDE = frozenset({
+    "CSIDriver", "ClusterQueue", DEFINITION, "GatewayClass", "IngressClass", "PersistentVolume", "PriorityClass", "ResourceFlavor",
+    "RuntimeClass", "StorageClass", "WorkloadPriorityClass",
+})  # fmt: skip
+_NAMEABLE = frozenset({"ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount"}) | CLUSTER_WIDE
+TRAININGS = frozenset({
+    ("persia.com", "PersiaJob"), ("kubeflow.org", "PyTorchJob"), ("jobset.x-k8s.io", "JobSet"),
+})  # fmt: skip
+"""Kinds of other projects that make the pods of a training."""
+
+# The field that holds a name, or an object (or a list of them) with a name -> the kind that it names where it says none.
+_FIELDS = {
+    "backendRefs": "Service",
+    "claimName": "PersistentVolumeClaim",
+    "clusterQueue": "ClusterQueue",
+    "configMap": "ConfigMap",
+    "configMapKeyRef": "ConfigMap",
+    "configMapRef": "ConfigMap",
+    "flavors": "ResourceFlavor",
+    "gateways": "Gateway",
+    "gatewayClassName": "GatewayClass",
+    "imagePullSecrets": "Secret",
+    "ingressClassName": "IngressClass",
+    "parentRefs": "Gateway",
+    "priorityClassName": "PriorityClass",
+    "queueName": "LocalQueue",
+    "runtimeClassName": "RuntimeClass",
+    "secret": "Secret",
+    "secretKeyRef": "Secret",
+    "secretName": "Secret",
+    "secretRef": "Secret",
+    "service": "Service",
+    "serviceAccountName": "ServiceAccount",
+    "storageClassName": "StorageClass",
+}
+_LABELS = {LABEL_QUEUE: "LocalQueue", LABEL_QUEUE_PRIORITY: "WorkloadPriorityClass"}
+# Fields whose text is no address although it may look like one.
+_NO_ADDRESS = frozenset(
+    {"annotations", "image", "kind", "labels", "matchLabels", "mountPath", "name", "namespace", "path"}
+)
+_HOST_VARIABLE = re.compile(r"(ADDR|ADDRESS|BROKER|ENDPOINT|HOST|HOSTNAME|SERVER|SERVERS|URI|URL)S?$", re.IGNORECASE)
+"""Names of variables whose value may be a host name alone."""
+_HOST = re.compile(
+    r"(?<![\w.-])(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)\.?(?P<port>:\d{1,5}(?!\d))?(?![\w-])", re.IGNORECASE
+)
+
+
+def is_nameable(ref: Ref, item: Manifest) -> bool:
+    """Whether others may use an object by its name, or by what its annotation says that it serves."""
+    return ref.kind in _NAMEABLE or ref.group not in BUILT_IN_GROUPS or ANNOTATION_SERVES in annotations_of(item)
+
+
+def names_of(ref: Ref, item: Manifest) -> set[Name]:
+    """How others name the object."""
+    space = "" if ref.kind in CLUSTER_WIDE else ref.namespace or ""
+    found = {Name(ref.kind, space, ref.name)}
+    # An operator gives the servers that it makes a Service of the same name as their custom resource (nats-operator 0.8.3 does).
+    made = ref.group not in BUILT_IN_GROUPS and (ref.group, ref.kind) not in TRAININGS
+    if space and (ref.kind == "Service" or made):
+        found.add(Name(ADDRESS, space, ref.name))
+    return found | {word for word in _words(item, ANNOTATION_SERVES) if word.kind}
+
+
+def named_by(item: Manifest) -> dict[Name, str]:
+    """What the object names, each with where: the variable of a container, or the field."""
+    metadata = item["metadata"]
+    space = metadata.get("namespace") or ""
+    found: dict[Name, str] = {}
+    for label, kind in _LABELS.items():
+        if label in labels_of(item):
+            found[_name(kind, space, labels_of(item)[label])] = f"label {label}"
+    for word in _words(item, ANNOTATION_USES):
+        if word.kind:
+            found[word] = f"annotation {ANNOTATION_USES}"
+        else:
+            _addresses(word.name, space, f"annotation {ANNOTATION_USES}", found, alone=True)
+    # An operator needs the definitions of what it serves.
+    served = [word.name for word in _words(item, ANNOTATION_SERVES) if word.kind == INSTANCES]
+    found.update({Name(DEFINITION, "", name): f"annotation {ANNOTATION_SERVES}" for name in served})
+    for key, value in item.items():
+        if key not in ("apiVersion", "kind", "metadata", "status"):
+            _walk(value, key, space, found)
+    return found
+
+
+def _words(item: Manifest, annotation: str) -> list[Name]:
+    """The words of an annotation; those without a kind are host names."""
+    found = []
+    for word in annotations_of(item).get(annotation, "").split():
+        kind, _colon, name = word.rpartition(":")
+        namespace, _slash, name = name.rpartition("/") if kind == INSTANCES else ("", "", name)
+        found.append(Name(kind, namespace, name))
+    return found
+
+
+def _name(kind: str, namespace: str, name: str) -> Name:
+    return Name(kind, "" if kind in CLUSTER_WIDE else namespace, name)
+
+
+def _walk(value: t.Any, key: str, space: str, found: dict[Name, str]) -> None:
+    if isinstance(value, list):
+        for entry in value:
+            _walk(entry, key, space, found)
+    elif isinstance(value, dict):
+        _walk_map(value, key, space, found)
+    elif isinstance(value, str):
+        if key in _FIELDS:
+            namespace, _slash, name = value.rpartition("/")  # Istio writes both as one
+            found.setdefault(_name(_FIELDS[key], namespace or space, name), key)
+        elif key not in _NO_ADDRESS:
+            _addresses(value, space, key, found, alone=key in ("externalName", "host"))
+
+
+def _walk_map(value: dict[str, t.Any], key: str, space: str, found: dict[Name, str]) -> None:
+    if value.get("weight") == 0 and key in ("backendRefs", "route"):
+        return  # a backend that gets no request
+    name = value.get("name")
+    if isinstance(name, str):
+        kind = value.get("kind") or _FIELDS.get(key)
+        if isinstance(kind, str):
+            found.setdefault(_name(kind, str(value.get("namespace") or space), name), key)
+        if isinstance(value.get("value"), str):  # a variable
+            alone = bool(_HOST_VARIABLE.search(name))
+            _addresses(value["value"], space, f"variable {name}", found, alone=alone)
+    if key in ("limits", "requests"):
+        found.update({Name(RESOURCE, "", str(resource)): key for resource in value if "/" in str(resource)})
+    if key == "metrics" and isinstance(value.get("type"), str):
+        found[Name(METRICS, "", value["type"])] = key
+    for label, kind in _LABELS.items():
+        if key == "labels" and isinstance(value.get(label), str):
+            found.setdefault(_name(kind, space, value[label]), f"label {label}")
+    for field, inner in value.items():
+        if not (field == "value" and isinstance(name, str)):
+            _walk(inner, str(field), space, found)
+
+
+def _addresses(text: str, space: str, where: str, found: dict[Name, str], *, alone: bool = False) -> None:
+    """Add the host names in a text. A short one counts with a port, after ``//`` or ``@``, or if the text is one (``alone``)."""
+    for match in _HOST.finditer(text):
+        host, before = match["host"].lower(), text[: match.start()]
+        words = host.split(".")
+        sure = alone or bool(match["port"]) or before.endswith(("//", "@"))
+        if "svc" in words[2:4]:
+            at = words.index("svc", 2)
+            pairs = [(words[at - 2], words[at - 1])]
+        elif not sure:
+            pairs = []
+        elif len(words) == 1:
+            pairs = [(host, space)]
+        else:  # of a Service with its namespace, or of a pod of a Service (with the namespace)
+            pairs = [(words[0], words[1]), (words[1], space), *([(words[1], words[2])] if len(words) == 3 else [])]
+        for service, namespace in pairs:
+            found.setdefault(Name(ADDRESS, namespace, service), where)
