@@ -32,6 +32,7 @@ from .objects import (
     annotations_of,
     former_owner,
     is_made_for,
+    is_of,
     labels_of,
     manager_of,
     owner_on,
@@ -184,7 +185,7 @@ class DeletionFacts:
         )
 
     def _goes(self, item: Manifest) -> bool:
-        return item["metadata"].get("uid") in self._going or labels_of(item).get(LABEL_OWNER) in self._leaving
+        return item["metadata"].get("uid") in self._going or is_of(item, self._leaving)
 
     def _with_instances(self, known: Candidate, ref: Ref) -> Candidate:
         """Deleting a definition deletes all objects of its kind."""

@@ -165,6 +165,12 @@ def owner_on(manifest: Manifest) -> str:
     return owner_at(name, home) if name and home else name
 
 
+def is_of(manifest: Manifest, owners: t.Container[str]) -> bool:
+    """Whether the owner that an object's labels name is one of OWNERS. A name without a home is that of the owners in all homes."""
+    owner = owner_on(manifest)
+    return owner in owners or name_and_home(owner)[0] in owners
+
+
 def manager_of(owner: str) -> str:
     """The field manager of an owner. Each has its own, so that the API server reports two owners that set the same field.
 

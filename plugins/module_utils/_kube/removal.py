@@ -22,7 +22,7 @@ from .cluster import Cluster
 from .deletion import DeletionFacts, Ownership, not_named
 from .fields import owned_fields
 from .lease import Lease
-from .objects import Manifest, Ref, former_owner, manager_of, owner_on, owner_text, ref_of
+from .objects import LABEL_OWNER, Manifest, Ref, former_owner, manager_of, owner_on, owner_text, ref_of
 from .order import waves
 from .owned import owned_objects
 from .ready import deletion_state

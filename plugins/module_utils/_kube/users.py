@@ -22,8 +22,25 @@ from .._core.errors import Forbidden, MusterError, NotFound
 from .._core.pool import PARALLEL, run_all_or_raise
 from .._manifests.meta import LABEL_JOB, LABEL_ROLE, ROLE_TRAINER
 from .kinds import NEVER_OURS
-from .managed import DEFINITION, served_kinds
-from .objects import LABEL_OWNER, Manifest, Ref, group_of, labels_of, ref_of
+from .managed import served_kinds
+from .objects import (
+    CLAIM,
+    DEFINITION,
+    DEPLOYMENT,
+    JOB,
+    NAMESPACE,
+    POD,
+    GroupKind,
+    Manifest,
+    Ref,
+    group_kind,
+    group_of,
+    is_of,
+    labels_of,
+    owner_on,
+    owner_text,
+    ref_of,
+)
 from .order import BUILT_IN_GROUPS
 from .uses import ADDRESS, INSTANCES, METRICS, TRAININGS, Name, is_nameable, named_by, names_of
 
@@ -38,7 +55,8 @@ _POD_MAKERS = (
     ("batch/v1", "Job"),
     ("batch/v1", "CronJob"),
 )
-_MAKERS = frozenset(kind for _api_version, kind in _POD_MAKERS)
+_MAKERS = frozenset((group_of(api_version), kind) for api_version, kind in _POD_MAKERS)
+_PERSIA_JOB: GroupKind = ("persia.com", "PersiaJob")
 _MORE: dict[str, tuple[str, str]] = {
     ADDRESS: ("networking.k8s.io/v1", "Ingress"),
     "IngressClass": ("networking.k8s.io/v1", "Ingress"),
@@ -46,8 +64,8 @@ _MORE: dict[str, tuple[str, str]] = {
     "StorageClass": ("v1", "PersistentVolumeClaim"),
 }
 """Built-in kinds without pods that name such things."""
-_ENDED = {
-    ("batch", "Job"): {"Complete", "Failed"},
+_ENDED: dict[GroupKind, set[str]] = {
+    JOB: {"Complete", "Failed"},
     ("kubeflow.org", "PyTorchJob"): {"Succeeded", "Failed"},
     ("jobset.x-k8s.io", "JobSet"): {"Completed", "Failed"},
     ("kueue.x-k8s.io", "Workload"): {"Finished"},
@@ -56,8 +74,8 @@ _ENDED = {
 # PERSIA's operator (persia-k8s-utils 0.1.dev251) writes no status, and no owner references to the pods that it makes.
 _PERSIA_LABEL = "persia_job"
 _PERSIA_TRAINER = re.compile(r"-nn-worker-\d+")
-_ALONE = frozenset({
-    DEFINITION, "Namespace", "PersistentVolume", "PersistentVolumeClaim", "PriorityClass", "StorageClass",
+_ALONE: frozenset[GroupKind] = frozenset({
+    DEFINITION, NAMESPACE, ("", "PersistentVolume"), CLAIM, ("scheduling.k8s.io", "PriorityClass"), ("storage.k8s.io", "StorageClass"),
 })  # fmt: skip
 """Kinds that are used without what was made beside them. Anything else is part of what serves its users, and stays with all of it."""
 _NAMED = 3
@@ -97,8 +115,8 @@ def uses_of(
         elif search.unknown:
             kept[ref] = Use(unknown=f"whether it is used, because {'; '.join(sorted(set(search.unknown)))}")
     # What serves others stays as a whole: a Service without its servers is of no use.
-    whole = next((use for ref, use in kept.items() if use.needed and ref.kind not in _ALONE), None)
-    whole = whole or next((use for ref, use in kept.items() if ref.kind not in _ALONE), None)
+    whole = next((use for ref, use in kept.items() if use.needed and ref.group_kind not in _ALONE), None)
+    whole = whole or next((use for ref, use in kept.items() if ref.group_kind not in _ALONE), None)
     return ({ref: kept.get(ref, whole) for ref in live} if whole else kept), search.warnings
 
 
@@ -120,14 +138,14 @@ class _Search:
 
     def read(self, names: set[Name]) -> None:
         """Read what may name one of these."""
-        wanted = {name.kind for name in names}
+        wanted = {name.word for name in names}
         custom = [
             (api, kind)
             for api, kind, _resource in self.kinds
-            if group_of(api) not in BUILT_IN_GROUPS and kind not in NEVER_OURS
+            if group_of(api) not in BUILT_IN_GROUPS and (group_of(api), kind) not in NEVER_OURS
         ]
         trainings = [one for one in custom if (group_of(one[0]), one[1]) in TRAININGS]
-        strict = dict.fromkeys([*_POD_MAKERS, *trainings, *(_MORE[kind] for kind in sorted(wanted & _MORE.keys()))])
+        strict = dict.fromkeys([*_POD_MAKERS, *trainings, *(_MORE[word] for word in sorted(wanted & _MORE.keys()))])
         # What has a namespace is named in it, unless it is an address.
         everywhere = ADDRESS in wanted or any(not name.namespace for name in names)
         look = functools.partial(self._listed, strict=strict, everywhere=everywhere)
@@ -168,7 +186,7 @@ class _Search:
 
     def claims_of_driver(self, ref: Ref) -> set[Name]:
         """The claims on volumes of a CSI driver: who mounts them uses the driver."""
-        if ref.kind != "CSIDriver":
+        if ref.group_kind != ("storage.k8s.io", "CSIDriver"):
             return set()
         claims = [
             volume["spec"]["claimRef"]
@@ -180,7 +198,7 @@ class _Search:
     def instances(self, users: _Users, names: t.Iterable[Name]) -> list[str]:
         """The objects of the definitions that an operator serves. They need it until they are gone, also when they have ended."""
         found = []
-        for _kind, namespace, definition in sorted(name for name in names if name.kind == INSTANCES):
+        for _kind, namespace, definition in sorted(name for name in names if name.word == INSTANCES):
             for api_version, kind in self.kinds.of_definition(definition):
                 try:
                     items = self._cluster.list_metadata(api_version, kind, namespace or None)
@@ -195,8 +213,8 @@ class _Search:
 
 
 def _user(item: Manifest, how: str) -> str:
-    owner = labels_of(item).get(LABEL_OWNER)
-    said = "; ".join(filter(None, [f"owner {owner}" if owner else "", how]))
+    owner = owner_on(item)
+    said = "; ".join(filter(None, [f"owner {owner_text(owner)}" if owner else "", how]))
     return f"{ref_of(item)} ({said})" if said else str(ref_of(item))
 
 
@@ -208,15 +226,15 @@ class _Users:
         self._live = {item["metadata"].get("uid") for item in live.values()}
         self._by_uid = {str(item["metadata"].get("uid")): item for item in found}
         self._by_place = {
-            (item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]): item for item in found
+            (group_kind(item), item["metadata"].get("namespace"), item["metadata"]["name"]): item for item in found
         }
         self._trainers: dict[tuple[str | None, str], list[Manifest]] = {}
         self._persia_pods: dict[tuple[str | None, str], list[Manifest]] = {}
         for item in found:
             labels, space = labels_of(item), item["metadata"].get("namespace")
-            if item["kind"] == "Job" and LABEL_JOB in labels and labels.get(LABEL_ROLE) == ROLE_TRAINER:
+            if group_kind(item) == JOB and LABEL_JOB in labels and labels.get(LABEL_ROLE) == ROLE_TRAINER:
                 self._trainers.setdefault((space, labels[LABEL_JOB]), []).append(item)
-            if item["kind"] == "Pod" and _PERSIA_LABEL in labels:
+            if group_kind(item) == POD and _PERSIA_LABEL in labels:
                 self._persia_pods.setdefault((space, labels[_PERSIA_LABEL]), []).append(item)
         self._named = [(item, named_by(item)) for item in found if self._counts(item)]
 
@@ -233,7 +251,7 @@ class _Users:
     def leaves(self, item: Manifest) -> bool:
         """Whether the object goes as well: with the deletion, or before it."""
         metadata = item["metadata"]
-        if metadata.get("uid") in self._live or labels_of(item).get(LABEL_OWNER) in self._leaving:
+        if metadata.get("uid") in self._live or is_of(item, self._leaving):
             return True
         makers = [owner.get("uid") for owner in metadata.get("ownerReferences") or [] if owner.get("controller")]
         return any(uid in self._live for uid in makers)
@@ -247,7 +265,7 @@ class _Users:
     def _is_orphan(self, item: Manifest) -> bool:
         """Whether the object that made it is gone, so that Kubernetes is about to delete it."""
         owners = item["metadata"].get("ownerReferences") or []
-        return any(owner.get("controller") and owner.get("kind") in _MAKERS for owner in owners)
+        return any(owner.get("controller") and group_kind(owner) in _MAKERS for owner in owners)
 
     def _maker(self, item: Manifest) -> Manifest | None:
         """The object that made this one, if it is known."""
@@ -258,18 +276,18 @@ class _Users:
                 continue
             if owner.get("uid") in self._by_uid:
                 return self._by_uid[owner["uid"]]
-            if owner.get("kind") == "ReplicaSet":
+            if group_kind(owner) == ("apps", "ReplicaSet"):
                 name = str(owner.get("name")).removesuffix(f"-{labels.get('pod-template-hash', '')}")
-                return self._by_place.get(("Deployment", space, name))
-        if item["kind"] == "Pod" and _PERSIA_LABEL in labels:
-            return self._by_place.get(("PersiaJob", space, labels[_PERSIA_LABEL]))
+                return self._by_place.get((DEPLOYMENT, space, name))
+        if group_kind(item) == POD and _PERSIA_LABEL in labels:
+            return self._by_place.get((_PERSIA_JOB, space, labels[_PERSIA_LABEL]))
         return None
 
     def _has_ended(self, item: Manifest) -> bool:
-        kind, space = item["kind"], item["metadata"].get("namespace")
-        if kind == "Pod":
+        kind, space = group_kind(item), item["metadata"].get("namespace")
+        if kind == POD:
             return (item.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if kind == "PersiaJob":
+        if kind == _PERSIA_JOB:
             return self._persia_job_has_ended(item)
         if _is_finished(item):
             return True
@@ -286,6 +304,6 @@ class _Users:
 
 
 def _is_finished(item: Manifest) -> bool:
-    types = _ENDED.get((group_of(item["apiVersion"]), item["kind"]), set())
+    types = _ENDED.get(group_kind(item), set())
     conditions = (item.get("status") or {}).get("conditions") or []
     return any(one.get("type") in types and one.get("status") == "True" for one in conditions)

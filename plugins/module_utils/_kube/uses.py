@@ -13,15 +13,18 @@ import re
 import typing as t
 
 from .._manifests.meta import ANNOTATION_SERVES, ANNOTATION_USES, LABEL_QUEUE, LABEL_QUEUE_PRIORITY
-from .managed import DEFINITION
-from .objects import Manifest, Ref, annotations_of, labels_of
+from .objects import CLAIM, CONFIG_MAP, DEFINITION, SECRET, SERVICE, GroupKind, Manifest, Ref, annotations_of, labels_of
 from .order import BUILT_IN_GROUPS
 
 
 class Name(t.NamedTuple):
-    """How users call a thing. ``kind``: its kind, or one of ADDRESS, RESOURCE, METRICS, INSTANCES. ``namespace``: empty if it has none."""
+    """How users call a thing.
 
-    kind: str
+    ``word``: its kind without the API group, because most references have none (two kinds of one name keep each other), or one of
+    ADDRESS, RESOURCE, METRICS, INSTANCES. ``namespace``: empty if it has none.
+    """
+
+    word: str
     namespace: str
     name: str
 
@@ -29,11 +32,14 @@ class Name(t.NamedTuple):
 ADDRESS, RESOURCE, METRICS, INSTANCES = "address", "resource", "metrics", "instances"
 """A host name in the cluster; an extended resource of nodes; metrics of a kind for autoscalers; all objects of a definition."""
 
-CLUSTER_WIDE = frozenset({
-    "CSIDriver", "ClusterQueue", DEFINITION, "GatewayClass", "IngressClass", "PersistentVolume", "PriorityClass", "ResourceFlavor",
-    "RuntimeClass", "StorageClass", "WorkloadPriorityClass",
+CLUSTER_WIDE: frozenset[GroupKind] = frozenset({
+    ("storage.k8s.io", "CSIDriver"), ("kueue.x-k8s.io", "ClusterQueue"), DEFINITION, ("gateway.networking.k8s.io", "GatewayClass"),
+    ("networking.k8s.io", "IngressClass"), ("", "PersistentVolume"), ("scheduling.k8s.io", "PriorityClass"),
+    ("kueue.x-k8s.io", "ResourceFlavor"), ("node.k8s.io", "RuntimeClass"), ("storage.k8s.io", "StorageClass"),
+    ("kueue.x-k8s.io", "WorkloadPriorityClass"),
 })  # fmt: skip
-_NAMEABLE = frozenset({"ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount"}) | CLUSTER_WIDE
+_WORDS_CLUSTER_WIDE = frozenset(word for _group, word in CLUSTER_WIDE)
+_NAMEABLE = frozenset({CONFIG_MAP, CLAIM, SECRET, SERVICE, ("", "ServiceAccount")}) | CLUSTER_WIDE
 TRAININGS = frozenset({
     ("persia.com", "PersiaJob"), ("kubeflow.org", "PyTorchJob"), ("jobset.x-k8s.io", "JobSet"),
 })  # fmt: skip
@@ -78,18 +84,18 @@ _HOST = re.compile(
 
 def is_nameable(ref: Ref, item: Manifest) -> bool:
     """Whether others may use an object by its name, or by what its annotation says that it serves."""
-    return ref.kind in _NAMEABLE or ref.group not in BUILT_IN_GROUPS or ANNOTATION_SERVES in annotations_of(item)
+    return ref.group_kind in _NAMEABLE or ref.group not in BUILT_IN_GROUPS or ANNOTATION_SERVES in annotations_of(item)
 
 
 def names_of(ref: Ref, item: Manifest) -> set[Name]:
     """How others name the object."""
-    space = "" if ref.kind in CLUSTER_WIDE else ref.namespace or ""
+    space = "" if ref.group_kind in CLUSTER_WIDE else ref.namespace or ""
     found = {Name(ref.kind, space, ref.name)}
     # An operator gives the servers that it makes a Service of the same name as their custom resource (nats-operator 0.8.3 does).
-    made = ref.group not in BUILT_IN_GROUPS and (ref.group, ref.kind) not in TRAININGS
-    if space and (ref.kind == "Service" or made):
+    made = ref.group not in BUILT_IN_GROUPS and ref.group_kind not in TRAININGS
+    if space and (ref.group_kind == SERVICE or made):
         found.add(Name(ADDRESS, space, ref.name))
-    return found | {word for word in _words(item, ANNOTATION_SERVES) if word.kind}
+    return found | {word for word in _words(item, ANNOTATION_SERVES) if word.word}
 
 
 def named_by(item: Manifest) -> dict[Name, str]:
@@ -101,13 +107,13 @@ def named_by(item: Manifest) -> dict[Name, str]:
         if label in labels_of(item):
             found[_name(kind, space, labels_of(item)[label])] = f"label {label}"
     for word in _words(item, ANNOTATION_USES):
-        if word.kind:
+        if word.word:
             found[word] = f"annotation {ANNOTATION_USES}"
         else:
             _addresses(word.name, space, f"annotation {ANNOTATION_USES}", found, alone=True)
     # An operator needs the definitions of what it serves.
-    served = [word.name for word in _words(item, ANNOTATION_SERVES) if word.kind == INSTANCES]
-    found.update({Name(DEFINITION, "", name): f"annotation {ANNOTATION_SERVES}" for name in served})
+    served = [word.name for word in _words(item, ANNOTATION_SERVES) if word.word == INSTANCES]
+    found.update({Name(DEFINITION[1], "", name): f"annotation {ANNOTATION_SERVES}" for name in served})
     for key, value in item.items():
         if key not in ("apiVersion", "kind", "metadata", "status"):
             _walk(value, key, space, found)
@@ -125,7 +131,7 @@ def _words(item: Manifest, annotation: str) -> list[Name]:
 
 
 def _name(kind: str, namespace: str, name: str) -> Name:
-    return Name(kind, "" if kind in CLUSTER_WIDE else namespace, name)
+    return Name(kind, "" if kind in _WORDS_CLUSTER_WIDE else namespace, name)
 
 
 def _walk(value: t.Any, key: str, space: str, found: dict[Name, str]) -> None:
