@@ -59,6 +59,11 @@ partition:
   returned: success
   type: str
   sample: aws-us-gov
+region:
+  description: Region of the cluster.
+  returned: success
+  type: str
+  sample: us-west-2
 cluster:
   description: Cluster as EKS describes it, in snake_case. Empty if it does not exist.
   returned: success
@@ -83,7 +88,8 @@ addons:
   type: list
   elements: dict
 roles:
-  description: Existing roles among O(roles), each with its name, ARN, tags and C(owned) (created by Muster for this cluster).
+  description: Existing roles among O(roles), each with its name, ARN, tags and C(owned) (created by Muster for this cluster,
+    and not for one of its name in another region, by the tag C(muster.ml/region)).
   returned: success
   type: list
   elements: dict

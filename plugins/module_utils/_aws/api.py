@@ -123,6 +123,10 @@ class Api:
             self._caller = Caller(found["Account"], parts[1])
         return self._caller
 
+    def region(self, service: str) -> str:
+        """The region in which a service is asked."""
+        return str(self._client(service).meta.region_name)
+
     def _client(self, service: str) -> t.Any:
         if service not in self._clients:
             self._clients[service] = self._connect(service)

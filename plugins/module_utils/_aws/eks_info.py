@@ -17,6 +17,8 @@ from .plan import tag_dict
 
 # A tag whose value is the name of the cluster that Muster created the resource for.
 OWNER = "muster.ml/owner"
+# The region of that cluster, on what an account has once for all regions: clusters of one name may be in several.
+REGION = "muster.ml/region"
 # Parts of a cluster: key of the answer, operation that lists, key of its list, operation that describes, its parameter and key.
 PARTS = (
     ("nodegroups", "list_nodegroups", "describe_nodegroup", "nodegroupName", "nodegroup"),
@@ -31,11 +33,13 @@ def read_cluster(api: Api, name: str, roles: t.Iterable[str] = ()) -> Body:
     found = api.read(label, "eks", "describe_cluster", name=name)
     parts = {part[0]: _part(api, label, name, *part) if found else [] for part in PARTS}
     cluster = found["cluster"] if found else {}
-    known = [role for role in (_role(api, label, role, name) for role in roles) if role]
+    region = api.region("eks")
+    known = [role for role in (_role(api, label, role, name, region) for role in roles) if role]
     return {
         "exists": bool(found),
         "account": caller.account,
         "partition": caller.partition,
+        "region": region,
         "cluster": cluster,
         "owned": _owned(cluster.get("tags"), name),
         "oidc_provider": cluster.get("identity", {}).get("oidc", {}).get("issuer", "").removeprefix("https://"),
@@ -48,13 +52,14 @@ def _owned(tags: dict[str, str] | None, cluster: str) -> bool:
     return (tags or {}).get(OWNER) == cluster
 
 
-def _role(api: Api, label: str, name: str, cluster: str) -> Body | None:
+def _role(api: Api, label: str, name: str, cluster: str, region: str) -> Body | None:
     found = api.read(label, "iam", "get_role", RoleName=name)
     if not found:
         return None
     role = found["Role"]
     tags = tag_dict(role.get("Tags"))
-    return {"RoleName": role["RoleName"], "Arn": role["Arn"], "tags": tags, "owned": _owned(tags, cluster)}
+    owned = _owned(tags, cluster) and tags.get(REGION, region) == region
+    return {"RoleName": role["RoleName"], "Arn": role["Arn"], "tags": tags, "owned": owned}
 
 
 def _part(

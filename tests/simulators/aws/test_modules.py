@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -665,12 +666,26 @@ def test_what_is_there(run: Run, cluster: str) -> None:
     found = run("eks_cluster_info", name=cluster)
     assert (found["exists"], found["cluster"]["name"], found["nodegroups"]) == (True, cluster, [])
     assert run("eks_cluster_info", name="none") == {"changed": False, "exists": False, "account": "123456789012", "partition": "aws",
-                                                    "cluster": {}, "owned": False, "oidc_provider": "",
+                                                    "region": REGION, "cluster": {}, "owned": False, "oidc_provider": "",
                                                     "nodegroups": [], "addons": [], "roles": []}  # fmt: skip
     named = run("eks_cluster_info", name="none", roles=["control", "nobody"])["roles"]
     assert named == [
         {"role_name": "control", "arn": "arn:aws:iam::123456789012:role/control", "tags": {}, "owned": False}
     ]
+
+
+def test_a_role_of_a_cluster_of_the_same_name_in_another_region_is_not_ours(run: Run, aws: Simulator) -> None:
+    """An account has its roles once, and clusters of one name in every region."""
+    iam, trust = aws.client("iam"), json.dumps({"Version": "2012-10-17", "Statement": []})
+    for name, region in (("here", REGION), ("there", "ap-south-1"), ("before", "")):
+        tags = {"muster.ml/owner": "twice", **({"muster.ml/region": region} if region else {})}
+        iam.create_role(
+            RoleName=name,
+            AssumeRolePolicyDocument=trust,
+            Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+        )
+    found = run("eks_cluster_info", name="twice", roles=["here", "there", "before"])["roles"]
+    assert {role["role_name"]: role["owned"] for role in found} == {"here": True, "there": False, "before": True}
 
 
 def test_a_file_in_a_bucket_with_a_key_of_kms(changes: Run, run: Run, aws: Simulator, eks: Any, tmp_path: Path) -> None:
