@@ -19,7 +19,10 @@ from .order import BUILT_IN_GROUPS
 
 
 class Name(t.NamedTuple):
-    """How users call what they use. ``kind``: its kind, or one of ADDRESS, RESOURCE, METRICS, INSTANCES. ``namespace``: empty if it has none."""
+    """How users call what they use.
+
+    ``kind``: its kind, or one of ADDRESS, RESOURCE, METRICS, INSTANCES. ``namespace``: empty if it has none.
+    """
 
     kind: str
     namespace: str
