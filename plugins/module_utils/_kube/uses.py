@@ -18,7 +18,7 @@ from .order import BUILT_IN_GROUPS
 
 
 class Name(t.NamedTuple):
-    """How users call a thing.
+    """The name by which users refer to an object.
 
     ``word``: its kind without the API group, because most references have none (two kinds of one name keep each other), or one of
     ADDRESS, RESOURCE, METRICS, INSTANCES. ``namespace``: empty if it has none.
