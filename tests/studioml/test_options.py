@@ -28,6 +28,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "one name twice": ({"studioml_experiments": [{"name": "a"}, {"name": "a"}]}, "has the names a, a, and each can be used once"),
     "a store without a login": ({"studioml_endpoint": "https://store.example"}, "studioml_access_key, studioml_secret_key is missing"),
+    "a store with TLS": (
+        {"studioml_endpoint": "https://store.example", "studioml_access_key": "a", "studioml_secret_key": "s"},
+        "The store of the runners is https://store.example, and studioml_store_ca is empty",
+    ),
+    "a store of AWS": ({"studioml_endpoint": "https://s3.amazonaws.com", "studioml_access_key": "a", "studioml_secret_key": "s"}, ""),
+    "authorities for a store without TLS": ({"studioml_store_ca": "x"}, "in the cluster, without TLS, and studioml_store_ca is set"),
     "a folder": ({"studioml_dest": "/nosuch/folder"}, "studioml_dest: folder /nosuch/folder is not there"),
     "a file": ({"studioml_workspace": ["/nosuch.py"]}, "/nosuch.py is not there"),
 }  # fmt: skip

@@ -93,7 +93,7 @@ class PodCluster(FakeCluster):
         assert secret
         (container,) = template["spec"]["containers"]
         values = {row["name"]: row.get("value") for row in container["env"]}
-        values["AMQP_URL"] = base64.b64decode(secret["data"]["AMQP_URL"]).decode()
+        values |= {key: base64.b64decode(text).decode() for key, text in secret["data"].items()}
         # Only one pod of this machine could have port 9090.
         port = values.pop("PROM_ADDRESS")
         assert port == ":9090"

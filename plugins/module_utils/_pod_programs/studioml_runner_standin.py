@@ -112,7 +112,12 @@ def replayed(scene: str, words: str, error: str = "", **fields: object) -> str:
     line = next(line for line in scenes[scene]["log"] if f" runner {words}" in line)
     line = re.sub(r"^\S+", moment(), line)
     if error:
-        line = re.sub(r"(?<=error: ).*?(?= stack=)|(?<=_: \[)(?!\[).*?(?= stack=)", lambda _found: error, line, count=1)
+        line = re.sub(
+            r"(?<=error: ).*?(?= stack=)|(?<=_: \[error ).*?(?= stack=)|(?<=_: \[)(?!\[|error ).*?(?= stack=)",
+            lambda _found: error,
+            line,
+            count=1,
+        )
     for name, value in {**fields, "host": socket.gethostname()}.items():
         # The last one: an address before it may have the same word.
         found = list(re.finditer(rf"(?<=[ \[]){name}:? ([^ \]]*)", line))[-1]
