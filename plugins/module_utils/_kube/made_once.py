@@ -122,14 +122,14 @@ def apply_made_once(
         once = MadeOnce(cluster)
         try:
             objects, more = once.made(make)
-            return _with_earlier_tries(apply(objects, once.made_of), earlier), more
+            return with_earlier_tries(apply(objects, once.made_of), earlier), more
         except Overtaken as exc:
             earlier.append(exc)
             if len(earlier) == _TRIES:
                 raise
 
 
-def _with_earlier_tries(report: Report, tries: Sequence[Overtaken]) -> Report:
+def with_earlier_tries(report: Report, tries: Sequence[Overtaken]) -> Report:
     """The report with what earlier tries wrote, and with what other runs did meanwhile."""
     if not tries:
         return report
