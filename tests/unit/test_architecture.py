@@ -195,6 +195,52 @@ def test_a_bare_kind_is_seen(text: str) -> None:
     )
 
 
+RANDOM = {
+    "token_urlsafe",
+    "token_hex",
+    "token_bytes",
+    "generate_private_key",
+    "generate",
+    "urandom",
+    "uuid4",
+    "uuid1",
+    "SystemRandom",
+}
+NOT_KEPT = {
+    "_core/sensitive.py": "a key of this process, with which values are compared",
+    "_kube/lease.py": "the name of a run",
+    "_kube/tunnel.py": "the key of a WebSocket, and masks of its frames",
+    "_kube/write.py": "a name for a dry run",
+    "_pod_programs/dataset_fetch.py": "the name of a run",
+    "_pod_programs/elastic_launch.py": "the name of a node of torchrun, which generates it itself",
+    "_pod_programs/studioml_runner_standin.py": "a message's key",
+    "_systems/elastic/training.py": "the name of a rendezvous, in an object that is made once (Desired.made_once)",
+    "_systems/rabbitmq/health.py": "a message and its queue, both for a moment",
+    "_systems/studioml/message.py": "a message's key",
+}
+"""Files that make random values which no other run has to find again, and what these are."""
+
+
+def test_what_is_made_once_has_one_door() -> None:
+    """A value that is generated and kept comes of _kube/made_once.py, which lets two runs at once end with one of it."""
+    utils = PLUGINS / "module_utils"
+    made = {
+        path.relative_to(utils).as_posix() if path.is_relative_to(utils) else name_of(path)
+        for path in ALL_CODE
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute | ast.ImportFrom)
+        and RANDOM & ({node.attr} if isinstance(node, ast.Attribute) else {one.name for one in node.names})
+    }
+    assert made - {"_kube/made_once.py", "_kube/new_keys.py"} == set(NOT_KEPT)
+    called = {
+        name_of(path)
+        for path in ALL_CODE
+        for node in nodes(path)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Fresh", "MadeOnce")
+    }
+    assert called == {"plugins/module_utils/_kube/made_once.py"}
+
+
 def test_one_file_talks_to_kubernetes() -> None:
     talking = {name_of(p) for p in ALL_CODE if any(HTTP_LIBRARIES.match(name) for name in imported(p))}
     # These only fetch: manifests that a user names by address, released programs, and (in a pod) a data set and metrics.

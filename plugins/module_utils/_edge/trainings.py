@@ -9,9 +9,12 @@ Private to the collection.
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
+from .._core.errors import Overtaken
 from .._core.sensitive import fingerprint
+from .._kube.made_once import with_earlier_tries
 from .._kube.objects import group_kind, ref_of
 from .._training import lifecycle
 from .._training.kind import Desired, Kind, Request
@@ -52,7 +55,13 @@ def execute(ctx: Context, kind: Kind, parse: t.Callable[[t.Mapping[str, t.Any]],
     plan = planned.pop("plan", None)
     if plan and plan == _plan(ctx, params, desired):
         return planned
-    report, observed = lifecycle.present(request, desired)
+    try:
+        report, observed = lifecycle.present(request, desired)
+    except Overtaken as exc:
+        # It began a moment ago, so that it is not ended and begun once more.
+        request = dataclasses.replace(request, restart=False, recreate=False)
+        report, observed = lifecycle.present(request, desired)
+        report = with_earlier_tries(report, [exc])
     reported = results(ctx.cluster, kind, observed, desired.results_pattern)
     result = ctx.result(report, **observed.status.result(), **reported)
     settled = ctx.check and observed.status.state == "Succeeded" and not report.changed

@@ -24,6 +24,7 @@ from .._core.errors import Failed
 from .._core.files import replaced
 from .._core.sensitive import Sensitive, revealed
 from .made_once import Fresh, MadeOnce, folder_made_once, to_be_dropped
+from .new_keys import ec_key
 from .objects import ANNOTATION_GENERATED, Manifest, Ref
 
 if t.TYPE_CHECKING:
@@ -228,7 +229,7 @@ def _pairs(
             # Everybody who trusts the authority also trusts its new certificate.
             pair = None
         if pair is None or not _good(pair.certificate, leaf, own.certificate):
-            pair = _issue(leaf, own, place.fresh.ec_key())
+            pair = _issue(leaf, own, ec_key(place.fresh))
         pairs[leaf.secret] = pair
     return own, pairs
 
@@ -239,7 +240,7 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
         found = place.read(name)
         if found is None and in_use:
             signed = [leaf for leaf in leaves if _is_there(place, leaf)]
-            # Another run may have made both between the two looks.
+            # Another run may have made both between the two readings.
             found = place.read(name) if signed else None
         if found is not None:
             return _kept(found)
@@ -254,7 +255,7 @@ def _authority(place: _Place, name: str, subject: str, leaves: Sequence[str], *,
             "Another authority would lock out everybody who trusts the lost one.",
             hint=_restore_hint(place, signed),
         )
-    return _self_signed(place.fresh.ec_key(), _named(subject))
+    return _self_signed(ec_key(place.fresh), _named(subject))
 
 
 def _restore_hint(place: _Place, names: Sequence[str]) -> str:

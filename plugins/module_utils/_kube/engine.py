@@ -90,7 +90,6 @@ def apply_objects(
             # Another run may have written between our reads and the Lease.
             steps = _fenced(make_plan(cluster, objects, options), lease)
             report = alone.carry_out(steps, lease)
-            report.warnings += lease.warnings
     else:
         report = run.carry_out(steps, None)
     if wait and not check:
@@ -150,7 +149,7 @@ class _Run:
 
     def carry_out(self, steps: list[Step], lease: Lease | None) -> Report:
         """Rehearse, write, prune. With a Lease no other run of the owner prunes meanwhile."""
-        report, refs = Report(), [step.ref for step in steps]
+        report, refs = Report(warnings=lease.warnings if lease else []), [step.ref for step in steps]
         recorded = self.prune and has_prune_record(self.cluster, self.options.owner, refs, self.options.namespace)
         _rehearse(self.writer, steps, self.options)
         joins = not self.options.check and any(map(self._is_new_for_owner, steps))

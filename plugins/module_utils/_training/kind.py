@@ -101,6 +101,8 @@ class Desired:
     keep_pods: bool = False
     """Whether to keep pods that an ended training does not need."""
     results_pattern: re.Pattern[str] | None = None
+    made_once: Sequence[Ref] = ()
+    """Objects with a generated value, which a training keeps as long as it lives: of two first runs at once, one makes them."""
 
     @property
     def owner(self) -> str:

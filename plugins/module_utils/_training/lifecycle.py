@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from .._core.errors import Immutable, KeepsFailing, MissingKind, MusterError, WaitTimeout
 from .._kube import watching
@@ -37,7 +37,10 @@ _NO_STEPS = "Read its logs (muster.ml.job_logs). If its script reports no steps,
 
 
 def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
-    """Create or change the training and wait for it; an ended one stays as it is, unless a restart is requested."""
+    """Create or change the training and wait for it; an ended one stays as it is, unless a restart is requested.
+
+    Overtaken where another run has created, at the same moment, what is made once.
+    """
     _require_kind(request, desired.backend)
     before = observe(request.cluster, desired.kind, desired.namespace, desired.name)
     config = request.cluster.get(Ref("v1", "ConfigMap", desired.config, desired.namespace)) if before.exists else None
@@ -61,7 +64,8 @@ def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
     elif before.exists:
         for warning in desired.backend.warnings(before) if desired.backend.warnings else ():
             request.warn(warning)
-    applied = _apply(request, desired, _still_to_plan(request, desired.objects, stopped))
+    made_of = {} if before.exists and not again else dict.fromkeys(desired.made_once)
+    applied = _apply(request, desired, _still_to_plan(request, desired.objects, stopped), made_of)
     report = _as_one(stopped, applied, desired.objects)
     if request.check:
         return report, before
@@ -108,7 +112,9 @@ def _leave(request: Request, desired: Desired, before: Observed) -> tuple[Report
     return _wait_and_release(request, desired, before, report)
 
 
-def _apply(request: Request, desired: Desired, objects: Sequence[Manifest]) -> Report:
+def _apply(
+    request: Request, desired: Desired, objects: Sequence[Manifest], made_of: Mapping[Ref, str | None] | None = None
+) -> Report:
     report = apply_objects(
         request.cluster,
         objects,
@@ -117,6 +123,7 @@ def _apply(request: Request, desired: Desired, objects: Sequence[Manifest]) -> R
         adopt=request.adopt,
         force_conflicts=request.force_conflicts,
         recreate=request.recreate,
+        made_of=made_of,
         on_progress=request.progress,
     )
     return report.merge(delete_unwanted(request.cluster, desired.unwanted, desired.owner, check=request.check))

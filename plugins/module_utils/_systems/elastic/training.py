@@ -42,6 +42,7 @@ def desired(params: Mapping[str, t.Any]) -> Desired:
         name=job.name,
         namespace=job.namespace,
         objects=native.manifests(job) if job.backend == "native" else pytorch_job.manifests(job, run_id),
+        made_once=(Ref(pytorch_job.API_VERSION, pytorch_job.KIND, job.name, job.namespace),),
         config=job.objects_name,
         parts=job.parts,
         unwanted=() if job.network_policy else (policy,),

@@ -374,3 +374,31 @@ def test_a_launcher_that_somebody_removed_is_set_again(cluster: FakeCluster) -> 
     del stored["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]
     cluster.add(stored)
     assert actions(run(cluster))["ConfigMap"] == "updated"
+
+
+def test_two_first_runs_at_once_have_one_rendezvous(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one runs from its beginning to its end right before the first one creates the PyTorchJob."""
+    cluster.kinds_served["kubeflow.org/v1", "PyTorchJob"] = Resource("pytorchjobs", True)
+    others: list[dict[str, t.Any]] = []
+    real = FakeCluster.create
+
+    def create(self: FakeCluster, manifest: dict[str, t.Any], **options: t.Any) -> t.Any:
+        if not (others or options["dry_run"]):
+            others.append({})
+            others[0] = run(cluster, backend="pytorchjob", preflight=False)
+        return real(self, manifest, **options)
+
+    monkeypatch.setattr(FakeCluster, "create", create)
+    made = run(cluster, backend="pytorchjob", preflight=False)
+    assert others[0]["changed"]
+    told = [entry.get("reason", "") for entry in made["objects"] if entry["kind"] == "PyTorchJob"]
+    assert "was made by another run at the same moment" in told[0]
+    names = {
+        str(event.object["spec"]["elasticPolicy"]["rdzvId"])
+        for _version, event in cluster.journal
+        if event.object["kind"] == "PyTorchJob"
+    }
+    assert len(names) == 1
+    writes = len(cluster.writes)
+    assert not run(cluster, backend="pytorchjob", preflight=False)["changed"]
+    assert len(cluster.writes) == writes
