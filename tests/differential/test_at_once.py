@@ -102,7 +102,7 @@ def check_fit(found: dict[str, Manifest]) -> None:
             signer = x509.load_pem_x509_certificate(value(secret, "ca.crt"))
             x509.load_pem_x509_certificate(value(secret, "tls.crt")).verify_directly_issued_by(signer)
         if "ssh-passphrase" in secret["data"]:
-            name = secret["metadata"]["name"].replace("phrase", "key")
+            name = secret["metadata"]["name"].replace("phrase", "key")  # as test_pairs_of_first_runs names them
             private = Sensitive(value(found[name], "ssh-privatekey").decode())
             keys.read_rsa_key(private, Sensitive(value(secret, "ssh-passphrase").decode()), name)
 
@@ -139,3 +139,21 @@ def test_pairs_of_first_runs_make_one_set(
             name: item["metadata"]["resourceVersion"] for name, item in secrets_of(cluster, space).items()
         } == versions
     record_property("adopted", f"{adopted} of {PAIRS}")
+
+
+@pytest.mark.parametrize("case", ["signing_key", "decryption_key", "broker_login"])
+def test_pairs_of_renewals_make_one_more_set(case: str, space: str, cluster: HttpCluster) -> None:
+    """The first write after the creation also makes the fields ones that were applied; to the server they were not."""
+    module, given = CASES[case]
+    params = {"namespace": space, **given}
+    assert run(module, params)["changed"]
+    for generation in (2, 3):
+        before = secrets_of(cluster, space)
+        both = pair(module, {**params, "generation": generation})
+        assert [one for one in both if "failed" in one] == []
+        found = secrets_of(cluster, space)
+        changed = {name for name in found if revealed(found[name]["data"]) != revealed(before[name]["data"])}
+        assert changed == {name for name in found if "passphrase" not in name}
+        updated = [one for one in both if any(entry["action"] == "updated" for entry in one["objects"])]
+        assert len(updated) == 1
+        assert not run(module, {**params, "generation": generation})["changed"]
