@@ -22,7 +22,17 @@ from . import reasons
 from .cluster import Cluster
 from .deletion import Ownership
 from .lease import Lease, holder
-from .objects import ANNOTATION_FENCE, DEFINITION, Manifest, Ref, labels_of, name_and_home, owner_on, owner_text
+from .objects import (
+    ANNOTATION_FENCE,
+    DEFINITION,
+    NAMESPACE,
+    Manifest,
+    Ref,
+    labels_of,
+    name_and_home,
+    owner_on,
+    owner_text,
+)
 from .order import wave_of, waves
 from .owned import owned_objects
 from .plan import ApplyOptions, Promised, Step, make_plan, raise_overtaken
@@ -68,28 +78,17 @@ def apply_objects(
     They are written one after the other, in the given order and before the rest of their wave. ``promised``: kinds that check mode counts
     as served, to which it adds those of the definitions here. The report has the objects as they are at the end.
     """
-    objects = list(objects)
-    options = ApplyOptions(
-        owner,
-        namespace or cluster.namespace,
-        check,
-        force_conflicts,
-        parallel,
-        adopt,
-        overwrite,
-        promised,
-        made_of or {},
-    )
+    options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised,
+                           made_of or {})  # fmt: skip
     writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
     run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock, namespaces)
-    steps = make_plan(cluster, objects, options)
+    steps = make_plan(cluster, objects := list(objects), options)
     if prune and not steps:
         raise _no_objects(owner)
     if not check and (recreate or prune) and any(step.verdict != "unchanged" for step in steps):
         with run.alone([step.ref for step in steps], wait_timeout) as (alone, lease):
             # Another run may have written between our reads and the Lease.
-            steps = _fenced(make_plan(cluster, objects, options), lease)
-            report = alone.carry_out(steps, lease)
+            report = alone.carry_out(steps := _fenced(make_plan(cluster, objects, options), lease), lease)
     else:
         report = run.carry_out(steps, None)
     if wait and not check:
@@ -166,7 +165,7 @@ class _Run:
         """The namespaces in which prune deletes."""
         if self.namespaces is None:
             return None
-        of_objects = [ref.name if ref.kind == "Namespace" else ref.namespace for ref in refs]
+        of_objects = [ref.name if ref.group_kind == NAMESPACE else ref.namespace for ref in refs]
         return frozenset(filter(None, [*self.namespaces, *of_objects, name_and_home(self.options.owner)[1]]))
 
     def _deletion(self, refs: list[Ref], *, check: bool) -> Deletion:

@@ -163,9 +163,9 @@ class _Search:
         return [f"Users were searched in namespace {spaces} only: the user may not list {kinds} of all namespaces."]
 
     def _listed(
-        self, kind: tuple[str, str], *, strict: t.Container[tuple[str, str]], everywhere: bool
+        self, pair: tuple[str, str], *, strict: t.Container[tuple[str, str]], everywhere: bool
     ) -> list[Manifest]:
-        api_version, name = kind
+        api_version, name = pair
         try:
             if everywhere:
                 try:
@@ -177,10 +177,10 @@ class _Search:
         except NotFound:
             return []
         except MusterError as exc:
-            if kind in strict:
+            if pair in strict:
                 self.unknown.append(f"objects of kind {name} cannot be listed ({exc.message.rstrip('.')})")
             return []
-        if everywhere and kind in strict:
+        if everywhere and pair in strict:
             self._only_here.append(name)
         return found
 
@@ -284,10 +284,10 @@ class _Users:
         return None
 
     def _has_ended(self, item: Manifest) -> bool:
-        kind, space = group_kind(item), item["metadata"].get("namespace")
-        if kind == POD:
+        what, space = group_kind(item), item["metadata"].get("namespace")
+        if what == POD:
             return (item.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if kind == _PERSIA_JOB:
+        if what == _PERSIA_JOB:
             return self._persia_job_has_ended(item)
         if _is_finished(item):
             return True

@@ -124,14 +124,14 @@ def _words(item: Manifest, annotation: str) -> list[Name]:
     """The words of an annotation; those without a kind are host names."""
     found = []
     for word in annotations_of(item).get(annotation, "").split():
-        kind, _colon, name = word.rpartition(":")
-        namespace, _slash, name = name.rpartition("/") if kind == INSTANCES else ("", "", name)
-        found.append(Name(kind, namespace, name))
+        what, _colon, name = word.rpartition(":")
+        namespace, _slash, name = name.rpartition("/") if what == INSTANCES else ("", "", name)
+        found.append(Name(what, namespace, name))
     return found
 
 
-def _name(kind: str, namespace: str, name: str) -> Name:
-    return Name(kind, "" if kind in _WORDS_CLUSTER_WIDE else namespace, name)
+def _name(word: str, namespace: str, name: str) -> Name:
+    return Name(word, "" if word in _WORDS_CLUSTER_WIDE else namespace, name)
 
 
 def _walk(value: t.Any, key: str, space: str, found: dict[Name, str]) -> None:

@@ -136,7 +136,7 @@ def test_what_only_has_the_name_of_a_kind_of_kubernetes_is_listed_and_judged_as_
 ) -> None:
     served(cluster, Event=(api_version, "events", True), Job=(api_version, "jobs", True))
     cluster.add(thing("Event", "e", "x", api_version), thing("Job", "j", "x", api_version, spec={}))
-    assert execute(cluster)["owners"] == [{"owner": "x", "objects": 2, "ready": True, "reasons": []}]
+    assert execute(cluster)["owners"] == [{"owner": "x", "home": "", "objects": 2, "ready": True, "reasons": []}]
 
 
 @pytest.mark.parametrize(
