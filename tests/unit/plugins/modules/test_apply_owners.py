@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
+from ansible_collections.muster.ml.plugins.module_utils._kube import lease
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.fields import managers
 from ansible_collections.muster.ml.plugins.module_utils._kube.lease import Lease
@@ -205,7 +206,11 @@ def test_what_was_made_before_and_cannot_be_told_apart_is_kept(cluster: FakeClus
 
 
 @pytest.mark.parametrize("at", range(1, 8))
-def test_a_run_that_was_killed_while_it_took_over_is_followed(cluster: FakeCluster, at: int) -> None:
+def test_a_run_that_was_killed_while_it_took_over_is_followed(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    monkeypatch.setattr(lease, "DURATION", 0.2)  # seconds until the Lease of the killed run may be taken
+
     class Killed(BaseException):
         pass
 
