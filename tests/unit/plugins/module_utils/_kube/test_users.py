@@ -181,7 +181,11 @@ NO_USERS: dict[str, Manifest] = {
     "a word": thing("v1", "Pod", "p", **pods(env=says("persia-nats-service", "TITLE"))),
     "an image": thing("v1", "Pod", "p", spec={"containers": [{"name": "c", "image": "persia-nats-service:4222"}]}),
     "an annotation that names a Service elsewhere": thing(
-        "apps/v1", "Deployment", "d", "other", metadata={"annotations": {ANNOTATION_USES: "Service:persia-nats-service"}}
+        "apps/v1",
+        "Deployment",
+        "d",
+        "other",
+        metadata={"annotations": {ANNOTATION_USES: "Service:persia-nats-service"}},
     ),
 }
 
