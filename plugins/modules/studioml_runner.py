@@ -58,6 +58,13 @@ options:
       - Address of the store that the experiments use, such as C(http://store.ml.svc:7070). The runner gets it from their requests.
       - Broker and store, where Muster runs them in the cluster, are not removed while the runner uses them.
     type: str
+  used_secrets:
+    description:
+      - Names of Secrets of the namespace whose values the runner has in other objects, such as its login at the broker. Muster does not
+        remove them while the runner is there.
+    type: list
+    elements: str
+    default: []
   queue_match:
     description: Regular expression of the queues to take experiments from.
     type: str
@@ -294,6 +301,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
         for name, option in with_defaults(Runner, **dict.fromkeys(_STRINGS, "str")).items()
     },
     **{name: {"type": "str"} for name in _NO_DEFAULT},
+    "used_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "namespace": {"type": "str"},
     "amqp_url": {"type": "str", "no_log": True},
     **groups.MONITORING,

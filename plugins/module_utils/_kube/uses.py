@@ -125,8 +125,13 @@ def _words(item: Manifest, annotation: str) -> list[Name]:
     found = []
     for word in annotations_of(item).get(annotation, "").split():
         what, _colon, name = word.rpartition(":")
-        namespace, _slash, name = name.rpartition("/") if what == INSTANCES else ("", "", name)
-        found.append(Name(what, namespace, name))
+        if what == INSTANCES:
+            namespace, _slash, name = name.rpartition("/")
+            found.append(Name(what, namespace, name))
+        elif what in ("", RESOURCE, METRICS):
+            found.append(Name(what, "", name))
+        else:
+            found.append(_name(what, item["metadata"].get("namespace") or "", name))
     return found
 
 

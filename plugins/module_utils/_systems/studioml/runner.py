@@ -29,7 +29,7 @@ import hashlib
 import re
 import typing as t
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..._core.errors import InvalidInput
 from ..._core.sensitive import Sensitive
@@ -91,6 +91,7 @@ class Runner:
     broker_ca: str | None = None
     store_ca: str | None = None
     store_endpoint: str | None = None
+    used_secrets: Sequence[str] = ()
     replicas: int = 1
     gpus: int = 1
     queue_match: str = "^rmq_.*$"
@@ -335,11 +336,12 @@ def deployment(runner: Runner) -> Manifest:
         "template": template,
     }
     # The broker's address is in a Secret, and that of the store only in the requests of the experiments.
-    hosts = [
+    uses = [
         check_amqp_url(runner.amqp_url, "amqp_url").host,
         urllib.parse.urlsplit(runner.store_endpoint or "").hostname,
+        *(f"Secret:{name}" for name in runner.used_secrets),
     ]
-    meta = {**_metadata(runner, runner.name), "annotations": {ANNOTATION_USES: " ".join(filter(None, hosts))}}
+    meta = {**_metadata(runner, runner.name), "annotations": {ANNOTATION_USES: " ".join(filter(None, uses))}}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
 
 

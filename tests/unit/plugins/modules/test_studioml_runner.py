@@ -395,6 +395,21 @@ def test_removal_drains_and_leaves_the_keys(ready: World) -> None:
     assert not ready.run(state="absent")["changed"]
 
 
+def test_what_two_runners_share_stays_while_one_of_them_is_there(ready: World) -> None:
+    login = {"content": "broker_login", "name": "login"}
+    ready.run(training_secret, **login)
+    gone = {**login, "state": "absent", "delete_data": True}
+    for name in ("first", "second"):
+        ready.run(name=name, used_secrets=["login"], replicas=0)
+    ready.run(name="second", state="absent")
+    (kept,) = ready.run(training_secret, **gone)["objects"]
+    assert (kept["name"], kept["action"]) == ("login", "kept")
+    assert "owner studioml_runner.default.first" in kept["reason"]
+    ready.run(name="first", state="absent")
+    assert ready.run(training_secret, **gone)["changed"]
+    assert not ready.cluster.stored("Secret", "login", "default")
+
+
 def test_a_plan_of_removal_drains_nobody(ready: World) -> None:
     result = ready.run(state="absent", check=True)
     assert (result["changed"], result["drained"], ready.cluster.writes) == (True, False, [])

@@ -180,6 +180,13 @@ NO_USERS: dict[str, Manifest] = {
     "servers of that name elsewhere": thing("v1", "Pod", "p", "other", **pods(env=says(URL))),
     "a word": thing("v1", "Pod", "p", **pods(env=says("persia-nats-service", "TITLE"))),
     "an image": thing("v1", "Pod", "p", spec={"containers": [{"name": "c", "image": "persia-nats-service:4222"}]}),
+    "an annotation that names a Service elsewhere": thing(
+        "apps/v1",
+        "Deployment",
+        "d",
+        "other",
+        metadata={"annotations": {ANNOTATION_USES: "Service:persia-nats-service"}},
+    ),
 }
 
 
@@ -304,6 +311,11 @@ PARTS: dict[str, tuple[list[Manifest], Manifest, set[str]]] = {
         [thing("v1", "Secret", "login"), thing("v1", "Service", "store"), thing("apps/v1", "StatefulSet", "store")],
         thing("v1", "Pod", "p", spec={"containers": [{"name": "c", "envFrom": [{"secretRef": {"name": "login"}}]}]}),
         {"Secret", "Service", "StatefulSet"},
+    ),
+    "a login whose values another object has": (
+        [thing("v1", "Secret", "login")],
+        thing("apps/v1", "Deployment", "d", metadata={"annotations": {ANNOTATION_USES: "broker Secret:login"}}, spec={}),
+        {"Secret"},
     ),
     "an account of pods": (
         [thing("v1", "ServiceAccount", "reader")],
