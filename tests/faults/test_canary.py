@@ -110,8 +110,11 @@ def tasks(server: str, mapping: Manifest) -> list[Manifest]:
         {**task("Misspell kinds in check mode", {**secret("misspelt", HIDDEN["misspelt kind"]), "kind": "v1 secrets"}, {
             "apiVersion": "v1", "kind": "list", "items": [{**secret("listed", HIDDEN["secret in a list"]), "kind": "SECRET"}],
         }, fails=True), "check_mode": True},
-        {**task("Show what looks like a Secret", {**marked("typed", ""), "apiVersion": "x.io/v1", "kind": "Sealed", "type": "Opaque",
-            "data": {"password": HIDDEN["type of a secret"]}}, {**marked("outer", ""), "apiVersion": "x.io/v1", "kind": "Sealed",
+        {**task("Show what looks like a Secret", {
+            **marked("typed", ""), "apiVersion": "x.io/v1", "kind": "Sealed", "type": "Opaque",
+            "data": {"password": HIDDEN["type of a secret"]},
+        }, {
+            **marked("outer", ""), "apiVersion": "x.io/v1", "kind": "Sealed",
             "spec": {"objects": [{**secret("inner", HIDDEN["misspelt kind in a template"]), "kind": "secret"}]},
         }, expected_kinds=["x.io/v1/Sealed"]), "check_mode": True},
         task("Give a path that matches nothing", marked("typo", "data.pasword", data=before), fails=True),
