@@ -193,7 +193,7 @@ options:
     description:
       - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
       - They are stored in a ConfigMap of at most 1 MiB. Put larger files on the shared storage.
-      - A value is the text, or a mapping with V(base64) for a file that is no text. Lookup P(muster.ml.files#lookup) reads files and folders.
+      - A value is the text, or a mapping with V(base64) where it is no text. Lookup P(muster.ml.files#lookup) reads files and folders.
     type: dict
     default: {}
   files_path:
