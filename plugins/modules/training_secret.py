@@ -290,7 +290,7 @@ def _login(ctx: Context, name: str) -> Plan:
     """The same for the login at the broker."""
     _refuse_others(ctx.params, "broker_password")
     desired(ctx, ctx.params["namespace"] or "", name).check_login()
-    return lambda once, wanted: key_secrets.broker_login(once, wanted)
+    return key_secrets.broker_login
 
 
 READERS = {"signing_public_keys": _public, "response_public_keys": _public, "broker_login": _login}

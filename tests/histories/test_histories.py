@@ -428,7 +428,7 @@ class Shared(FakeCluster):
     def in_use(self, part: str) -> bool:
         """An operator is needed by what has ended, too, for it alone takes its finalizer off."""
         return any(
-            used == part and (part == "operator" or ref not in self.over) for ref, (_, used) in self.users.items()
+            used == part and (part == "operator" or ref not in self.over) for ref, (_kind, used) in self.users.items()
         )
 
     def remove(self, ref: Ref) -> None:
@@ -518,7 +518,7 @@ SHARING = st.one_of(
     ),
     st.builds(Change, st.sampled_from(["Succeeded", "Failed", "leave", "drop"]), st.integers(0, 9)),
     st.builds(Part, st.sampled_from(list(PARTS)), st.booleans()),
-    st.builds(Look, st.sampled_from(["", "", *(kind for _, kind in RUNNERS)])),
+    st.builds(Look, st.sampled_from(["", "", *(kind for _part, kind in RUNNERS)])),
 )  # fmt: skip
 
 

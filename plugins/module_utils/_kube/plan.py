@@ -46,7 +46,7 @@ from .prepare import flatten, prepare, with_annotation
 if t.TYPE_CHECKING:
     from .report import Report
 
-Promised = dict[tuple[str, str], bool | None]
+Promised = dict[tuple[str, str], t.Optional[bool]]  # noqa: UP045 -- Ansible's pylint refuses the other form in an alias
 """(apiVersion, kind) of what a run in check mode would have made the cluster serve, and whether it is namespaced (None: unknown)."""
 
 Verdict = t.Literal["create", "update", "unchanged"]

@@ -21,7 +21,7 @@ from .storage import Storage
 CONFIG_MAP_MAX = 1024 * 1024
 # What the API server takes as a key; a key that is ".." or begins with it is refused, too.
 _KEY = re.compile(r"(?!\.\.)[-._a-zA-Z0-9]{1,253}")
-File = str | Mapping[str, str]
+File = t.Union[str, Mapping[str, str]]  # noqa: UP007 -- Ansible's pylint refuses the other form in an alias
 """A text, or ``{"base64": ...}`` for a file that is no text."""
 
 

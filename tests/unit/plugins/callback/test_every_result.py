@@ -173,8 +173,8 @@ def made(host: Host, task: Task, result: Returned) -> t.Any:
     from ansible.executor import task_result
 
     fields = {"name": task.name}
-    raw = getattr(task_result, "_RawTaskResult", None)
-    if raw:
+    if hasattr(task_result, "_RawTaskResult"):
+        raw = task_result._RawTaskResult
         return raw(host=host, task=task, return_data=dict(result), task_fields=fields).as_callback_task_result()
     return TaskResult(host, task, dict(result), fields).clean_copy()
 
