@@ -31,6 +31,8 @@ prove: ## check every claim, faults included, on a local cluster made for it: ma
 	@scripts/play tests/acceptance/acceptance.yml -i inventories/local \
 		-e '{acceptance_systems: [$(SYSTEMS)], acceptance_faults: true, acceptance_remove_cluster: true}' \
 		-e local_cluster_name=prove -e local_cluster_audit_log=/var/log/muster/prove/audit.log $(ARGS)
+	@case ",$(SYSTEMS)," in *,eks,*) .venv/bin/pytest -n 2 --dist loadfile tests/simulators/aws ;; esac
+	@case ",$(SYSTEMS)," in *,gke,*) .venv/bin/pytest -n 2 --dist loadfile tests/simulators/google ;; esac
 
 test: ## every check, from nothing: static, unit, sanity, molecule on a real cluster (ONLY='ruff unit' for a few)
 	@scripts/setup test

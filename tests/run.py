@@ -21,7 +21,7 @@ from support.places import BUILD
 
 
 def main() -> int:
-    lanes = [[*static.CHECKS, *cluster.machine_checks()], cluster.checks()]
+    lanes = [[*static.CHECKS, *cluster.machine_checks()], *cluster.checks()]
     names = [check.name for lane in lanes for check in lane]
     parser = argparse.ArgumentParser(description="Run Muster's checks.")
     parser.add_argument("names", nargs="*", metavar="CHECK", help=f"one of: {', '.join(names)} (default: all)")

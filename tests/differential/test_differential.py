@@ -20,7 +20,7 @@ from support import audit
 from ansible_collections.muster.ml.plugins.module_utils._core.pace import Limits
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import revealed
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster
-from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, manager_of
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref, manager_of, owner_at
 from differential.conftest import ask
 from differential.objects import CLUSTER_WIDE, DEFINITIONS, MEDDLER, NAMESPACED, POLICY, Manifest, objects
 
@@ -190,7 +190,10 @@ def test_the_same_is_stored(both: tuple[dict[tuple[str, str, str], Manifest], ..
 
 def test_the_same_is_owned(both: tuple[dict[tuple[str, str, str], Manifest], ...]) -> None:
     ours, theirs = both
-    pairs = {key: (fields_of(ours[key], manager_of(OWNER)), fields_of(theirs[key], "kubectl")) for key in ours}
+    pairs = {
+        key: (fields_of(ours[key], manager_of(owner_at(OWNER, namespace_of(OURS)))), fields_of(theirs[key], "kubectl"))
+        for key in ours
+    }
     assert {key: pair for key, pair in pairs.items() if pair[0] != pair[1]} == {}
 
 

@@ -45,12 +45,18 @@ def space() -> Manifest:
 
 
 def apply(*objects: Manifest, owner: str = OWNER, **options: t.Any) -> dict[str, t.Any]:
-    return run_apply(KUBECONFIG, list(objects), owner=owner, limits=Limits(), **options)
+    return run_apply(KUBECONFIG, list(objects), owner=owner, namespace=SPACE, limits=Limits(), **options)
 
 
 def remove(**options: t.Any) -> dict[str, t.Any]:
     return run_apply(
-        KUBECONFIG, t.cast("list[Manifest]", None), owner=OWNER, limits=Limits(), state="absent", **options
+        KUBECONFIG,
+        t.cast("list[Manifest]", None),
+        owner=OWNER,
+        namespace=SPACE,
+        limits=Limits(),
+        state="absent",
+        **options,
     )
 
 

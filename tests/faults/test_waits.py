@@ -92,9 +92,9 @@ def test_an_api_service_without_endpoints_keeps_a_namespace(ground: Ground) -> N
     spec = {"group": "waits.muster.example", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
             "insecureSkipTLSVerify": True, "service": service}  # fmt: skip
     place = thing("v1", "Namespace", f"{ground.namespace[:50]}-stays")
-    assert run_apply(KUBECONFIG, [place])["changed"]
+    assert run_apply(KUBECONFIG, [place], namespace=ground.namespace)["changed"]
     with there(ground, thing("apiregistration.k8s.io/v1", "APIService", "v1.waits.muster.example", spec=spec)):
-        kept = run_apply(KUBECONFIG, [place], state="absent", delete_data=True)
+        kept = run_apply(KUBECONFIG, [place], namespace=ground.namespace, state="absent", delete_data=True)
         assert not kept["changed"]  # what that API has in it nobody can tell
         ground.cluster.delete(ref_of(place), dry_run=False)  # somebody deletes it all the same
         message = applied(ground, place, state="absent", delete_data=True, wait=True, wait_timeout=9)

@@ -130,7 +130,7 @@ def _handler(cluster: FakeCluster, token: str, pods: dict[str, tuple[str, str]])
                 return
             path, _mark, query = self.path.partition("?")
             asked, body, accept = dict(parse_qsl(query)), json.loads(raw) if raw else {}, self.headers.get("Accept", "")
-            if self.command == "POST":
+            if path.endswith("/tokenreviews"):
                 self.reply(200, _reviewed(pods, body["spec"]))
                 return
             with lock:
@@ -140,7 +140,6 @@ def _handler(cluster: FakeCluster, token: str, pods: dict[str, tuple[str, str]])
             self.answer()
 
         def do_POST(self) -> None:
-            """Reviews of tokens only; objects are applied."""
             self.answer()
 
         def do_PATCH(self) -> None:
@@ -210,6 +209,8 @@ def _asked(cluster: FakeCluster, verb: str, ref: Ref, query: dict[str, str], bod
         return cluster.apply(
             body, dry_run=dry_run, force_conflicts=query["force"] == "true", manager=query["fieldManager"]
         )
+    if verb == "POST":
+        return cluster.create(body, dry_run=dry_run, manager=query["fieldManager"])
     if verb == "PATCH":
         return cluster.patch(ref, body, dry_run=dry_run)
     if verb == "DELETE":
@@ -284,6 +285,6 @@ def _status(code: int, message: str) -> Body:
         "apiVersion": "v1",
         "status": "Failure",
         "code": code,
-        "reason": reasons[code],
+        "reason": "AlreadyExists" if code == 409 and message.endswith("already exists") else reasons[code],
         "message": message,
     }

@@ -37,7 +37,7 @@ class PodCluster(FakeCluster):
 
     def __init__(self, world: World, folder: Path) -> None:
         super().__init__()
-        self.world, self.server = world, ApiServer(folder)
+        self.world, self.drains = world, ApiServer(folder)
         self.processes: dict[str, Standin] = {}
         self.shown: set[str] = set()
         self.url = f"amqp://runner:{PASSWORD}@{HOST}:{world.broker.ports['amqp']}/%2f"
@@ -70,11 +70,11 @@ class PodCluster(FakeCluster):
         return found
 
     def state(self) -> str:
-        return self.server.states.get("studioml-go-runner", "")
+        return self.drains.states.get("studioml-go-runner", "")
 
     def _publish(self, live: dict[str, Any]) -> None:
         if "STATE" in live["data"]:
-            self.server.states[live["metadata"]["name"]] = live["data"]["STATE"]
+            self.drains.states[live["metadata"]["name"]] = live["data"]["STATE"]
 
     def _roll_out(self, live: dict[str, Any]) -> dict[str, Any]:
         """As Recreate: old pods go, new ones come."""
@@ -98,7 +98,7 @@ class PodCluster(FakeCluster):
         port = values.pop("PROM_ADDRESS")
         assert port == ":9090"
         found = self.world.runner(name, **values)
-        self.server.settings(found, name)
+        self.drains.settings(found, name)
         found.start()
         return found
 

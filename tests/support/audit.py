@@ -67,15 +67,17 @@ def is_list_of_muster(event: dict[str, Any]) -> bool:
 
 
 def requests(
-    lines: Iterable[str], since: datetime, until: datetime, desired: Callable[[dict[str, Any]], bool]
+    lines: Iterable[str], since: datetime, until: datetime, desired: Callable[[dict[str, Any]], bool], user: str = ""
 ) -> Iterator[Request]:
-    """The wanted requests between two times, dry runs among them and marked."""
+    """The wanted requests between two times, of one user or of all, dry runs among them and marked."""
     for line in lines:
         if '"stage":"ResponseComplete"' not in line:
             continue
         event = json.loads(line)
         when = parse_time(event["requestReceivedTimestamp"])
         if not (since <= when <= until and is_ours(event) and desired(event)):
+            continue
+        if user and event["user"]["username"] != user:
             continue
         yield Request(
             when=when,
@@ -88,16 +90,19 @@ def requests(
         )
 
 
-def written(log: Path, since: datetime, until: datetime | None = None) -> list[Request]:
-    """The write requests of a run, dry runs left out. A log that is not there is an error: it would prove anything."""
+def written(log: Path, since: datetime, until: datetime | None = None, user: str = "") -> list[Request]:
+    """The write requests of a run, dry runs left out. A log that is not there is an error: it would prove anything.
+
+    ``user``: where several write at once, the Kubernetes user of the run.
+    """
     with lines_of(log) as lines:
-        return [r for r in requests(lines, since, until or datetime.now(UTC), is_write) if not r.dry_run]
+        return [r for r in requests(lines, since, until or datetime.now(UTC), is_write, user) if not r.dry_run]
 
 
-def listed(log: Path, since: datetime, until: datetime | None = None) -> Counter[str]:
+def listed(log: Path, since: datetime, until: datetime | None = None, user: str = "") -> Counter[str]:
     """How often Muster asked for each list: of a kind, in a namespace, by a selector."""
     with lines_of(log) as lines:
-        return Counter(r.uri for r in requests(lines, since, until or datetime.now(UTC), is_list_of_muster))
+        return Counter(r.uri for r in requests(lines, since, until or datetime.now(UTC), is_list_of_muster, user))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,8 @@ from pathlib import Path
 from support import audit, canary
 from support.lanes import Check, CheckFailed, Shell
 from support.places import BIN, BUILD, ROOT
+from support.scenario import SCENARIOS, Scenario
+from support.users import write_kubeconfig
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,18 @@ class Ground:
 
     name: str
     cluster: bool = True
+    user: str = ""
+    """The Kubernetes user of a check that runs beside others; without one it is the cluster's first administrator."""
 
     @property
     def kubeconfig(self) -> Path:
-        return BUILD / self.name / "kubeconfig"
+        return BUILD / self.name / (f"{self.user}.kubeconfig" if self.user else "kubeconfig")
+
+    def with_user(self, user: str) -> Ground:
+        """The same cluster with a user of its own, whose kubeconfig is written."""
+        found = replace(self, user=user)
+        write_kubeconfig(self.kubeconfig, user, found.kubeconfig)
+        return found
 
     @property
     def audit_log(self) -> Path:
@@ -47,12 +57,19 @@ SHARED = Ground("must-test")
 # The scenario of the role local_cluster makes a cluster and removes it: not the one that the others need.
 OWN = Ground("must-mol")
 MACHINES = Ground("must-machines", cluster=False)
-SCENARIOS = ROOT / "extensions" / "molecule"
-# From the ground up; what is not named comes between the two. The last two take away what the others stand on.
-FIRST = ("namespace", "nats_operator", "gpu_drivers", "persia_operator", "persia")
-LAST = ("local_images", "local_cluster")
+# Scenarios run in two lanes, side by side, each in this order. Those that install an operator for the whole cluster and those that use
+# it are in one lane, from the ground up. What is not named comes at the end of the first.
+LANES = (
+    ("namespace", "nats_operator", "nats_cluster", "gpu_drivers", "persia_operator", "persia", "persia_job", "elastic", "dataset"),
+    ("jobset", "jobset_training", "training_operator", "training_statefulset", "apply", "object_store", "rabbitmq_cluster", "studioml",
+     "studioml_client", "studioml_runner", "local_images", "local_cluster", "kueue"),
+)  # fmt: skip
 # Roles for hosts: they run beside the cluster, one after the other, because the machines share addresses.
 ON_MACHINES = ("rabbitmq",)
+# One of each family of roles: a plan after the run sends no write request either.
+PLANNED_AGAIN = frozenset(
+    {"namespace", "persia", "apply", "elastic", "kueue", "studioml_runner", "triton", "rabbitmq", "local_images", "local_cluster"}
+)  # fmt: skip
 # existing.yml looks at the nodes before anything is done, and gpu_drivers waits for GPUs after.
 WAITED_FOR = frozenset({"/api/v1/nodes"})
 # Each model that is uploaded asks which pods serve it, and which one is its store.
@@ -73,14 +90,17 @@ GIVEN: list[dict[str, object]] = [
 CANARY = f"canary-{secrets.token_hex(16)}"
 
 
-def scenarios() -> list[str]:
+def scenarios() -> tuple[list[str], list[str]]:
+    """The scenarios of both lanes."""
     found = {path.parent.name for path in SCENARIOS.glob("*/molecule.yml")}
-    between = sorted(found - {*FIRST, *LAST, *ON_MACHINES})
-    return [name for name in (*FIRST, *between, *LAST) if name in found]
+    first, second = LANES
+    return [*first, *sorted(found - {*first, *second, *ON_MACHINES})], list(second)
 
 
 def ground_of(scenario: str) -> Ground:
-    return OWN if scenario == "local_cluster" else MACHINES if scenario in ON_MACHINES else SHARED
+    if scenario == "local_cluster":
+        return OWN
+    return MACHINES if scenario in ON_MACHINES else SHARED.with_user(f"scenario-{scenario.replace('_', '-')}")
 
 
 def environment(ground: Ground) -> dict[str, str]:
@@ -159,17 +179,24 @@ def kubeconfig_key(ground: Ground) -> str:
     raise CheckFailed(f"{ground.kubeconfig} has no client-key-data")
 
 
-def molecule_state(scenario: str) -> Path:
-    """Where molecule notes what it has done; in the home it would be shared by every clone that ever lay at one path."""
-    return BUILD / "molecule" / scenario
-
-
-def molecule(shell: Shell, ground: Ground, scenario: str, command: str) -> None:
-    shell.say(f"=== {scenario}: {command}")
-    shell.run(
-        BIN / "molecule", command, "--scenario-name", scenario,
-        cwd=ROOT, env={**environment(ground), "MOLECULE_EPHEMERAL_DIRECTORY": str(molecule_state(scenario))},
-    )  # fmt: skip
+def play(shell: Shell, ground: Ground, scenario: Scenario, step: str) -> None:
+    """Run one step of a scenario; idempotence must change nothing."""
+    shell.say(f"=== {scenario.name}: {step}")
+    began = shell.log.stat().st_size
+    shell.run(*scenario.command(step), cwd=scenario.folder, env={**environment(ground), **scenario.environment()})
+    if step != "idempotence":
+        return
+    with shell.log.open("rb") as log:
+        log.seek(began)
+        lines = log.read().decode(errors="replace").splitlines()
+    if any(re.search(r" changed=[1-9]", line) for line in lines):
+        task = ""
+        for line in lines:
+            if line.startswith("TASK ["):
+                task = line
+            elif line.startswith("changed: ["):
+                shell.say(f"changed again: {task}")
+        raise CheckFailed(f"{scenario.name} changed something when it ran again")
 
 
 def no_writes(shell: Shell, ground: Ground, what: str, work: Callable[[], None]) -> None:
@@ -179,7 +206,7 @@ def no_writes(shell: Shell, ground: Ground, what: str, work: Callable[[], None])
     work()
     if no_cluster_yet and not ground.kubeconfig.exists():
         return  # there is nothing that could have been written to
-    found = audit.written(ground.audit_log, began)
+    found = audit.written(ground.audit_log, began, user=ground.user)
     for request in found:
         shell.say(f"unexpected write: {request}")
     if found:
@@ -194,7 +221,7 @@ def nothing_to_do(
     no_writes(shell, ground, what, work)
     if not ground.cluster:
         return
-    lists = audit.listed(ground.audit_log, began)
+    lists = audit.listed(ground.audit_log, began, user=ground.user)
     twice = [
         f"{uri} ({times} times)"
         for uri, times in lists.items()
@@ -206,28 +233,29 @@ def nothing_to_do(
         raise CheckFailed(f"{what} asked for {len(twice)} lists more than once, the first: {twice[0]}")
 
 
-def steps(shell: Shell, ground: Ground, scenario: str) -> None:
+def steps(shell: Shell, ground: Ground, scenario: Scenario) -> None:
     """Plan, run, run again, plan again, ask the scenario's own questions."""
+    step = partial(play, shell, ground, scenario)
+    plan = partial(no_writes, shell, ground, "the plan", partial(step, "check"))
+    if scenario.has("prepare"):
+        step("prepare")
+    plan()
+    step("converge")
+    again = partial(step, "idempotence")
+    nothing_to_do(shell, ground, "the second run", again, ASKED_BY_EACH.get(scenario.name))
+    if scenario.name in PLANNED_AGAIN:
+        plan()
+    step("verify")
 
-    def without_writing(command: str) -> None:
-        no_writes(shell, ground, f"molecule {command}", partial(molecule, shell, ground, scenario, command))
 
-    if (SCENARIOS / scenario / "prepare.yml").exists():
-        molecule(shell, ground, scenario, "prepare")
-    without_writing("check")
-    molecule(shell, ground, scenario, "converge")
-    again = partial(molecule, shell, ground, scenario, "idempotence")
-    nothing_to_do(shell, ground, "molecule idempotence", again, ASKED_BY_EACH.get(scenario))
-    without_writing("check")
-    molecule(shell, ground, scenario, "verify")
-
-
-def life(scenario: str, shell: Shell) -> None:
+def life(name: str, shell: Shell) -> None:
     """A scenario's whole life, and a look for secrets all along. What it made goes, also when it failed."""
-    ground = ground_of(scenario)
+    ground = ground_of(name)
     ground.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+    scenario = Scenario(name, BUILD / "molecule" / name)
     # What an earlier run prepared is gone with its cluster.
-    shutil.rmtree(molecule_state(scenario), ignore_errors=True)
+    shutil.rmtree(scenario.state, ignore_errors=True)
+    scenario.write()
     hidden = {"the canary": CANARY}
     with canary.ProcessWatch(hidden) as watch:
         try:
@@ -235,7 +263,7 @@ def life(scenario: str, shell: Shell) -> None:
             if ground.cluster:
                 hidden["the kubeconfig's key"] = kubeconfig_key(ground)
         finally:
-            molecule(shell, ground, scenario, "cleanup")
+            play(shell, ground, scenario, "cleanup")
     leaks = watch.found | {f"{name} in the output" for name in canary.in_text(hidden, shell.log.read_bytes())}
     if leaks:
         raise CheckFailed(f"secrets in the open: {', '.join(sorted(leaks))}")
@@ -245,19 +273,19 @@ def life(scenario: str, shell: Shell) -> None:
 
 def oldest_ansible(shell: Shell) -> None:
     """The oldest Ansible that we support, and the inventory of a cluster that somebody has, as it is: plan, train, again, remove."""
-    programs = oldest_programs(shell)
+    programs, ground = oldest_programs(shell), SHARED.with_user("oldest-ansible")
     playbook(shell, "local", "--tags", "local_images", "-e", json.dumps({"local_images_names": STAND_INS}))
     for settings in GIVEN:
         own = ("-e", json.dumps(settings))
-        train = partial(on_given_cluster, shell, programs, "site.yml", *own)
-        no_writes(shell, SHARED, "the plan", partial(train, "--check", "--diff"))
+        train = partial(on_given_cluster, shell, ground, programs, "site.yml", *own)
+        no_writes(shell, ground, "the plan", partial(train, "--check", "--diff"))
         try:
             train()
-            nothing_to_do(shell, SHARED, "site.yml again", train)
+            nothing_to_do(shell, ground, "site.yml again", train)
             if " changed=0 " not in last_recap(shell.log):
                 raise CheckFailed(f"site.yml again: {last_recap(shell.log)}")
         finally:
-            on_given_cluster(shell, programs, "playbooks/teardown.yml", *own, "-e", "muster_remove_data=true")
+            on_given_cluster(shell, ground, programs, "playbooks/teardown.yml", *own, "-e", "muster_remove_data=true")
 
 
 def oldest_programs(shell: Shell) -> Path:
@@ -278,12 +306,12 @@ def oldest_programs(shell: Shell) -> Path:
     return home / "bin"
 
 
-def on_given_cluster(shell: Shell, programs: Path, playbook: str, *options: str) -> None:
+def on_given_cluster(shell: Shell, ground: Ground, programs: Path, playbook: str, *options: str) -> None:
     """Run a playbook with inventories/existing, which knows nothing of where the cluster comes from, with the images of its defaults."""
     settings = {
-        "muster_kubeconfig": str(SHARED.kubeconfig),
+        "muster_kubeconfig": str(ground.kubeconfig),
         "muster_namespace": "existing",
-        "local_cluster_audit_log": str(SHARED.audit_log),
+        "local_cluster_audit_log": str(ground.audit_log),
     }
     # kubernetes.core comes with the community package in our own environment.
     collections = [ROOT / "build" / "collections", *(p for p in sys.path if p.endswith("site-packages"))]
@@ -291,7 +319,7 @@ def on_given_cluster(shell: Shell, programs: Path, playbook: str, *options: str)
         programs / "ansible-playbook", playbook, "-i", "inventories/existing", "-e", json.dumps(settings), *options,
         cwd=ROOT,
         env={
-            **environment(SHARED),
+            **environment(ground),
             "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join(map(str, collections)),
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
@@ -326,10 +354,9 @@ def registry(shell: Shell) -> None:
 
 def commands(shell: Shell) -> None:
     """What the pages show, as far as it can go here; none of it may write to the cluster."""
-    words = (BIN / "pytest", "tests/commands", "--durations=5")
-    no_writes(
-        shell, SHARED, "a command of the documentation", partial(shell.run, *words, cwd=ROOT, env=environment(SHARED))
-    )
+    ground = SHARED.with_user("commands")
+    run = partial(shell.run, BIN / "pytest", "tests/commands", "--durations=5", cwd=ROOT, env=environment(ground))
+    no_writes(shell, ground, "a command of the documentation", run)
 
 
 def last_recap(log: Path) -> str:
@@ -347,23 +374,29 @@ def _scenario(name: str, *needs: str) -> Check:
     return Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs)
 
 
-def checks() -> list[Check]:
-    """The lane of the cluster, in order. A scenario that fails does not stop the next; the cluster goes in any case."""
-    return [
-        Check("cluster-up", up, timeout_s=3000),
-        *(_scenario(name, "cluster-up") for name in scenarios()),
+def checks() -> list[list[Check]]:
+    """The lanes of the cluster. A scenario that fails does not stop the next; the cluster goes in any case.
+
+    After both lanes of scenarios comes what changes the cluster for all: simulated nodes, policies, an API server that is killed.
+    """
+    first, second = ([_scenario(name, "cluster-up") for name in lane] for lane in scenarios())
+    first = [Check("cluster-up", up, timeout_s=3000), *first, Check("registry", registry, needs=("cluster-up",))]
+    second += [
         Check("oldest-ansible", oldest_ansible, timeout_s=1500, needs=("cluster-up",)),
-        Check("registry", registry, needs=("cluster-up",)),
         Check("commands", commands, needs=("cluster-up",)),
-        Check("differential", differential, needs=("cluster-up",)),
-        Check("scheduler", scheduler, needs=("cluster-up",)),
-        Check("faults", faults, needs=("cluster-up",)),
-        Check("systems", systems, needs=("cluster-up",)),
-        Check("cluster-down", down, timeout_s=300, always=True),
     ]
+    others = tuple(check.name for check in [*first, *second])
+    last = [
+        Check(name, body, needs=("cluster-up",), after=others)
+        for name, body in (
+            ("differential", differential), ("scheduler", scheduler), ("faults", faults), ("systems", systems)
+        )
+    ]  # fmt: skip
+    down_after = Check("cluster-down", down, timeout_s=300, after=others, always=True)
+    return [[*first, *last, down_after], second]
 
 
 def with_what_they_need(desired: set[str]) -> set[str]:
     """A check asked for alone needs the cluster around it."""
     around = {"cluster-up", "cluster-down"}
-    return around if desired & ({check.name for check in checks()} - around) else set()
+    return around if desired & ({check.name for lane in checks() for check in lane} - around) else set()

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class Shell:
 
     def __init__(self, log: Path, timeout_s: float, *, tidies: bool = False) -> None:
         self.log = log
+        self.cpu_s = 0.0
         self._tidies = tidies
         self._deadline = time.monotonic() + timeout_s
 
@@ -59,16 +60,31 @@ class Shell:
             with self._guard:
                 self._running.add(process.pid)
         try:
-            status = process.wait(max(1.0, self._deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
-            raise CheckFailed(f"{Path(words[0]).name} was still running at the check's time limit") from None
+            status = self._wait(process)
         finally:
             with self._guard:
                 self._running.discard(process.pid)
+        if status is None:
+            raise CheckFailed(f"{Path(words[0]).name} was still running at the check's time limit")
         if status != 0:
             raise CheckFailed(f"{Path(words[0]).name} ended with status {status}")
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
+        """The exit status, or None at the deadline. Adds the processor time of the program and of what it waited for."""
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            os.killpg(process.pid, signal.SIGTERM)
+
+        timer = threading.Timer(max(1.0, self._deadline - time.monotonic()), end)
+        timer.start()
+        # Popen.wait does not tell the processor time.
+        _pid, status, used = os.wait4(process.pid, 0)
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu_s += used.ru_utime + used.ru_stime
+        return None if late.is_set() else process.returncode
 
     def say(self, text: str) -> None:
         """Add a line of our own to the log."""
@@ -92,6 +108,7 @@ class Check:
     body: Callable[[Shell], None]
     timeout_s: float = 900
     needs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()  # of other lanes: what must have ended before, whatever its result
     always: bool = False  # runs even after an interrupt: it tidies up
 
 
@@ -100,6 +117,7 @@ class Result:
     name: str
     ok: bool
     seconds: float
+    cpu_s: float = 0.0
     reason: str = ""
 
 
@@ -109,7 +127,9 @@ class Board:
 
     logs: Path
     results: list[Result] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Condition = field(default_factory=threading.Condition)
+    running: set[str] = field(default_factory=set)
+    """Names of the checks of this run that have not ended."""
 
     def say(self, text: str) -> None:
         with self.lock:
@@ -120,6 +140,19 @@ class Board:
 
     def known(self, name: str) -> bool:
         return any(r.name == name for r in self.results)
+
+    def wait_for(self, names: Iterable[str]) -> None:
+        """Wait until these have ended, as far as they are part of this run."""
+        with self.lock:
+            self.lock.wait_for(lambda: not self.running.intersection(names))
+
+    def note(self, name: str, result: Result | None) -> None:
+        """A check has ended, or will not run at all."""
+        with self.lock:
+            self.running.discard(name)
+            if result:
+                self.results.append(result)
+            self.lock.notify_all()
 
 
 def last_line(log: Path) -> str:
@@ -164,11 +197,12 @@ def run_check(board: Board, check: Check) -> Result:
     over = threading.Event()
     threading.Thread(target=heartbeat, args=(board, check, log, over), daemon=True).start()
     reason = ""
+    shell = Shell(log, check.timeout_s, tidies=check.always)
     try:
         missing = [name for name in check.needs if board.known(name) and not board.passed(name)]
         if missing:
             raise CheckFailed(f"not run: needs {', '.join(missing)}")
-        check.body(Shell(log, check.timeout_s, tidies=check.always))
+        check.body(shell)
     except CheckFailed as failure:
         reason = str(failure)
     except Exception as error:  # noqa: BLE001  # a broken check is a failed check; the others still run
@@ -177,7 +211,7 @@ def run_check(board: Board, check: Check) -> Result:
         over.set()
     if reason and log.exists() and (said := last_error(log)):
         reason += f"; {said}"
-    result = Result(check.name, not reason, time.monotonic() - began, reason)
+    result = Result(check.name, not reason, time.monotonic() - began, shell.cpu_s, reason)
     board.say(
         f"  {'ok  ' if result.ok else 'FAIL'} {check.name} ({result.seconds:.0f} s){': ' + reason if reason else ''}"
     )
@@ -189,26 +223,30 @@ def run_check(board: Board, check: Check) -> Result:
 
 def run_lane(board: Board, lane: Sequence[Check]) -> None:
     for check in lane:
-        if Shell.stopping.is_set() and not check.always:
-            continue
-        result = run_check(board, check)
-        with board.lock:
-            board.results.append(result)
+        board.wait_for((*check.needs, *check.after))
+        skipped = Shell.stopping.is_set() and not check.always
+        board.note(check.name, None if skipped else run_check(board, check))
 
 
 def table(results: Sequence[Result]) -> str:
-    """The results for people: one line a check, the slowest easy to find."""
+    """The results for people: one line a check, with its time and the processor time of its own processes.
+
+    The rest of the time it waited: for pods, whose processes are not counted, or for a processor.
+    """
     width = max((len(r.name) for r in results), default=0)
-    return "\n".join(
-        f"  {'passed' if r.ok else 'FAILED'}  {r.name:<{width}}  {r.seconds:6.1f} s  {r.reason}".rstrip()
+    lines = [f"          {'':<{width}}      wall      CPU"]
+    lines += [
+        f"  {'passed' if r.ok else 'FAILED'}  {r.name:<{width}}  {r.seconds:6.1f} s {r.cpu_s:6.1f} s  {r.reason}".rstrip()
         for r in results
-    )
+    ]
+    total = sum(r.cpu_s for r in results)
+    return "\n".join([*lines, f"          {'all':<{width}}           {total:8.1f} s"])
 
 
 def run_lanes(lanes: Sequence[Sequence[Check]], logs: Path) -> int:
     """Run all lanes; the exit status says whether every check passed."""
     logs.mkdir(parents=True, exist_ok=True)
-    board = Board(logs)
+    board = Board(logs, running={check.name for lane in lanes for check in lane})
     began = time.monotonic()
     threads = [threading.Thread(target=run_lane, args=(board, lane)) for lane in lanes if lane]
 

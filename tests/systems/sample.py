@@ -86,6 +86,7 @@ __sample_namespace: "{{ muster_namespace | default('ml') }}"
 - name: Create the sample
   muster.ml.apply:
     owner: "sample.{{ __sample_namespace }}"
+    namespace: "{{ __sample_namespace }}"
     definition: "{{ lookup('muster.ml.manifests', 'sample', namespace=__sample_namespace, greeting=sample_greeting) }}"
   register: __sample
   changed_when: __sample is changed and not __sample_dry_run | default(false)
@@ -108,6 +109,7 @@ __sample_namespace: "{{ muster_namespace | default('ml') }}"
 - name: Remove the sample
   muster.ml.apply:
     owner: "sample.{{ __sample_namespace }}"
+    namespace: "{{ __sample_namespace }}"
     state: absent
     wait: true
 """,

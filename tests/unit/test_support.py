@@ -68,6 +68,14 @@ def test_what_is_no_write_of_this_run_is_not_counted(tmp_path: Path, other: dict
     assert written(tmp_path, other) == []
 
 
+def test_who_runs_beside_others_is_judged_by_their_own_requests(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    users = ({"username": "scenario-persia"}, {"username": "scenario-kueue"})
+    log.write_text("".join(json.dumps(event(user=user), separators=(",", ":")) + "\n" for user in users))
+    found = audit.written(log, NOON, NOON + timedelta(minutes=1), user="scenario-persia")
+    assert [request.user for request in found] == ["scenario-persia"]
+
+
 def test_lists_of_muster_are_counted_by_what_they_ask_for(tmp_path: Path) -> None:
     pods, nodes = "/api/v1/namespaces/ml/pods?labelSelector=a%3Db", "/api/v1/nodes"
     log = tmp_path / "audit.log"
@@ -127,6 +135,30 @@ def test_the_closing_line_counts_the_checks(tmp_path: Path, capsys: pytest.Captu
 def test_a_check_whose_ground_is_missing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lanes_status(tmp_path, Check("ground", failing), Check("house", passing, needs=("ground",))) == 1
     assert "house" in capsys.readouterr().out
+
+
+def test_a_check_waits_for_what_must_have_ended_before_it(tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    def slow(shell: Shell) -> None:
+        shell.run(sys.executable, "-c", "import time; time.sleep(0.3)")
+        ended.append("slow")
+        raise CheckFailed("on purpose")
+
+    last = Check("last", lambda _shell: ended.append("last"), after=("slow", "not of this run"))
+    assert run_lanes([[last], [Check("slow", slow)]], tmp_path / "logs") == 1
+    assert ended == ["slow", "last"]
+
+
+def test_the_processor_time_of_a_program_is_counted(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "log", timeout_s=10)
+    shell.run(sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass")
+    assert 0.2 <= shell.cpu_s < 5
+
+
+def test_a_program_is_ended_at_the_deadline(tmp_path: Path) -> None:
+    with pytest.raises(CheckFailed, match="time limit"):
+        Shell(tmp_path / "log", timeout_s=1).run(sys.executable, "-c", "import time; time.sleep(60)")
 
 
 def test_no_checks_are_no_pass(tmp_path: Path) -> None:

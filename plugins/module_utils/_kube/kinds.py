@@ -78,6 +78,10 @@ MADE_BY_CONTROLLERS: dict[GroupKind, tuple[str, frozenset[str]]] = {
     ),
 }
 
+# The annotation by which client-go's leader election notes the leader in an Endpoints object that it makes for that alone, as
+# nats-operator 0.8.3 does (LeaderElectionRecordAnnotationKey, tools/leaderelection/resourcelock/interface.go; locks of kind Endpoints
+# until client-go 0.23). It stays when the operator goes.
+LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
 
 _NEAR = 0.75
 """Least likeness of two names of kinds, as difflib counts it, of which one may be meant by the other."""

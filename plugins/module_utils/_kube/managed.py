@@ -16,7 +16,7 @@ from .._core.errors import MusterError, NotFound
 from .._core.pool import PARALLEL, run_all_or_raise
 from .._core.waiting import fixed_interval, last_answer
 from .fields import last_write
-from .kinds import MADE_BY_CONTROLLERS, NEVER_OURS, REPORTS, Kinds
+from .kinds import LEADER_ANNOTATION, MADE_BY_CONTROLLERS, NEVER_OURS, REPORTS, Kinds
 from .objects import (
     CONFIG_MAP,
     DEFINITION,
@@ -27,6 +27,7 @@ from .objects import (
     Manifest,
     Ref,
     Resource,
+    annotations_of,
     group_kind,
     group_of,
     labels_of,
@@ -200,6 +201,8 @@ def _comes_by_itself(item: Manifest, listed: t.Container[GroupKind]) -> bool:
     metadata = item["metadata"]
     owners = metadata.get("ownerReferences") or []
     if any((group_of(owner.get("apiVersion", "")), owner["kind"]) in listed for owner in owners):
+        return True
+    if group_kind(item) == ("", "Endpoints") and LEADER_ANNOTATION in annotations_of(item):
         return True
     label, controllers = MADE_BY_CONTROLLERS.get(group_kind(item), ("", frozenset[str]()))
     return labels_of(item).get(label) in controllers or (group_kind(item), metadata["name"]) in _OF_KUBERNETES

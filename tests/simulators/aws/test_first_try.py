@@ -69,6 +69,7 @@ def test_a_used_up_quota_is_told(play: Play) -> None:
     play.aws.quota("vpcs", 5)
 
 
+@pytest.mark.prove
 def test_a_nat_gateway_that_fails_is_told(play: Play) -> None:
     """Its address has an owner; the next test's run takes it, and the last one sees that nothing is left."""
     play.aws.fault("nat_fails", "CreateNatGateway")
@@ -88,6 +89,7 @@ def test_the_endpoint_of_a_new_cluster_is_waited_for(play: Play) -> None:
     assert len(play.aws.client("ec2").describe_addresses()["Addresses"]) == 1
 
 
+@pytest.mark.prove
 def test_ranges_are_let_in_as_they_are_meant_and_a_second_run_changes_nothing(play: Play) -> None:
     """An address with the bits of its host, and one without a prefix."""
     there = {"eks_cluster_public_access_cidrs": ["203.0.113.9/24", "198.51.100.7"]}
@@ -108,6 +110,7 @@ def inside(play: Play) -> Iterator[None]:
     play.aws.caller()
 
 
+@pytest.mark.prove
 @pytest.mark.usefixtures("inside")
 def test_the_private_endpoint_is_open_to_named_ranges(play: Play) -> None:
     closed = {"eks_cluster_wait_timeout": 4, "eks_cluster_private_only": True}
@@ -160,6 +163,7 @@ def test_a_zone_that_eks_refuses_is_refused_before_anything_is_made(play: Play) 
     assert "It can use us-east-1b, us-east-1c" in play.said()
 
 
+@pytest.mark.prove
 def test_zones_are_chosen_by_what_eks_can_use_and_a_network_of_an_older_run_is_taken_up(play: Play) -> None:
     vpc = network_of_an_older_run(play)
     done = play("eks", "--tags", "eks_network,eks_cluster", **EAST)
@@ -185,6 +189,7 @@ def cluster_of_somebody_else(play: Play) -> None:
     eks.create_cluster(name="theirs", roleArn=role, resourcesVpcConfig={"subnetIds": subnets})
 
 
+@pytest.mark.prove
 def test_a_cluster_without_the_agent_of_pod_identity_is_refused(play: Play) -> None:
     cluster_of_somebody_else(play)
     play.aws.clear()

@@ -346,6 +346,7 @@ def assert_script(aws: Simulator, key: str) -> None:
     assert [row["Resource"] for row in policy["Statement"] if row["Action"] == ["kms:Decrypt"]] == [[key]]
 
 
+@pytest.mark.prove
 def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
     """Version, labels, taints, tags, sizes, images, keys, policies, NAT, throughput, a mount target less, and IRSA for Pod Identity."""
     eks, efs, ec2, iam = aws.client("eks"), aws.client("efs"), aws.client("ec2"), aws.client("iam")
@@ -412,6 +413,7 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
         assert subject in ([f"system:serviceaccount:{one}" for one in who], f"system:serviceaccount:{who[0]}")
 
 
+@pytest.mark.prove
 def test_the_aws_cli_sees_the_changes(aws_cli: Cli) -> None:
     of_cluster = ("--cluster-name", "muster")
     cluster = aws_cli("eks", "describe-cluster", "--name", "muster")["cluster"]
@@ -429,6 +431,7 @@ def test_the_aws_cli_sees_the_changes(aws_cli: Cli) -> None:
     assert (system["ThroughputMode"], system["NumberOfMountTargets"]) == ("bursting", 1)
 
 
+@pytest.mark.prove
 def test_pods_read_the_encrypted_script_by_their_new_way_only(play: Play) -> None:
     assert read_in_a_pod(play, "irsa")[1] == "print('epoch 1')\n"
     for how, account in (("irsa", "ml:default"), ("pod_identity", "ml:elastic")):
@@ -436,6 +439,7 @@ def test_pods_read_the_encrypted_script_by_their_new_way_only(play: Play) -> Non
         assert ("credentials of the ServiceAccount: the server answers 40" in log, content) == (True, "")
 
 
+@pytest.mark.prove
 def test_both_service_accounts_of_the_driver_become_its_role(play: Play, aws: Simulator) -> None:
     sts, role = aws.client("sts"), "arn:aws:iam::123456789012:role/muster-efs-csi"
     for account in ("kube-system:efs-csi-controller-sa", "kube-system:efs-csi-node-sa"):
@@ -445,12 +449,14 @@ def test_both_service_accounts_of_the_driver_become_its_role(play: Play, aws: Si
         assert keys["Credentials"]["AccessKeyId"]
 
 
+@pytest.mark.prove
 def test_after_the_changes_nothing_is_changed(play: Play, aws: Simulator) -> None:
     aws.clear()
     again = play("eks")
     assert (again.returncode, recap(again)["changed"], aws.attempts()) == (0, 0, []), again.stdout[-3000:]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("kind", ["role", "add-on", "access entry"])
 def test_what_is_not_ours_is_refused_and_left_alone(play: Play, aws: Simulator, kind: str) -> None:
     """One after the other loses its tag, as if somebody else had made it."""
@@ -477,6 +483,7 @@ def test_what_is_not_ours_is_refused_and_left_alone(play: Play, aws: Simulator, 
         iam.tag_role(RoleName=role, Tags=[{"Key": key, "Value": value} for key, value in tag.items()])
 
 
+@pytest.mark.prove
 def test_a_kubeconfig_of_somebody_elses_is_refused_and_left_alone(play: Play, aws: Simulator, folder: Path) -> None:
     kubeconfig = folder / "theirs.kubeconfig"
     adopted = {
@@ -512,6 +519,7 @@ muster_clusters:
 """
 
 
+@pytest.mark.prove
 def test_clusters_of_eksctl_terraform_and_auto_mode_are_used_and_left_as_they_were(
     play: Play, aws: Simulator, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -600,7 +608,7 @@ def test_where_nothing_is_left_teardown_does_nothing(play: Play, aws: Simulator)
 
 
 def test_no_output_showed_a_secret(play: Play) -> None:
-    assert len(play.outputs) >= 14
+    assert len(play.outputs) >= 8
     for output in play.outputs:
         assert SECRET not in output
         assert TOKEN not in output
@@ -619,6 +627,7 @@ OTHERWISE = {
 }
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("phase", ["check", "apply", "teardown"])
 def test_every_statement_was_needed_and_its_lack_is_told(play: Play, aws: Simulator, phase: str) -> None:
     """All requests of this file's runs, judged again with one statement less."""
@@ -646,6 +655,7 @@ def test_every_statement_was_needed_and_its_lack_is_told(play: Play, aws: Simula
             assert f"statement {statement['Sid']})" in told[0]
 
 
+@pytest.mark.prove
 def test_no_policy_has_an_action_that_nothing_needed(play: Play, aws: Simulator) -> None:
     needed, idle = aws.needed(), set()
     for phase, policies in play.policies.items():

@@ -305,6 +305,7 @@ def test_systems_have_what_they_need_on_the_cluster(play: Play, reader: Reader) 
         assert account["metadata"]["annotations"]["iam.gke.io/gcp-service-account"] == email
 
 
+@pytest.mark.prove
 def test_a_system_is_planned_with_what_the_run_will_know_of_the_broker(play: Play, google: Simulator) -> None:
     """Its authority is made when RabbitMQ is installed, after the plan."""
     google.clear()
@@ -314,6 +315,7 @@ def test_a_system_is_planned_with_what_the_run_will_know_of_the_broker(play: Pla
     assert "StatefulSet ml/rabbitmq" not in planned.stdout
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("data", [False, True])
 def test_the_logins_of_the_broker_go_with_its_data(play: Play, google: Simulator, data: bool) -> None:
     google.clear()
@@ -351,6 +353,7 @@ def later(reader: Reader) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.prove
 def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Reader) -> None:
     """Version, labels, taints, machines, autoscaling, authorised networks, channel, logging, lifecycle; and firewalls that get narrower.
 
@@ -415,6 +418,7 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
         assert sorted(row["key"] for row in json.loads(out)["config"]["taints"]) == ["nvidia.com/gpu", "team"]
 
 
+@pytest.mark.prove
 def test_the_key_of_the_buckets_is_rotated_and_nothing_else_is_changed(
     play: Play, google: Simulator, reader: Reader
 ) -> None:
@@ -467,6 +471,7 @@ FAULTS: tuple[tuple[str, str, dict[str, str], str], ...] = (
 )
 
 
+@pytest.mark.prove
 def test_runs_that_are_killed_or_fail_are_taken_up_with_what_was_kept(
     play: Play, google: Simulator, reader: Reader
 ) -> None:
@@ -494,6 +499,7 @@ def test_runs_that_are_killed_or_fail_are_taken_up_with_what_was_kept(
     assert reader.get(f"{STORAGE}/b/{STORE}")["timeCreated"] == bucket["timeCreated"]
 
 
+@pytest.mark.prove
 def test_teardown_with_data_leaves_nothing_of_ours(play: Play, google: Simulator, reader: Reader) -> None:
     """A load balancer that a Service left keeps the network: the run says what is in the way, and goes on when it is gone. It names what
     workloads left, with the disk of a claim that is in nobody's way."""

@@ -94,6 +94,7 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(play: Play, google: 
     assert google.ask("requests") == []
 
 
+@pytest.mark.prove
 def test_what_is_not_ours_is_refused_and_stays(play: Play, google: Simulator, reader: Reader) -> None:
     """An address of the broker's name. What was made before it in the run is torn down without it."""
     google.enable()
@@ -129,6 +130,7 @@ def made_by_somebody_else(reader: Reader) -> None:
     reader.write("POST", f"{GKE}/{REGION}/clusters", {"cluster": cluster})
 
 
+@pytest.mark.prove
 def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, google: Simulator, reader: Reader) -> None:
     """With gke_manage_cluster: false. So is a kubeconfig that Muster did not write."""
     google.reset()

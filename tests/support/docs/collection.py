@@ -215,7 +215,14 @@ def checks() -> frozenset[str]:
     """What `make test ONLY=` knows."""
     from support import cluster, static
 
-    return frozenset(check.name for check in [*static.CHECKS, *cluster.machine_checks(), *cluster.checks()])
+    return frozenset(
+        check.name
+        for check in [
+            *static.CHECKS,
+            *cluster.machine_checks(),
+            *(check for lane in cluster.checks() for check in lane),
+        ]
+    )
 
 
 @cache

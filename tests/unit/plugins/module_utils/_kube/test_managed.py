@@ -88,6 +88,11 @@ def test_a_bare_replicaset_with_its_pods_is_somebodys(cluster: t.Any) -> None:
 
 OF_A_CONTROLLER = {"labels": {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}}
 OF_THE_OLD_ONE = {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}
+# Read from nats-operator 0.8.3 in namespace existing, 2026-11-26.
+NOTE = (
+    '{"holderIdentity":"nats-operator-545cbcdbc9-42qfx","leaseDurationSeconds":15,"acquireTime":"2026-11-26T14:26:54Z"}'
+)
+LEADER = {"annotations": {"control-plane.alpha.kubernetes.io/leader": NOTE}}
 OF_STAFF = {"labels": {"endpointslice.kubernetes.io/managed-by": "staff"}}
 
 
@@ -106,6 +111,8 @@ OF_STAFF = {"labels": {"endpointslice.kubernetes.io/managed-by": "staff"}}
         ("discovery.k8s.io/v1beta1", "EndpointSlice", OF_A_CONTROLLER, False),
         ("v1", "Endpoints", {}, True),
         ("v1", "Endpoints", OF_THE_OLD_ONE, False),
+        ("v1", "Endpoints", LEADER, False),
+        ("v1", "ConfigMap", LEADER, True),
         ("v1", "ConfigMap", {"name": "kube-root-ca.crt"}, False),
         ("x.io/v1", "ConfigMap", {"name": "kube-root-ca.crt"}, True),
         ("x.io/v1", "ServiceAccount", {"name": "default"}, True),

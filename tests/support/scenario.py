@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the playbooks of a molecule scenario by ansible-playbook itself, with the inventory and settings that molecule would write.
+
+molecule (scripts/molecule) is the developer's front end. It costs three seconds of processor time a command, and a scenario has six.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import yaml
+
+from support.places import BIN, ROOT
+
+SCENARIOS = ROOT / "extensions" / "molecule"
+CONFIG = {"defaults": {"interpreter_python": "auto_silent", "nocows": "1", "retry_files_enabled": "False"}}
+# A step and the playbook and options that molecule runs for it.
+STEPS = {
+    "prepare": ("prepare",),
+    "check": ("converge", "--check"),
+    "converge": ("converge",),
+    "idempotence": ("converge",),
+    "verify": ("verify",),
+    "cleanup": ("cleanup",),
+}
+Body = dict[str, Any]
+
+
+def merged(base: Any, more: Any) -> Any:
+    """Two settings as one: dictionaries key by key, everything else from ``more``."""
+    if isinstance(base, dict) and isinstance(more, dict):
+        return {**base, **{key: merged(base.get(key), value) for key, value in more.items()}}
+    return more
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One folder of extensions/molecule. What its steps keep between them is in ``state``."""
+
+    name: str
+    state: Path
+
+    @property
+    def folder(self) -> Path:
+        return SCENARIOS / self.name
+
+    def has(self, step: str) -> bool:
+        return (self.folder / f"{STEPS[step][0]}.yml").exists()
+
+    def command(self, step: str) -> tuple[str | Path, ...]:
+        """Words of ansible-playbook for a step."""
+        playbook, *options = STEPS[step]
+        return (
+            BIN / "ansible-playbook", "--inventory", self.state / "inventory.yml", *options, self.folder / f"{playbook}.yml"
+        )  # fmt: skip
+
+    def environment(self) -> dict[str, str]:
+        """The variables of molecule that playbooks read."""
+        return {
+            "ANSIBLE_CONFIG": str(self.state / "ansible.cfg"),
+            "MOLECULE_EPHEMERAL_DIRECTORY": str(self.state),
+            "MOLECULE_INVENTORY_FILE": str(self.state / "inventory.yml"),
+            "MOLECULE_PROJECT_DIRECTORY": str(ROOT),
+            "MOLECULE_SCENARIO_DIRECTORY": str(self.folder),
+            "MOLECULE_SCENARIO_NAME": self.name,
+        }
+
+    def write(self) -> None:
+        """Write inventory.yml and ansible.cfg, from the file that all scenarios share and the scenario's own."""
+        shared, own = (self._read(path) for path in (SCENARIOS / "config.yml", self.folder / "molecule.yml"))
+        provisioner = merged(shared, own)["provisioner"]
+        given = provisioner["inventory"]
+        local = {"hosts": {"localhost": {"ansible_connection": "local"}}}
+        inventory = merged({"all": {"children": {"ungrouped": local}}}, given.get("hosts", {}))
+        for group, values in given.get("group_vars", {}).items():
+            place = inventory["all"] if group == "all" else inventory["all"]["children"][group]
+            place["vars"] = merged(place.get("vars", {}), values)
+        self.state.mkdir(parents=True, exist_ok=True)
+        (self.state / "inventory.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
+        config = configparser.RawConfigParser()
+        config.read_dict(merged(CONFIG, provisioner["config_options"]))
+        with (self.state / "ansible.cfg").open("w", encoding="utf-8") as file:
+            config.write(file)
+
+    def _read(self, path: Path) -> Body:
+        text = Template(path.read_text(encoding="utf-8")).safe_substitute({**os.environ, **self.environment()})
+        found: Body = yaml.safe_load(text)
+        return found
