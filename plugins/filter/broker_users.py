@@ -14,7 +14,7 @@ from ansible.errors import AnsibleFilterError
 DOCUMENTATION = r"""
 name: broker_users
 short_description: Join users of a broker with their passwords in Secrets
-version_added: 0.2.0
+version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns users as C(rabbitmq_users) of role C(rabbitmq) has them, each with the C(password) of its Secret.

@@ -13,7 +13,7 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.costs import items,
 DOCUMENTATION = r"""
 name: eks_costs
 short_description: List what an EKS cluster costs by the hour
-version_added: 0.2.0
+version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns what will run, and about what it costs by the hour, as lines of text. Prices are list prices of a few regions, written down

@@ -16,7 +16,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.persia.job_file
 DOCUMENTATION = r"""
 name: persia_job_file
 short_description: Read a PersiaJob as options
-version_added: 0.2.0
+version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
   - Returns the options that a job file of PERSIA's documentation asks for. The file has a PersiaJob, in the names of 2021 or in those of

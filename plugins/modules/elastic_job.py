@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: elastic_job
 short_description: Run an elastic PyTorch job
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Runs torchrun in pods that may be added, removed and lost while the job trains. Creates an Indexed Job, or a PyTorchJob of
     training-operator, and its headless Service.

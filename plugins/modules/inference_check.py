@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: inference_check
 short_description: Report what a model of a Triton server answers, and how fast
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Queries a model for its readiness and metadata, sends it inputs, compares the outputs with those that are expected, and measures the
     time of the requests.

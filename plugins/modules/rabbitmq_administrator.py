@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_administrator
 short_description: Create an administrator of a RabbitMQ broker on its own host
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Creates a user that can log in with a password and has the tag C(administrator), by C(rabbitmqctl) on the host of the broker. It needs
     no login, so it also sets a new password where the old one is lost.

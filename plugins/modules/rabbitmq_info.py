@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_info
 short_description: Report the health of a RabbitMQ broker
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Reads versions, nodes, memory and disk alarms, listeners and queues by the management API, and names what is wrong.
   - With O(wait=true) it waits until nothing is wrong. With O(probe=true) a message must go in and come out.

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_policy
 short_description: Manage RabbitMQ policies
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Creates, updates and deletes a policy of a vhost of a RabbitMQ broker by its management API. Other policies of the vhost are left
     alone.

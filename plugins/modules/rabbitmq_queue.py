@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_queue
 short_description: Manage RabbitMQ queues
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Creates and deletes a queue of a RabbitMQ broker by its management API.
   - A queue keeps the type, durability and arguments that it was created with. Where they differ, the task fails with the difference, and

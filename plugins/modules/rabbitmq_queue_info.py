@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_queue_info
 short_description: Report how many messages wait in queues of RabbitMQ
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Reads queues with their numbers of messages by the management API, and can wait until no message is left.
 author:

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_user
 short_description: Manage RabbitMQ users with their password, tags and permissions
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Creates, updates and deletes a user of a RabbitMQ broker by its management API, from any host that reaches it.
   - Permissions in vhosts that the task does not name are left alone, and so are all other users.

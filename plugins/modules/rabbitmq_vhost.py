@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rabbitmq_vhost
 short_description: Manage RabbitMQ virtual hosts
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Creates, updates and deletes a virtual host of a RabbitMQ broker by its management API, with its limits.
   - Policies of the vhost are objects of their own (M(muster.ml.rabbitmq_policy)), and so are its users' permissions

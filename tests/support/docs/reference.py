@@ -1,13 +1,12 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pages of docs/reference: every module, role, playbook, task name and public function, as the code has them."""
+"""The pages of docs/reference: every module, role, playbook and claim, as the code has them."""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import yaml
 from support.docs import collection
 from support.docs.collection import NAMESPACE, Module, Options, Role
 from support.places import ROOT
-from support.reading import load, syntax
 
 HEAD = """<!--
 Copyright: (c) 2026, Muster contributors
@@ -25,7 +23,6 @@ SPDX-License-Identifier: GPL-3.0-or-later
 Written by scripts/docs; do not edit.
 -->
 """
-FUNCTIONS_OF = ("_core", "_kube", "_training")
 MARKUP = re.compile(r"\b(?:[OVCEFIBMP]|RV)\(((?:[^()\\]|\\.|\([^()]*\))*)\)")
 LONG = 60
 
@@ -38,8 +35,6 @@ def reference() -> dict[str, str]:
         "roles.md": roles(),
         "playbooks.md": playbooks(),
         "claims.md": claims(),
-        "tasks.md": tasks(),
-        "functions.md": functions(),
     }
     return {f"docs/reference/{name}": f"{HEAD}\n{text.rstrip()}\n" for name, text in pages.items()}
 
@@ -50,8 +45,6 @@ def contents() -> str:
         ("[roles.md](roles.md)", f"{len(collection.roles())} roles, with every variable and its default"),
         ("[playbooks.md](playbooks.md)", "every playbook, inventory and make target"),
         ("[claims.md](claims.md)", "what the acceptance suite proves on a running cluster"),
-        ("[tasks.md](tasks.md)", "the name of every task, as a run prints it"),
-        ("[functions.md](functions.md)", f"the public functions of {', '.join(f'`{p}`' for p in FUNCTIONS_OF)}"),
     ]
     return "# Reference\n\nTo look something up by its name. Written from the code by `scripts/docs`.\n\n" + table(
         ("page", "has"), rows
@@ -196,56 +189,6 @@ def claims() -> str:
             table(("claim", "says", "limit of the event", "breaks things", "only on the local cluster"), rows),
         ]
     return "\n\n".join(parts)
-
-
-def tasks() -> str:
-    parts = [
-        "# Task names\n\nTo find the file of a task that a log names: every task, in the order in which it is written."
-    ]
-    for owner, paths in collection.task_files().items():
-        rows = [(place(path, owner), name) for path in paths for name in names(load(path))]
-        parts += [f"## {owner}", "\n".join(f"- {name}{where}" for where, name in rows)] if rows else []
-    return "\n\n".join(parts)
-
-
-def place(path: Path, owner: str) -> str:
-    name = path.relative_to(ROOT).as_posix()
-    return "" if name == owner else f" · `{name.removeprefix(owner + '/')}`"
-
-
-def names(items: Any) -> Iterator[str]:
-    for item in collection.tasks_in(items):
-        if name := item.get("name"):
-            yield " ".join(str(name).replace("|", "\\|").split())
-
-
-def functions() -> str:
-    parts = ["# Functions\n\nTo find a function of the packages that everything stands on, before writing it again."]
-    for package in FUNCTIONS_OF:
-        root = ROOT / "plugins" / "module_utils" / package
-        paths = [path for path in sorted(root.rglob("*.py")) if list(public(path))]
-        parts += [f"## {package}"] if paths else []
-        for path in paths:
-            name = path.relative_to(root).as_posix()
-            rows = [(f"`{function}`", text) for function, text in public(path)]
-            parts.append(f"### {package}/{name}\n\n{first_line(syntax(path))}\n\n{table(('name', 'does'), rows)}")
-    return "\n\n".join(parts)
-
-
-def public(path: Path) -> Iterator[tuple[str, str]]:
-    """Functions, classes and methods that others may use, with the first line of what they say of themselves."""
-    for node in syntax(path).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            yield node.name, first_line(node)
-            for member in node.body if isinstance(node, ast.ClassDef) else ():
-                if isinstance(member, ast.FunctionDef) and not member.name.startswith("_"):
-                    yield f"{node.name}.{member.name}", first_line(member)
-
-
-def first_line(node: ast.Module | ast.FunctionDef | ast.ClassDef) -> str:
-    """The first sentence of a docstring."""
-    paragraph = (ast.get_docstring(node) or "").split("\n\n", 1)[0]
-    return re.split(r"(?<=[.])\s+(?=[A-Z])", " ".join(paragraph.split()))[0]
 
 
 def link(name: str) -> str:
