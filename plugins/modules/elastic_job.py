@@ -218,12 +218,15 @@ options:
     type: int
     default: 300
   wait:
+    description: Wait for the state O(wait_for), after a change of O(replicas) for the pods, and with O(state=absent) for the deletion.
+    type: bool
+    default: true
+  wait_for:
     description:
       - State to wait for. V(completed) is the successful end, V(running) is a rendezvous of all pods, V(step) is a step that the script
-        reports after that and after the task began. V(none) does not wait, not even after a change of O(replicas).
-      - With O(state=absent), V(none) does not wait for the deletion.
+        reports after that and after the task began.
     type: str
-    choices: [completed, step, running, none]
+    choices: [completed, step, running]
     default: running
   wait_timeout:
     description:
@@ -369,7 +372,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **groups.NETWORK,
     "world_timeout": {"type": "int", "default": 300},
     **trainings.LIFE,
-    "wait": {"type": "str", "choices": ["completed", "step", "running", "none"], "default": "running"},
+    "wait_for": {"type": "str", "choices": ["completed", "step", "running"], "default": "running"},
 }
 
 CONSTRAINTS: dict[str, t.Any] = {

@@ -150,11 +150,13 @@ options:
     type: bool
     default: false
   wait:
-    description:
-      - State to wait for. V(completed) is the successful end, V(running) is all pods running. V(none) does not wait.
-      - With O(state=absent), V(none) does not wait for the deletion.
+    description: Wait for the state O(wait_for), and with O(state=absent) for the deletion.
+    type: bool
+    default: true
+  wait_for:
+    description: State to wait for. V(completed) is the successful end, V(running) is all pods running.
     type: str
-    choices: [completed, running, none]
+    choices: [completed, running]
     default: running
   wait_timeout:
     description:
@@ -191,7 +193,7 @@ EXAMPLES = r"""
     hosts: 4
     files: "{{ lookup('muster.ml.files', 'train.py') }}"
     command: [python3, /workspace/scripts/train.py]
-    wait: completed
+    wait_for: completed
 
 - name: Train when the queue has room for all pods
   muster.ml.jobset:

@@ -301,11 +301,13 @@ options:
       - A match with the optional group C(epoch) is an epoch, a match without it is the final result.
     type: str
   wait:
-    description:
-      - State to wait for. V(completed) is the successful end, V(running) means that all pods run, V(none) does not wait.
-      - With O(state=absent), V(none) does not wait for the deletion.
+    description: Wait for the state O(wait_for), and with O(state=absent) for the deletion.
+    type: bool
+    default: true
+  wait_for:
+    description: State to wait for. V(completed) is the successful end, V(running) means that all pods run.
     type: str
-    choices: [completed, running, none]
+    choices: [completed, running]
     default: running
   wait_timeout:
     description:
@@ -351,7 +353,7 @@ EXAMPLES = r"""
     embedding_worker: {replicas: 100, resources: {limits: {cpu: 28, memory: 100Gi}}}
     embedding_parameter_server: {replicas: 120, resources: {limits: {cpu: 80, memory: 2500Gi}}}
     active_deadline_seconds: 86400
-    wait: completed
+    wait_for: completed
     wait_timeout: 86400
 
 - name: Remove the training and its checkpoints

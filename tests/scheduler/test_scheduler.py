@@ -328,7 +328,7 @@ def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
         "namespace": name,
         "image": "registry.example.com/torch:1",
         "script": "/train.py",
-        "wait": "none",
+        "wait": False,
         "min_replicas": 4,
         "max_replicas": 9,
         "node_selector": {CASE: name},
@@ -347,7 +347,7 @@ def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
         stage.build([case])
         began = dt.datetime.now(dt.UTC)
         with pytest.raises(NoRoom, match=r"4 of 5 pods of group job fit.*This fits: job with 4"):
-            run(replicas=5, min_replicas=5, wait="running")
+            run(replicas=5, min_replicas=5, wait=True, wait_for="running")
         assert writes_since(began, name) == []
         assert run(replicas=4)["changed"]
         placed = Changes.of_pods(name, "muster.ml/elastic-job=job")
@@ -359,7 +359,7 @@ def test_a_job_that_does_not_fit_leaves_nothing(stage: Stage) -> None:
 
         stage.until("Pod", missing, "Not all pods are placed")
         with pytest.raises(NoRoom, match=r"stays at 4 pods\..* 0 of 1 more pod of group job fit"):
-            run(replicas=5, wait="running")
+            run(replicas=5, wait=True, wait_for="running")
     finally:
         stage._delete([Ref("batch/v1", "Job", "job", name)])
         left = stage.cluster.list("v1", "Pod", name)

@@ -172,7 +172,7 @@ def like(name: str) -> re.Pattern[str]:
             "- hosts: all\n  roles:\n    - role: muster.ml.persia\n      persia_nodes: 2",
             "reads no variable persia_nodes",
         ),
-        ("- hosts: all\n  vars: {persia_wait: sometimes}", "'sometimes' is none of"),
+        ("- hosts: all\n  vars: {persia_wait_for: sometimes}", "'sometimes' is none of"),
         (
             "- hosts: all\n  tasks:\n    - ansible.builtin.include_role: {name: muster.ml.persia, tasks_from: x}",
             "no entry point x",

@@ -30,7 +30,8 @@ if t.TYPE_CHECKING:
 
 LIFE: Spec = {
     "restart": {"type": "bool", "default": False},
-    "wait": {"type": "str", "choices": ["completed", "running", "none"], "default": "running"},
+    "wait": {"type": "bool", "default": True},
+    "wait_for": {"type": "str", "choices": ["completed", "running"], "default": "running"},
     "wait_timeout": {"type": "int", "default": 600},
     "preflight": {"type": "bool", "default": Request.preflight},
     "delete_data": {"type": "bool", "default": False},

@@ -37,7 +37,8 @@ class Request:
     check: bool
     warn: Callable[[str], None]
     progress: Callable[[str], None]
-    wait: Goal | t.Literal["none"]
+    wait: bool
+    wait_for: Goal
     wait_timeout: float
     restart: bool = False
     adopt: bool = False

@@ -33,7 +33,7 @@ _NOT_YET: dict[Goal, str] = {
     "step": "makes no step",
     "completed": "has not ended",
 }
-_NO_STEPS = "Read its logs (muster.ml.job_logs). If its script reports no steps, use wait: running (role elastic: elastic_verify: false)."
+_NO_STEPS = "Read its logs (job_logs). If its script reports no steps, use wait_for: running (role elastic: elastic_verify: false)."
 
 
 def present(request: Request, desired: Desired) -> tuple[Report, Observed]:
@@ -176,7 +176,7 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
     """If the number of pods has changed, wait until the training makes progress with it; otherwise scale back."""
     size = sum(group.desired for group in before.status.groups)
     missing = desired.kind.scaling_pending_reason
-    if missing is None or desired.size in (None, size) or request.wait == "none":
+    if missing is None or desired.size in (None, size) or not request.wait:
         return
 
     def pending_reason(observed: Observed) -> str | None:
@@ -202,8 +202,8 @@ def _scale(request: Request, desired: Desired, before: Observed) -> None:
 
 def _wait_and_release(request: Request, desired: Desired, before: Observed, report: Report) -> tuple[Report, Observed]:
     """Wait as requested, and release what the training does not need if it has ended meanwhile."""
-    goal = request.wait
-    if goal == "none":
+    goal = request.wait_for
+    if not request.wait:
         observed = observe(request.cluster, desired.kind, desired.namespace, desired.name)
         if observed.status.state == "Failed":
             request.warn(str(failure_of(request.cluster, observed.status)))
@@ -285,7 +285,7 @@ def absent(request: Request, kind: Kind, namespace: str, name: str) -> Report:
         kind.owner(namespace, name),
         check=request.check,
         namespace=namespace,
-        wait=request.wait != "none",
+        wait=request.wait,
         wait_timeout=request.wait_timeout,
         delete_data=request.delete_data,
         on_progress=request.progress,

@@ -43,7 +43,7 @@ def require(request: Request, desired: Desired, before: Observed, *, again: bool
         if grows
         else f"{desired} is not {'restarted' if again else 'created'}"
     )
-    if request.check or request.wait == "none":
+    if request.check or not request.wait:
         request.warn(f"{desired}: {verdict.message}")
         return
     raise NoRoom(f"{what}. {verdict.message}", hint=_HINT, details={"preflight": _result(verdict)})

@@ -39,7 +39,7 @@ JOB: dict[str, t.Any] = {
     "max_replicas": 3,
     "script": "/train.py",
     "storage": {"claim_name": "digits", "size": "1Gi"},
-    "wait": "none",
+    "wait": False,
 }
 
 
@@ -135,7 +135,7 @@ def with_pods(cluster: FakeCluster, count: int) -> None:
 def test_a_look_reads_few_logs_however_many_pods_there_are(cluster: FakeCluster) -> None:
     with_pods(cluster, 200)
     cluster.requests.clear()
-    seen = run(cluster, replicas=200, max_replicas=200, wait="running")
+    seen = run(cluster, replicas=200, max_replicas=200, wait=True, wait_for="running")
     assert seen["world"]["nodes"] == 200
     read = [request.ref.name for request in cluster.requests if request.verb == "logs"]
     # First ranks by host name, and the youngest pods.
@@ -146,13 +146,13 @@ def test_a_round_beyond_the_end_of_a_talkative_log_is_found(cluster: FakeCluster
     with_pods(cluster, 2)
     for index in (0, 1):
         cluster.log_lines["default", f"digits-{index}"] += "batch done\n" * 400
-    assert run(cluster, wait="running")["world"]["nodes"] == 2
+    assert run(cluster, wait=True, wait_for="running")["world"]["nodes"] == 2
 
 
 def test_a_log_that_cannot_be_read_does_not_matter(cluster: FakeCluster) -> None:
     with_pods(cluster, 3)
     cluster.fail("logs", "digits-1", ServerError("the node of this pod does not answer"))
-    assert run(cluster, replicas=3, wait="running")["world"]["nodes"] == 3
+    assert run(cluster, replicas=3, wait=True, wait_for="running")["world"]["nodes"] == 3
 
 
 def quick(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_a_size_that_the_training_does_not_reach_is_taken_back(
     with_pods(cluster, 2)
     quick(cluster, monkeypatch)
     with pytest.raises(WaitTimeout, match=r"has 2 of 3 pods.*It is back at 2 replicas") as caught:
-        run(cluster, replicas=3, max_replicas=3, wait="running", world_timeout=20)
+        run(cluster, replicas=3, max_replicas=3, wait=True, wait_for="running", world_timeout=20)
     assert "raise world_timeout" in str(caught.value)
     job = cluster.stored("Job", "digits", "default")
     assert job is not None
@@ -196,7 +196,7 @@ def test_a_size_whose_new_pod_keeps_failing_is_taken_back_before_time_is_up(
     with pytest.raises(
         WaitTimeout, match=r"(?s)keeps failing: pod digits-2-.*no such device\nIt is back at 2 replicas"
     ):
-        run(cluster, replicas=3, max_replicas=3, wait="running", world_timeout=600)
+        run(cluster, replicas=3, max_replicas=3, wait=True, wait_for="running", world_timeout=600)
     assert cluster.clock.now < 1100
 
 
@@ -213,7 +213,9 @@ def test_a_size_that_the_training_reaches_stays(cluster: FakeCluster, monkeypatc
 
     monkeypatch.setattr(FakeCluster, "apply", apply)
     quick(cluster, monkeypatch)
-    assert run(cluster, replicas=2, max_replicas=3, wait="running", world_timeout=20)["world"]["nodes"] == 2
+    assert (
+        run(cluster, replicas=2, max_replicas=3, wait=True, wait_for="running", world_timeout=20)["world"]["nodes"] == 2
+    )
     job = cluster.stored("Job", "digits", "default")
     assert job is not None
     assert job["spec"]["completions"] == job["spec"]["parallelism"] == 2
@@ -231,13 +233,13 @@ def test_a_step_that_was_there_before_is_not_the_one_that_is_waited_for(
     with_pods(cluster, 2)
     step(cluster, 7)
     quick(cluster, monkeypatch)
-    assert run(cluster, wait="running")["world"]["step"] == 7
+    assert run(cluster, wait=True, wait_for="running")["world"]["step"] == 7
     with pytest.raises(
         WaitTimeout,
         match=r"Training default/digits makes no step after 30 s\. Last seen: Running; 2 of 2 pods have met; epoch 0, step 7\.",
     ) as caught:
-        run(cluster, wait="step", wait_timeout=30)
-    assert "use wait: running" in str(caught.value.hint)
+        run(cluster, wait=True, wait_for="step", wait_timeout=30)
+    assert "use wait_for: running" in str(caught.value.hint)
 
 
 def test_the_wait_for_a_step_ends_with_the_next_one(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +254,7 @@ def test_the_wait_for_a_step_ends_with_the_next_one(cluster: FakeCluster, monkey
 
     monkeypatch.setattr(cluster, "watch", watch)
     quick(cluster, monkeypatch)
-    assert run(cluster, wait="step", wait_timeout=30)["summary"]["steps"] == 8
+    assert run(cluster, wait=True, wait_for="step", wait_timeout=30)["summary"]["steps"] == 8
 
 
 def test_the_wait_for_a_step_ends_with_the_training(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +267,7 @@ def test_the_wait_for_a_step_ends_with_the_training(cluster: FakeCluster, monkey
         return iter(())
 
     monkeypatch.setattr(cluster, "watch", watch)
-    assert run(cluster, wait="step", wait_timeout=30)["state"] == "Succeeded"
+    assert run(cluster, wait=True, wait_for="step", wait_timeout=30)["state"] == "Succeeded"
 
 
 # training-operator

@@ -26,7 +26,7 @@ JOB: dict[str, t.Any] = {
     "image": "example/jax:0.10",
     "slices": 2,
     "hosts": 2,
-    "wait": "none",
+    "wait": False,
 }
 SET = Ref("jobset.x-k8s.io/v1alpha2", "JobSet", "lm", "default")
 
@@ -85,7 +85,7 @@ def test_it_is_suspended_and_goes_on_without_training_again(served: FakeCluster)
     run(served)
     assert actions(run(served, suspend=True))["JobSet"] == "updated"
     served.set_status(SET, {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]})
-    told = run(served, suspend=True, wait="running")
+    told = run(served, suspend=True, wait=True, wait_for="running")
     assert (told["changed"], told["state"]) == (False, "Pending")
     assert [group["reason"] for group in told["groups"]] == ["is suspended", "is suspended"]
     assert actions(run(served, suspend=False))["JobSet"] == "updated"
@@ -96,7 +96,7 @@ def test_it_is_suspended_when_its_pods_are_gone(served: FakeCluster) -> None:
     served.set_status(SET, {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]})
     served.add(pod("lm-slice-0-0-a", labels=labels(0)), pod("lm-slice-0-1-a", labels=labels(0, 1), phase="Succeeded"))
     with pytest.raises(WaitTimeout, match="is not suspended yet, 1 pod left"):
-        run(served, suspend=True, wait="running", wait_timeout=1)
+        run(served, suspend=True, wait=True, wait_for="running", wait_timeout=1)
 
 
 def queued(served: FakeCluster, *conditions: dict[str, str]) -> dict[str, t.Any]:
@@ -166,7 +166,7 @@ def test_its_end_is_that_of_the_jobset(served: FakeCluster) -> None:
     run(served)
     served.set_status(SET, {"conditions": [{"type": "Completed", "status": "True"}]})
     served.requests.clear()
-    told = run(served, wait="completed")
+    told = run(served, wait=True, wait_for="completed")
     assert (told["state"], told["changed"], served.writes) == ("Succeeded", False, [])
     assert actions(run(served, restart=True))["JobSet"] == "recreated"
 
@@ -178,7 +178,7 @@ def test_a_failure_is_that_of_the_pod(served: FakeCluster) -> None:
     bad = ended(1, message="ValueError: no data")
     served.add(pod("lm-slice-1-0-a", "Failed", labels=labels(1), state=bad))
     with pytest.raises(Failed, match="ReachedMaxRestarts"):
-        run(served, wait="completed")
+        run(served, wait=True, wait_for="completed")
     told = run(served)
     assert told["groups"][1]["reason"] == "ReachedMaxRestarts: lm-slice-1-0-a: ValueError: no data"
 

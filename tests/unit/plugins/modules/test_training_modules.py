@@ -42,7 +42,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import ended, labels, pod
 from ansible_collections.muster.ml.tests.unit.fakes.trainings import PERSIA as SMALL
 
-JOB: dict[str, t.Any] = {**SMALL, "metrics": {"enabled": False}, "wait": "none"}
+JOB: dict[str, t.Any] = {**SMALL, "metrics": {"enabled": False}, "wait": False}
 NATS: dict[str, t.Any] = {"name": "n", "namespace": "default", "size": 2, "max_payload": 1000}
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -233,7 +233,7 @@ def test_other_options_are_refused_until_they_are_meant(cluster: FakeCluster) ->
 
 
 def test_a_plan_waits_for_nothing_and_asks_for_nothing_that_a_restart_removes_first(cluster: FakeCluster) -> None:
-    patient = {**JOB, "wait": "running", "wait_timeout": 0}
+    patient = {**JOB, "wait": True, "wait_for": "running", "wait_timeout": 0}
     assert run(persia_job, cluster, patient, check=True)["changed"]
     run(persia_job, cluster, JOB)
     cluster.fail("apply", "adult-trainer", Immutable("The pods of a Job cannot be changed."))
@@ -261,7 +261,7 @@ def test_a_failed_training_says_why(cluster: FakeCluster) -> None:
     cluster.add(pod("adult-trainer-0-x", "Failed", labels=labels("trainer"), state=ended(137, "OOMKilled")))
     cluster.log_lines["default", "adult-trainer-0-x"] = "step 7\nallocating\n"
     with pytest.raises(Failed) as error:
-        run(persia_job, cluster, {**JOB, "wait": "completed"})
+        run(persia_job, cluster, {**JOB, "wait": True, "wait_for": "completed"})
     assert "adult-trainer-0-x: OOMKilled (exit status 137)" in str(error.value)
     assert "[adult-trainer-0-x] allocating" in str(error.value)
     assert "restart: true" in str(error.value)
@@ -273,7 +273,7 @@ def test_waiting_ends_with_the_reason(cluster: FakeCluster, monkeypatch: pytest.
     with pytest.raises(
         WaitTimeout, match=r"is not running after 30 s\. Last seen: Pending.*emb-server, .*: 1 of 1 pods are missing"
     ):
-        run(persia_job, cluster, {**JOB, "wait": "running", "wait_timeout": 30})
+        run(persia_job, cluster, {**JOB, "wait": True, "wait_for": "running", "wait_timeout": 30})
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_a_missing_operator_is_named_where_its_finalizer_stays(
     gone = run(
         persia_job,
         cluster,
-        {"name": "adult", "namespace": "default", "state": "absent", "remove_finalizer": True, "wait": "none"},
+        {"name": "adult", "namespace": "default", "state": "absent", "remove_finalizer": True, "wait": False},
     )
     assert actions(gone)["PersiaJob/adult"] == "deleted"
     assert cluster.stored("Pod", "adult-nn-worker-0", "default") is None
@@ -358,7 +358,7 @@ def test_somebody_elses_persiajob_is_neither_joined_nor_removed(cluster: FakeClu
 def test_absent_keeps_the_storage_unless_told(cluster: FakeCluster) -> None:
     storage = {"claim_name": "adult", "size": "1Gi"}
     run(persia_job, cluster, {**JOB, "storage": storage})
-    gone = {"name": "adult", "namespace": "default", "state": "absent", "wait": "none"}
+    gone = {"name": "adult", "namespace": "default", "state": "absent", "wait": False}
     assert actions(run(persia_job, cluster, gone))["PersistentVolumeClaim/adult"] == "kept"
     assert cluster.stored("Job", "adult-trainer", "default") is None
     assert run(persia_job, cluster, {**gone, "delete_data": True})["changed"]
@@ -512,7 +512,7 @@ def said(event: str, **fields: t.Any) -> str:
 
 def test_info_tells_the_world_of_an_elastic_job(cluster: FakeCluster) -> None:
     mine = {"name": "digits", "namespace": "default", "kind": "elastic_job"}
-    options = {"image": "example/torch:1", "replicas": 2, "min_replicas": 1, "script": "/train.py", "wait": "none"}
+    options = {"image": "example/torch:1", "replicas": 2, "min_replicas": 1, "script": "/train.py", "wait": False}
     run(elastic_job, cluster, {"name": "digits", "namespace": "default", **options})
     belongs = {LABEL_ELASTIC_JOB: "digits", LABEL_GROUP: "worker"}
     for index in (0, 1):

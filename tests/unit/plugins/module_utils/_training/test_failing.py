@@ -32,7 +32,7 @@ OPTIONS: dict[str, t.Any] = {
     "name": "adult", "namespace": "default", "image": "example/persia:1", "global_config": {},
     "embedding_config": {"slots_config": {"age": {"dim": 8}}}, "files": {"train.py": ""}, "metrics": {"enabled": False},
     "nn_worker": {"replicas": 1, "entry": "train.py"}, "embedding_worker": {"replicas": 1},
-    "embedding_parameter_server": {"replicas": 1}, "wait": "completed", "wait_timeout": 540,
+    "embedding_parameter_server": {"replicas": 1}, "wait": True, "wait_for": "completed", "wait_timeout": 540,
 }  # fmt: skip
 LOG = "epoch 0\nFileNotFoundError: /data/train.npz\n"
 
@@ -121,7 +121,7 @@ def test_a_container_that_is_started_again_and_again_ends_the_wait(cluster: Fake
 
 
 def test_who_waits_again_sees_one_more_attempt(cluster: FakeCluster, clock: Eventful) -> None:
-    train(cluster, wait="none")
+    train(cluster, wait=False)
     for began in (-900, -800, -700, -500, -200):
         trainer(cluster, began, 5)
     with pytest.raises(WaitTimeout):

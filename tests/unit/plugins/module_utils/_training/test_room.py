@@ -33,7 +33,8 @@ ELASTIC: Manifest = {
     "max_replicas": 9,
     "script": "/train.py",
     "resources": {"limits": {GPU: 1}},
-    "wait": "running",
+    "wait": True,
+    "wait_for": "running",
 }
 PERSIA: Manifest = {**SMALL, "nn_worker": {"replicas": 3, "entry": "train.py", "resources": {"limits": {GPU: 1}}}}
 
@@ -79,7 +80,7 @@ def asked(cluster: FakeCluster) -> list[str]:
 
 def trains(cluster: FakeCluster, number: int, **more: t.Any) -> None:
     """A job of so many pods, which are on the first node."""
-    elastic(cluster, replicas=number, preflight=False, wait="none", **more)
+    elastic(cluster, replicas=number, preflight=False, wait=False, **more)
     for index in range(number):
         name = f"digits-{index}"
         cluster.add(X.pod(name, "n0", X.container(gpu=1), namespace="default", labels=LABELS))
@@ -112,13 +113,13 @@ def test_each_group_of_persia_is_judged(two: FakeCluster) -> None:
 @pytest.mark.parametrize(("module", "given"), [(elastic_job, ELASTIC), (persia_job, PERSIA)])
 def test_what_fits_is_created_without_a_word(two: FakeCluster, module: types.ModuleType, given: Manifest) -> None:
     two.add(X.node("n2", gpu=1))
-    said = run(two, {**given, "wait": "none"}, module)
+    said = run(two, {**given, "wait": False}, module)
     assert (said.result["changed"], said.warnings, said.progress) == (True, [], [])
     assert asked(two) == ["Node", "ResourceQuota"]
 
 
 def test_preflight_false_asks_nothing(two: FakeCluster) -> None:
-    said = elastic(two, preflight=False, wait="none")
+    said = elastic(two, preflight=False, wait=False)
     assert (said.result["changed"], said.warnings, asked(two)) == (True, [], [])
 
 
@@ -126,18 +127,18 @@ def test_a_plan_says_it_and_is_the_same(two: FakeCluster) -> None:
     plan = elastic(two, check=True)
     assert len(plan.warnings) == 1
     assert "2 of 3 pods of group digits fit" in plan.warnings[0]
-    made = elastic(two, preflight=False, wait="none")
+    made = elastic(two, preflight=False, wait=False)
     assert [row["action"] for row in plan.result["objects"]] == [row["action"] for row in made.result["objects"]]
 
 
 def test_a_run_that_does_not_wait_says_it_and_goes_on(two: FakeCluster) -> None:
-    said = elastic(two, wait="none")
+    said = elastic(two, wait=False)
     assert "2 of 3 pods of group digits fit" in said.warnings[0]
     assert replicas(two) == 3
 
 
 def test_a_job_may_begin_with_min_replicas(two: FakeCluster) -> None:
-    said = elastic(two, min_replicas=2, wait="none")
+    said = elastic(two, min_replicas=2, wait=False)
     assert said.warnings[0].startswith(
         "Training default/digits begins with less than 3 pods. Not all pods fit at once."
     )
@@ -150,7 +151,7 @@ def test_a_job_may_begin_with_min_replicas(two: FakeCluster) -> None:
 def test_a_run_without_changes_asks_nothing(two: FakeCluster) -> None:
     trains(two, 3)
     two.requests.clear()
-    assert not elastic(two, wait="none").result["changed"]
+    assert not elastic(two, wait=False).result["changed"]
     assert asked(two) == []
 
 
@@ -161,7 +162,7 @@ def test_more_pods_are_judged_beside_those_that_run(two: FakeCluster) -> None:
     ):
         elastic(two, replicas=3, min_replicas=1)
     assert replicas(two) == 1
-    said = elastic(two, replicas=3, min_replicas=1, wait="none")
+    said = elastic(two, replicas=3, min_replicas=1, wait=False)
     assert "1 of 2 more pods" in said.warnings[0]
     assert replicas(two) == 3
 
@@ -169,14 +170,14 @@ def test_more_pods_are_judged_beside_those_that_run(two: FakeCluster) -> None:
 def test_less_pods_ask_nothing(two: FakeCluster) -> None:
     trains(two, 3, min_replicas=1)
     two.requests.clear()
-    elastic(two, replicas=1, min_replicas=1, wait="none")
+    elastic(two, replicas=1, min_replicas=1, wait=False)
     assert (asked(two), replicas(two)) == ([], 1)
 
 
 def test_pods_that_run_where_no_new_one_may_be_are_not_asked_for_again(cluster: FakeCluster) -> None:
     cluster.add(X.node("n0", gpu=4, cordoned=True), X.node("n1", gpu=1))
     trains(cluster, 4)
-    said = elastic(cluster, replicas=5, min_replicas=4, wait="none")
+    said = elastic(cluster, replicas=5, min_replicas=4, wait=False)
     assert (said.warnings, replicas(cluster)) == ([], 5)
 
 
@@ -187,13 +188,13 @@ def test_pods_of_the_job_that_wait_are_counted_once(cluster: FakeCluster) -> Non
     quota = X.quota({"pods": "3"}, {"pods": "2"})
     quota["metadata"]["namespace"] = "default"
     cluster.add({"apiVersion": "v1", "kind": "ResourceQuota", **quota})
-    assert elastic(cluster, replicas=3, min_replicas=1, wait="none").warnings == []
+    assert elastic(cluster, replicas=3, min_replicas=1, wait=False).warnings == []
 
 
 def test_the_room_of_a_training_that_is_started_again_is_its_own(cluster: FakeCluster) -> None:
     cluster.add(X.node("n0", gpu=3))
     trains(cluster, 3)
-    assert elastic(cluster, restart=True, wait="none", max_restarts=1).warnings == []
+    assert elastic(cluster, restart=True, wait=False, max_restarts=1).warnings == []
     for index in range(3):
         cluster.remove(Ref("v1", "Pod", f"digits-{index}", "default"))
     cluster.add(X.pod("other", "n0", X.container(gpu=1)))
@@ -215,7 +216,7 @@ def test_who_may_not_look_goes_on_without_a_word(two: FakeCluster) -> None:
         return listed(api_version, kind, namespace, selector)
 
     two.list = listing  # type: ignore[method-assign]
-    said = elastic(two, wait="none")
+    said = elastic(two, wait=False)
     assert (said.result["changed"], said.warnings, said.progress) == (True, [], [])
 
 
@@ -225,7 +226,7 @@ def test_where_nodes_may_come_it_goes_on_and_says_so(two: FakeCluster, monkeypat
     node = X.node("n2", gpu=0)
     node["spec"]["providerID"] = "gce://project/zone/n2"
     two.add(node)
-    said = elastic(two, wait="none")
+    said = elastic(two, wait=False)
     assert (said.warnings, replicas(two)) == ([], 3)
     assert said.progress[0].startswith("Not all pods fit at once as the cluster is. 2 of 3 pods of group digits fit")
     assert "whether nodes are added (nodes are machines of gce)" in said.progress[0]
