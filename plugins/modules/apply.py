@@ -91,15 +91,10 @@ options:
         O(wait_timeout) seconds at most.
     type: bool
     default: false
-  prune_data:
-    description:
-      - Remove objects that hold data, too, with O(prune). These are PersistentVolumeClaim, PersistentVolume, Namespace, and Secrets with
-        generated keys.
-    type: bool
-    default: false
   delete_data:
     description:
-      - Delete objects that hold data, too, with O(state=absent). Otherwise they are kept, and a warning names them.
+      - Delete objects that hold data, too, with O(prune) and with O(state=absent). Otherwise they are kept, and a warning names them.
+      - These are PersistentVolumeClaim, PersistentVolume, Namespace, and Secrets with generated keys.
     type: bool
     default: false
 seealso:
@@ -213,7 +208,7 @@ _APPLY_OPTIONS = (
     "force_conflicts",
     "recreate",
     "prune",
-    "prune_data",
+    "delete_data",
     "wait",
     "wait_timeout",
 )
@@ -228,7 +223,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "owner": {"type": "str", "default": DEFAULT_OWNER},
     "expected_kinds": {"type": "list", "elements": "str", "default": []},
     "prune": {"type": "bool", "default": False},
-    "prune_data": {"type": "bool", "default": False},
     "delete_data": {"type": "bool", "default": False},
     **REMOVAL,
     **STATE,

@@ -48,7 +48,7 @@ options:
   labels:
     description: Labels. They are all that the bucket has, besides the mark of its owner. Without this option they stay as they are.
     type: dict
-  delete_objects:
+  delete_data:
     description:
       - Delete the bucket with its objects, with O(state=absent). Otherwise a bucket that is not empty is kept.
       - Every object is a request. For very many, C(gcloud storage rm --recursive) is faster.
@@ -100,7 +100,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "lifecycle_rules": {"type": "list", "elements": "dict"},
     "soft_delete_retention_s": {"type": "int"},
     "labels": {"type": "dict"},
-    "delete_objects": {"type": "bool", "default": False},
+    "delete_data": {"type": "bool", "default": False},
 }
 
 

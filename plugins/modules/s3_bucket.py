@@ -32,7 +32,7 @@ options:
   encryption_key_arn:
     description: KMS key for the encryption of objects. Defaults to the key of S3.
     type: str
-  delete_objects:
+  delete_data:
     description: Delete the bucket with its objects, with O(state=absent). Otherwise a bucket that is not empty is kept.
     type: bool
     default: false
@@ -74,7 +74,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
     "versioning": {"type": "bool"},
     "encryption_key_arn": {"type": "str", "no_log": False},
-    "delete_objects": {"type": "bool", "default": False},
+    "delete_data": {"type": "bool", "default": False},
 }
 
 

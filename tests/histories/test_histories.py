@@ -198,7 +198,7 @@ class Apply:
         world.reached = frozenset(filter(None, [*spaces, name_and_home(self.who)[1]])) if near else None
         apply_objects(
             world, copy.deepcopy(self.wish), owner=self.who, check=False, clock=world.clock, parallel=1, wait_timeout=30,
-            prune="prune" in self.words, prune_data="delete data" in self.words, adopt="adopt" in self.words,
+            prune="prune" in self.words, delete_data="delete data" in self.words, adopt="adopt" in self.words,
             force_conflicts="force" in self.words, namespaces=() if near else None,
         )  # fmt: skip
 

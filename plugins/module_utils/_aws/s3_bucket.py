@@ -40,7 +40,7 @@ class S3Bucket(Immediate):
     """
 
     IDENTITY = ("Name",)
-    data_option = "delete_objects: true"
+    data_option = "delete_data: true"
 
     name: str
     region: str
@@ -48,17 +48,13 @@ class S3Bucket(Immediate):
     partition: str
     versioning: bool | None = None
     encryption_key_arn: str | None = None
-    delete_objects: bool = False
+    delete_data: bool = False
     tags: dict[str, str] | None = None
     purge_tags: bool = True
 
     @property
     def label(self) -> str:
         return f"S3 bucket {self.name}"
-
-    @property
-    def delete_data(self) -> bool:
-        return self.delete_objects
 
     @property
     def _named(self) -> Body:
@@ -107,7 +103,7 @@ class S3Bucket(Immediate):
             "Versioning": ask("get_bucket_versioning").get("Status") == "Enabled",
             "Policy": json.loads(policy) if policy else {},
             "tags": tags,
-            "_objects": self._objects(api) if self.delete_objects else [],
+            "_objects": self._objects(api) if self.delete_data else [],
         }
 
     def _objects(self, api: Api) -> list[Body]:
@@ -141,7 +137,7 @@ class S3Bucket(Immediate):
         hints = {
             "BucketAlreadyExists": "The name belongs to another account; names of buckets are unique in all of AWS",
             "BucketNotEmpty": "Something was put into it a moment ago"
-            + (": run again" if self.delete_objects else "; objects go only with delete_objects: true"),
+            + (": run again" if self.delete_data else "; objects go only with delete_data: true"),
         }
         hint = hints.get(refused.code)
         return CallRefused(str(refused), code=refused.code, hint=hint) if hint else refused

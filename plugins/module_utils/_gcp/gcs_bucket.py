@@ -34,22 +34,18 @@ class GcsBucket(Labelled):
     SERVICE, COLLECTION, PARENT = "storage", "buckets", ""
     CHANGES = (Change(("storageClass", "iamConfiguration", "versioning", "lifecycle", "softDeletePolicy", "labels")),)
     IDENTITY = ("id", "timeCreated", "generation")
-    data_option = "delete_objects: true"
+    data_option = "delete_data: true"
 
     location: str
     storage_class: str | None = None
     versioning: bool | None = None
     lifecycle_rules: t.Sequence[Body] | None = None
     soft_delete_retention_s: int | None = None
-    delete_objects: bool = False
+    delete_data: bool = False
 
     @property
     def path(self) -> str:
         return f"b/{quote(self.name, safe='')}"
-
-    @property
-    def delete_data(self) -> bool:
-        return self.delete_objects
 
     def body(self) -> Body:
         return {
@@ -71,7 +67,7 @@ class GcsBucket(Labelled):
             if refused.http == 403 and DISABLED not in refused.codes:
                 return {"name": self.name, "_unknown": f"{_NOT_OURS} ({refused.said})"}
             raise
-        if live and self.delete_objects:
+        if live and self.delete_data:
             live["_objects"] = self._objects(api)
         return live
 
@@ -116,7 +112,7 @@ class GcsBucket(Labelled):
         if not isinstance(refused, Refused):
             return refused
         if "not empty" in refused.said:
-            more = ": run again" if self.delete_objects else f"; objects go only with {self.data_option}"
+            more = ": run again" if self.delete_data else f"; objects go only with {self.data_option}"
             return refused.with_hint(f"Something was put into it a moment ago{more}")
         if refused.http == 409:
             return refused.with_hint(

@@ -58,7 +58,7 @@ def apply_objects(
     force_conflicts: bool = False,
     recreate: bool = False,
     prune: bool = False,
-    prune_data: bool = False,
+    delete_data: bool = False,
     namespaces: t.Collection[str] | None = None,
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
     promised: Promised | None = None,
@@ -81,7 +81,7 @@ def apply_objects(
     options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised,
                            made_of or {})  # fmt: skip
     writer = Writer(cluster, owner, check, clock, force_conflicts, recreate, adopt)
-    run = _Run(cluster, options, writer, prune, prune_data, on_progress, clock, namespaces)
+    run = _Run(cluster, options, writer, prune, delete_data, on_progress, clock, namespaces)
     steps = make_plan(cluster, objects := list(objects), options)
     if prune and not steps:
         raise _no_objects(owner)
@@ -115,7 +115,7 @@ class _Run:
     options: ApplyOptions
     writer: Writer
     prune: bool
-    prune_data: bool
+    delete_data: bool
     on_progress: OnProgress | None
     clock: Clock
     namespaces: t.Collection[str] | None
@@ -174,8 +174,8 @@ class _Run:
             self.cluster,
             ownership,
             check,
-            "prune_data",
-            self.prune_data,
+            "delete_data",
+            self.delete_data,
             self.options.parallel,
             clock=self.clock,
         )

@@ -43,7 +43,7 @@ def kinds(ground: Body) -> dict[str, tuple[Body, Body]]:
     entries = [{"policy_arn": policy.format(kind), "access_scope": {"type": "cluster"}} for kind in ("View", "Edit")]
     cluster = {"cluster_name": "cut"}
     return {
-        "s3_bucket": ({"name": "cut-bucket", "versioning": True}, {"delete_objects": True}),
+        "s3_bucket": ({"name": "cut-bucket", "versioning": True}, {"delete_data": True}),
         "efs_file_system": (
             {"name": "cut", "backup": True, "transition_to_ia": "AFTER_30_DAYS", "mount_targets": targets},
             {"delete_data": True},

@@ -615,7 +615,7 @@ def test_a_bucket(changes: Run, run: Run, aws: Simulator) -> None:
     full = run("s3_bucket", **named, state="absent")
     assert full["changed"] is False
     assert full["kept"] in str(full["warnings"])
-    assert "holds objects (train.py); delete_objects: true deletes it" in full["kept"]
+    assert "holds objects (train.py); delete_data: true deletes it" in full["kept"]
     other = run("s3_bucket", **named, state="absent", only_tagged={"muster.ml/owner": "other"})
     assert (other["changed"], "deprecations" in other) == (False, False)
     assert "does not have the mark of this owner (muster.ml/owner=other)" in other["kept"]
@@ -623,7 +623,7 @@ def test_a_bucket(changes: Run, run: Run, aws: Simulator) -> None:
         "it has muster.ml/owner=t"
         in run("s3_bucket", **named, only_tagged={"muster.ml/owner": "other"}, adopt=True)["msg"]
     )
-    changes("s3_bucket", **named, state="absent", delete_objects=True, only_tagged={"muster.ml/owner": "t"})
+    changes("s3_bucket", **named, state="absent", delete_data=True, only_tagged={"muster.ml/owner": "t"})
     assert s3.list_buckets()["Buckets"] == []
 
 

@@ -107,7 +107,7 @@ def test_what_cannot_be_is_refused(google: Simulator, run: Run, bucket: None) ->
 def test_a_run_killed_at_the_creation_is_taken_up_and_a_lost_answer_is_none(
     google: Simulator, run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch, answered: bool
 ) -> None:
-    run("gcs_bucket", **BUCKET, state="absent", delete_objects=True)
+    run("gcs_bucket", **BUCKET, state="absent", delete_data=True)
     with monkeypatch.context() as patched:
         killed(patched, 1, answered=answered)
         with pytest.raises(KeyboardInterrupt):
@@ -127,9 +127,9 @@ def test_objects_go_only_by_their_own_word(
         upload(reader, name.replace("/", "%2F").replace(" ", "%20"))
     google.clear()
     kept = run("gcs_bucket", **BUCKET, state="absent")
-    assert "bucket results-of-x was kept: it holds objects (a/1); delete_objects: true deletes it" in kept["kept"]
+    assert "bucket results-of-x was kept: it holds objects (a/1); delete_data: true deletes it" in kept["kept"]
     assert (kept["changed"], google.attempts()) == (False, [])
-    done = changes("gcs_bucket", **BUCKET, state="absent", delete_objects=True)
+    done = changes("gcs_bucket", **BUCKET, state="absent", delete_data=True)
     assert done["actions"] == [
         "storage:objects.delete (delete object a/1)",
         "storage:objects.delete (delete object a/1)",
@@ -145,7 +145,7 @@ def test_a_bucket_of_somebody_else_in_the_project_is_kept_with_its_objects(
     other = {**BUCKET, "owner": "other"}
     google.clear()
     assert "it has muster-owner=m" in run("gcs_bucket", **other, adopt=True)["msg"]
-    assert "does not have the mark" in run("gcs_bucket", **other, state="absent", delete_objects=True)["kept"]
+    assert "does not have the mark" in run("gcs_bucket", **other, state="absent", delete_data=True)["kept"]
     assert google.attempts() == []
 
 

@@ -155,9 +155,9 @@ def test_a_removal_goes_beyond_its_namespace_by_its_own_word(cluster: FakeCluste
 def test_a_namespace_that_is_not_named_is_not_pruned_with_what_is_in_it(cluster: FakeCluster) -> None:
     space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}}
     run(cluster, space, config("x", "mine"), config("x", "a"))
-    result = run(cluster, config("x", "a"), prune=True, prune_data=True, namespace="default")
+    result = run(cluster, config("x", "a"), prune=True, delete_data=True, namespace="default")
     assert actions(result) == {"ConfigMap a/x": "unchanged", "ConfigMap mine/x": "kept", "Namespace /mine": "kept"}
-    result = run(cluster, config("x", "a"), prune=True, prune_data=True, namespace="default", namespaces=["mine"])
+    result = run(cluster, config("x", "a"), prune=True, delete_data=True, namespace="default", namespaces=["mine"])
     assert actions(result)["Namespace /mine"] == "deleted"
 
 

@@ -31,7 +31,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 OURS = {"muster.ml/owner": "m"}
 BUCKET = S3Bucket("x", "eu-west-1", ACCOUNT, "aws", tags=OURS)
-WITH_OBJECTS = dataclasses.replace(BUCKET, delete_objects=True)
+WITH_OBJECTS = dataclasses.replace(BUCKET, delete_data=True)
 CLUSTER = EksCluster("x", role_arn="r", subnet_ids=["a"], deletion_protection=True, tags=OURS)
 UNLOCKED = dataclasses.replace(CLUSTER, deletion_protection=False)
 NODEGROUP = EksNodegroup("c", "x", node_role="r", subnets=["a"], tags=OURS)
@@ -64,7 +64,7 @@ def kept(account: Account, resource: Resource) -> str:
 def test_a_bucket_with_objects_is_kept_unless_they_are_to_go_too() -> None:
     account = account_with(BUCKET)
     account.things["bucket", "x"]["objects"] = [("model.pt", "v1"), ("model.pt", "v2")]
-    assert kept(account, BUCKET) == "S3 bucket x was kept: it holds objects (model.pt); delete_objects: true deletes it"
+    assert kept(account, BUCKET) == "S3 bucket x was kept: it holds objects (model.pt); delete_data: true deletes it"
     assert run(account, WITH_OBJECTS, absent=True).kept == ""
     assert account.things == {}
 

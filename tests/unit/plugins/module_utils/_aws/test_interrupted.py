@@ -32,7 +32,7 @@ from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 
 OURS, THEIRS = {"muster.ml/owner": "m"}, {"muster.ml/owner": "other"}
 SCOPE: Body = {"type": "cluster"}
-BUCKET: Body = {"region": "eu-west-1", "account": ACCOUNT, "partition": "aws", "delete_objects": True}
+BUCKET: Body = {"region": "eu-west-1", "account": ACCOUNT, "partition": "aws", "delete_data": True}
 NETWORK: Body = {"role_arn": "r", "subnet_ids": ["a"]}
 # (class, what names one, what makes one, what changes later)
 KINDS: dict[str, tuple[type[Resource], Body, Body, Body]] = {

@@ -147,7 +147,7 @@ def test_a_definition_whose_kind_is_missing_from_discovery_is_kept(blind: Blind)
     apply(blind, DEFINITION, config())
     apply(blind, FOO, owner=OTHER)
     blind.blind = True
-    report = apply(blind, config(x="2"), prune=True, prune_data=True)
+    report = apply(blind, config(x="2"), prune=True, delete_data=True)
     assert actions(report)["CustomResourceDefinition foos.x.io"] == "kept"
     assert "its kind is not served now" in report.warnings[0]
     assert blind.stored("Foo", "f", "default")
@@ -315,7 +315,7 @@ def test_a_copy_that_carries_our_label_keeps_the_namespace_that_it_is_in(cluster
     copied["metadata"]["labels"] = {"muster.ml/owner": OWNER}
     cluster.add(copied, manager="a-controller")
     pruned = way == "prune"
-    report = apply(cluster, config(), prune=True, prune_data=True) if pruned else delete(cluster, delete_data=True)
+    report = apply(cluster, config(), prune=True, delete_data=True) if pruned else delete(cluster, delete_data=True)
     assert [name for name, action in actions(report).items() if action == "kept"] == [
         "ConfigMap copied",
         "Namespace ml",

@@ -501,14 +501,14 @@ def test_data_is_kept_without_an_explicit_word(cluster: FakeCluster) -> None:
     assert sorted(set(actions(report).values())) == ["kept", "unchanged"]
     assert not report.changed
     assert "PersistentVolumeClaim default/claim" in report.warnings[0]
-    removed = apply(cluster, config(), prune=True, prune_data=True)
+    removed = apply(cluster, config(), prune=True, delete_data=True)
     assert list(actions(removed).values()).count("deleted") == 3
 
 
 def test_a_definition_with_objects_of_others_is_kept(established: FakeCluster) -> None:
     apply(established, definition())
     apply(established, widget("theirs"), owner="o.theirs")
-    for options in ({}, {"prune_data": True}):
+    for options in ({}, {"delete_data": True}):
         report = apply(established, config(), prune=True, **options)
         assert actions(report)["CustomResourceDefinition foos.x.io"] == "kept"
         assert "Foo default/theirs" in report.changes[-1].reason

@@ -132,7 +132,7 @@ def test_prune_touches_only_what_is_ours_and_never_data(
             assert key in cluster.objects
         else:
             assert key not in cluster.objects
-    apply(cluster, desired, prune=True, prune_data=True)
+    apply(cluster, desired, prune=True, delete_data=True)
     assert {key for key, item in cluster.objects.items() if item["metadata"]["name"].startswith("ours")} == names
 
 

@@ -169,7 +169,7 @@ def test_a_desired_object_under_another_name_is_told_by_its_uid_alone(
 ) -> None:
     """Even where the record of what was made fits the other name, too."""
     monkeypatch.setattr(deletion, "is_made_for", lambda _item, _owner: True)
-    cluster, options = Mirror(), {"prune": True, "prune_data": True}
+    cluster, options = Mirror(), {"prune": True, "delete_data": True}
     if when == "just-made":
         report = apply(cluster, space(), config(), **options)
     else:
