@@ -87,6 +87,8 @@ GIVEN: list[dict[str, object]] = [
     {"persia_storage_class_name": "local-path", "persia_image": "registry.example.com/persia-cpu:0.1.dev251"},
     {"muster_systems": ["elastic"]},
 ]
+# The local cluster and the code that all scenarios run.
+PLUGINS = ("plugins/*", "roles/local_cluster/*", "roles/local_images/*", "meta/*")
 CANARY = f"canary-{secrets.token_hex(16)}"
 
 
@@ -371,7 +373,19 @@ def machine_checks() -> list[Check]:
 
 
 def _scenario(name: str, *needs: str) -> Check:
-    return Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs)
+    reads = (f"extensions/molecule/{name}/*", "extensions/molecule/config.yml", "extensions/molecule/machine", *PLUGINS)
+    return Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs, reads=reads, names=True)
+
+
+def _on_cluster(name: str, body: Callable[[Shell], None], *, after: tuple[str, ...] = ()) -> Check:
+    """A folder of tests about what is in plugins."""
+    return Check(
+        name,
+        body,
+        needs=("cluster-up",),
+        after=after,
+        reads=(f"tests/{name}/*", "tests/faults/*", "tests/unit/fakes/*", *PLUGINS),
+    )
 
 
 def checks() -> list[list[Check]]:
@@ -387,16 +401,19 @@ def checks() -> list[list[Check]]:
     ]
     others = tuple(check.name for check in [*first, *second])
     last = [
-        Check(name, body, needs=("cluster-up",), after=others)
-        for name, body in (
-            ("differential", differential), ("scheduler", scheduler), ("faults", faults), ("systems", systems)
-        )
-    ]  # fmt: skip
+        _on_cluster("differential", differential, after=others),
+        _on_cluster("scheduler", scheduler, after=others),
+        _on_cluster("faults", faults, after=others),
+        Check("systems", systems, needs=("cluster-up",), after=others),
+    ]
     down_after = Check("cluster-down", down, timeout_s=300, after=others, always=True)
     return [[*first, *last, down_after], second]
 
 
+# What brings the cluster of the others up and takes it away.
+GROUND = ("cluster-up", "cluster-down")
+
+
 def with_what_they_need(desired: set[str]) -> set[str]:
-    """A check asked for alone needs the cluster around it."""
-    around = {"cluster-up", "cluster-down"}
-    return around if desired & ({check.name for lane in checks() for check in lane} - around) else set()
+    """The cluster around the checks that run on it."""
+    return set(GROUND) if desired & {check.name for lane in checks() for check in lane} else set()

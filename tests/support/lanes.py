@@ -110,6 +110,10 @@ class Check:
     needs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()  # of other lanes: what must have ended before, whatever its result
     always: bool = False  # runs even after an interrupt: it tidies up
+    reads: tuple[str, ...] = ("*",)
+    """Patterns of the source files that decide about the result; see inputs.py."""
+    names: bool = False
+    """Whether roles, playbooks and examples count that these files name."""
 
 
 @dataclass
@@ -119,6 +123,8 @@ class Result:
     seconds: float
     cpu_s: float = 0.0
     reason: str = ""
+    unchanged: bool = False
+    """It was not run: it passed with the same inputs before."""
 
 
 @dataclass
@@ -130,6 +136,7 @@ class Board:
     lock: threading.Condition = field(default_factory=threading.Condition)
     running: set[str] = field(default_factory=set)
     """Names of the checks of this run that have not ended."""
+    ended: Callable[[Result], None] = lambda _result: None
 
     def say(self, text: str) -> None:
         with self.lock:
@@ -152,6 +159,7 @@ class Board:
             self.running.discard(name)
             if result:
                 self.results.append(result)
+                self.ended(result)
             self.lock.notify_all()
 
 
@@ -228,6 +236,10 @@ def run_lane(board: Board, lane: Sequence[Check]) -> None:
         board.note(check.name, None if skipped else run_check(board, check))
 
 
+def word(result: Result) -> str:
+    return "same  " if result.unchanged else "passed" if result.ok else "FAILED"
+
+
 def table(results: Sequence[Result]) -> str:
     """The results for people: one line a check, with its time and the processor time of its own processes.
 
@@ -236,17 +248,21 @@ def table(results: Sequence[Result]) -> str:
     width = max((len(r.name) for r in results), default=0)
     lines = [f"          {'':<{width}}      wall      CPU"]
     lines += [
-        f"  {'passed' if r.ok else 'FAILED'}  {r.name:<{width}}  {r.seconds:6.1f} s {r.cpu_s:6.1f} s  {r.reason}".rstrip()
-        for r in results
+        f"  {word(r)}  {r.name:<{width}}  {r.seconds:6.1f} s {r.cpu_s:6.1f} s  {r.reason}".rstrip() for r in results
     ]
     total = sum(r.cpu_s for r in results)
     return "\n".join([*lines, f"          {'all':<{width}}           {total:8.1f} s"])
 
 
-def run_lanes(lanes: Sequence[Sequence[Check]], logs: Path) -> int:
-    """Run all lanes; the exit status says whether every check passed."""
+def run_lanes(
+    lanes: Sequence[Sequence[Check]],
+    logs: Path,
+    unchanged: Sequence[Result] = (),
+    ended: Callable[[Result], None] = lambda _result: None,
+) -> int:
+    """Run all lanes; the exit status says whether every check passed. ``unchanged`` are those that need not run."""
     logs.mkdir(parents=True, exist_ok=True)
-    board = Board(logs, running={check.name for lane in lanes for check in lane})
+    board = Board(logs, list(unchanged), running={check.name for lane in lanes for check in lane}, ended=ended)
     began = time.monotonic()
     threads = [threading.Thread(target=run_lane, args=(board, lane)) for lane in lanes if lane]
 
@@ -262,7 +278,7 @@ def run_lanes(lanes: Sequence[Sequence[Check]], logs: Path) -> int:
             thread.join(0.5)  # in short waits, so that a signal is seen to soon
     for number, handler in before.items():
         signal.signal(number, handler)
-    asked = sum(len(lane) for lane in lanes)
+    asked = sum(len(lane) for lane in lanes) + len(unchanged)
     passed = sum(r.ok for r in board.results)
     print(f"\n{table(board.results)}\n  {time.monotonic() - began:.0f} s in all; logs in {logs}\n")
     print(f"{passed} passed, {asked - passed} failed")

@@ -70,7 +70,7 @@ def tree() -> Path:
     ours = collections / "muster" / "ml"
     for name in sources():
         (ours / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, ours / name)
+        shutil.copy2(ROOT / name, ours / name, follow_symlinks=False)
     for command in (["git", "init", "-q"], ["git", "add", "-A"]):
         subprocess.run(command, cwd=ours, check=True)
     (ours / "tests" / "output" / ".tmp").mkdir(parents=True)

@@ -177,22 +177,47 @@ def prepare() -> None:
     private_home()
 
 
+CODE = ("plugins/*", "tests/*", "examples/*", "scripts/*", "*.toml", ".importlinter")
+PLAYS = ("roles/*", "playbooks/*", "site.yml", "inventories/*", "plugins/*", "meta/*", "galaxy.yml")
+# What the tests of a simulated cloud play: its roles, and those of the systems that they plan.
+CLOUDS = {
+    "aws": ("roles/e[kf]s_*", "roles/s3_*", "roles/elastic/*", "playbooks/eks*", "inventories/eks/*", "docs/platforms/eks*"),
+    "google": ("roles/g[kc][eps]*", "roles/filestore_csi/*", "roles/studioml*", "roles/triton*", "roles/tpu/*", "roles/inference_gateway/*",
+               "playbooks/gke*", "inventories/gke/*", "docs/platforms/gke*"),
+}  # fmt: skip
+BESIDE = (
+    "plugins/*",
+    "roles/namespace/*",
+    "roles/gpu_drivers/*",
+    "playbooks/[a-df-z]*",
+    "playbooks/*/*",
+    "tests/unit/fakes/*",
+    "tests/simulators/*.py",
+)
+
+
+def of_cloud(name: str) -> Check:
+    reads = (*CLOUDS[name], *BESIDE, f"tests/simulators/{name}/*")
+    return Check(f"simulator-{name}", partial(simulator, name), timeout_s=3600, reads=reads)
+
+
 CHECKS = [
-    Check("ruff", ruff),
-    Check("mypy", mypy),
-    Check("imports", imports),
+    Check("ruff", ruff, reads=CODE),
+    Check("mypy", mypy, reads=CODE),
+    Check("imports", imports, reads=CODE),
     Check("unit", unit),
-    Check("histories", histories),
-    Check("inventories", inventories),
-    Check("rabbitmq", rabbitmq),
-    Check("studioml", studioml, timeout_s=1800),
+    Check("histories", histories, reads=("plugins/*", "tests/histories/*", "tests/unit/*")),
+    Check("inventories", inventories, reads=(*PLAYS, "tests/inventories/*", "tests/unit/fakes/*", "examples/*")),
+    Check("rabbitmq", rabbitmq, reads=("plugins/*", "tests/rabbitmq/*")),
+    Check("studioml", studioml, timeout_s=1800, reads=("plugins/*", "roles/local_images/*", "roles/studioml*", "examples/*",
+                                                       "tests/studioml/*", "tests/rabbitmq/*", "tests/unit/fakes/*")),
     Check("yaml", yaml),
     Check("shell", shell_scripts),
     Check("licences", licences),
-    Check("changelog", changelog),
-    Check("docs", documentation),
-    Check("ansible-lint", ansible_lint),
+    Check("changelog", changelog, reads=("changelogs/*", "galaxy.yml", "plugins/*", "meta/*")),
+    Check("docs", documentation, reads=("docs/*", *PLAYS)),
+    Check("ansible-lint", ansible_lint, reads=(*PLAYS, "extensions/*", "tests/acceptance/*", ".ansible-lint*", "*.yml")),
     Check("package", package),
-    Check("sanity", sanity, timeout_s=1800),
-    *(Check(f"simulator-{name}", partial(simulator, name), timeout_s=3600) for name in simulators()),
-]
+    Check("sanity", sanity, timeout_s=1800, reads=("plugins/*", "tests/*", "meta/*", "galaxy.yml", "*.toml", "*.txt")),
+    *(of_cloud(name) for name in simulators()),
+]  # fmt: skip
