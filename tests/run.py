@@ -27,8 +27,8 @@ def key_of(check: Check) -> str:
 
 
 def main() -> int:
-    lanes = [[*static.CHECKS, *cluster.machine_checks()], *cluster.checks()]
-    checks = {check.name: check for lane in lanes for check in lane}
+    shared, lanes = [*static.CHECKS, *cluster.machine_checks()], cluster.checks()
+    checks = {check.name: check for lane in (shared, *lanes) for check in lane}
     parser = argparse.ArgumentParser(description="Run Muster's checks.")
     parser.add_argument("names", nargs="*", metavar="CHECK", help=f"one of: {', '.join(checks)} (default: all)")
     named = set(parser.parse_args().names)
@@ -49,8 +49,9 @@ def main() -> int:
         same = key_of(checks[result.name]) == keys[result.name]
         green.note(result.name, keys[result.name], passed=result.ok and same)
 
-    before = [Result(name, True, 0, reason=f"since {since}", unchanged=True) for name, since in unchanged.items()]
-    return run_lanes([[c for c in lane if c.name in desired] for lane in lanes], BUILD / "logs", before, note)
+    same = [Result(name, True, 0, reason=f"since {since}", unchanged=True) for name, since in unchanged.items()]
+    to_run = [[check for check in lane if check.name in desired] for lane in (shared, *lanes)]
+    return run_lanes(to_run[1:], BUILD / "logs", shared=to_run[0], unchanged=same, ended=note)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -229,11 +231,20 @@ def run_check(board: Board, check: Check) -> Result:
     return result
 
 
-def run_lane(board: Board, lane: Sequence[Check]) -> None:
-    for check in lane:
+def run_lane(board: Board, lane: Sequence[Check], shared: deque[Check]) -> None:
+    """Run the checks of a lane in order, then those that no other lane has taken yet."""
+    for check in itertools.chain(lane, _taken(shared)):
         board.wait_for((*check.needs, *check.after))
         skipped = Shell.stopping.is_set() and not check.always
         board.note(check.name, None if skipped else run_check(board, check))
+
+
+def _taken(shared: deque[Check]) -> Iterator[Check]:
+    while True:
+        try:
+            yield shared.popleft()
+        except IndexError:
+            return
 
 
 def word(result: Result) -> str:
@@ -257,14 +268,21 @@ def table(results: Sequence[Result]) -> str:
 def run_lanes(
     lanes: Sequence[Sequence[Check]],
     logs: Path,
+    shared: Sequence[Check] = (),
     unchanged: Sequence[Result] = (),
     ended: Callable[[Result], None] = lambda _result: None,
 ) -> int:
-    """Run all lanes; the exit status says whether every check passed. ``unchanged`` are those that need not run."""
+    """Run all lanes; the exit status says whether every check passed.
+
+    ``shared``: checks without a lane, which a lane of their own runs and every other one that has ended. ``unchanged``: results of those
+    that need not run.
+    """
     logs.mkdir(parents=True, exist_ok=True)
-    board = Board(logs, list(unchanged), running={check.name for lane in lanes for check in lane}, ended=ended)
+    all_checks = [*itertools.chain(*lanes), *shared]
+    board = Board(logs, list(unchanged), running={check.name for check in all_checks}, ended=ended)
     began = time.monotonic()
-    threads = [threading.Thread(target=run_lane, args=(board, lane)) for lane in lanes if lane]
+    queue = deque(shared)
+    threads = [threading.Thread(target=run_lane, args=(board, lane, queue)) for lane in ([], *lanes)]
 
     def stop(*_: object) -> None:
         print("\nInterrupted: ending what runs, then tidying up.", flush=True)
@@ -278,7 +296,7 @@ def run_lanes(
             thread.join(0.5)  # in short waits, so that a signal is seen to soon
     for number, handler in before.items():
         signal.signal(number, handler)
-    asked = sum(len(lane) for lane in lanes) + len(unchanged)
+    asked = len(all_checks) + len(unchanged)
     passed = sum(r.ok for r in board.results)
     print(f"\n{table(board.results)}\n  {time.monotonic() - began:.0f} s in all; logs in {logs}\n")
     print(f"{passed} passed, {asked - passed} failed")

@@ -9,13 +9,14 @@ import base64
 import json
 import subprocess
 import sys
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import audit, canary, leaks, objects, witness
-from support.lanes import Check, CheckFailed, Shell, run_lanes
+from support.lanes import Check, CheckFailed, Result, Shell, run_lanes
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -148,6 +149,28 @@ def test_a_check_waits_for_what_must_have_ended_before_it(tmp_path: Path) -> Non
     last = Check("last", lambda _shell: ended.append("last"), after=("slow", "not of this run"))
     assert run_lanes([[last], [Check("slow", slow)]], tmp_path / "logs") == 1
     assert ended == ["slow", "last"]
+
+
+def test_a_lane_that_has_ended_takes_checks_that_are_nobodys(tmp_path: Path) -> None:
+    taken: list[int] = []
+
+    def body(_shell: Shell) -> None:
+        taken.append(threading.get_ident())
+        both.wait(10)
+
+    both = threading.Barrier(2)
+    shared = [Check(f"shared-{number}", body) for number in range(4)]
+    assert run_lanes([[Check("own", passing)]], tmp_path / "logs", shared=shared) == 0
+    assert sorted(map(taken.count, set(taken))) == [2, 2]
+
+
+def test_what_need_not_run_counts_as_passed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same = Result("unit", True, 0, reason="since 1234abcd", unchanged=True)
+    assert run_lanes([[Check("good", passing)]], tmp_path / "logs", unchanged=[same]) == 0
+    out = capsys.readouterr().out
+    assert "same    unit" in out
+    assert "since 1234abcd" in out
+    assert out.splitlines()[-1] == "2 passed, 0 failed"
 
 
 def test_the_processor_time_of_a_program_is_counted(tmp_path: Path) -> None:
