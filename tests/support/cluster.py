@@ -10,6 +10,7 @@ The cluster has a name, addresses, a kubeconfig and an audit log of its own: one
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from support import audit, canary
 from support.lanes import Check, CheckFailed, Shell
-from support.places import BIN, BUILD, ROOT
+from support.places import BIN, BUILD, PYTHON, ROOT, cache_home
 from support.scenario import SCENARIOS, Scenario
 from support.users import write_kubeconfig
 
@@ -291,8 +292,7 @@ def oldest_ansible(shell: Shell) -> None:
 
 
 def oldest_programs(shell: Shell) -> Path:
-    """An environment with the oldest ansible-core, pinned beside the rest of what we pin; its programs' folder."""
-    home = BUILD / "oldest-ansible"
+    """An environment with the oldest ansible-core, pinned beside the rest of what we pin, kept between runs; its programs' folder."""
     desired = ROOT / "tests" / "requirements-oldest.txt"
     ours = {line.split("==")[0] for line in desired.read_text(encoding="utf-8").splitlines() if "==" in line}
     others = [
@@ -300,10 +300,14 @@ def oldest_programs(shell: Shell) -> Path:
         for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
         if line.split("==")[0] not in ours
     ]
-    shell.run(sys.executable, "-m", "venv", "--clear", home)
-    constraints = home / "constraints.txt"
-    constraints.write_text("\n".join(others), encoding="utf-8")
-    shell.run(home / "bin" / "pip", "install", "--quiet", "--requirement", desired, "--constraint", constraints)
+    pins = "\n".join([PYTHON, desired.read_text(encoding="utf-8"), *others])
+    home = cache_home() / "oldest-ansible" / hashlib.sha256(pins.encode()).hexdigest()[:16]
+    if not (home / "complete").exists():
+        shell.run(sys.executable, "-m", "venv", "--clear", home)
+        constraints = home / "constraints.txt"
+        constraints.write_text("\n".join(others), encoding="utf-8")
+        shell.run(home / "bin" / "pip", "install", "--quiet", "--requirement", desired, "--constraint", constraints)
+        (home / "complete").touch()
     shell.run(home / "bin" / "ansible-playbook", "--version")
     return home / "bin"
 
