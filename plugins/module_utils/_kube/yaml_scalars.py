@@ -13,19 +13,19 @@ Private to the collection.
 
 from __future__ import annotations
 
+import array
 import base64
-import binascii
+import contextlib
 import decimal
 import math
 import re
-import struct
 import typing as t
 
 Scalar: t.TypeAlias = "str | int | float | bool | None"
 
 TAG = "tag:yaml.org,2002:"
 
-_INT64, _UINT64 = 2**63, 2**64
+_INT64 = 2**63
 _WORDS: dict[str, Scalar] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
@@ -34,97 +34,69 @@ _WORDS: dict[str, Scalar] = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
-_NUMBER_BEGINS = frozenset("+-.0123456789")
-# As Go's strconv reads an integer whose base follows from its prefix; a leading zero means octal.
-_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
-_BASES = (16, 2, 8, 10)
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])")
-# Far more digits than 64 bits need; Python refuses integers with some thousand digits.
-_LONGEST_INTEGER = 200
+_TEXT = {"!", f"{TAG}str", f"{TAG}timestamp"}
+# Python reads more as a number: digits of other scripts, "infinity", spaces around.
+_NUMERIC = re.compile(r"[-+.0-9][-+.0-9a-fA-FoOxX_]*")
+_OCTAL = re.compile(r"[-+]?0[0-7]+")
 
 
 def plain_value(text: str) -> Scalar:
     """The value of text without quotes and tag."""
     if text in _WORDS:
         return _WORDS[text]
-    return _number(text) if text[0] in _NUMBER_BEGINS else text
-
-
-def _number(text: str) -> str | int | float:
-    # Go's ParseFloat, for what begins with a dot, accepts underscores between two digits; go-yaml removes all of them from the rest.
-    digits = _BETWEEN_DIGITS.sub("", text) if text[0] == "." else text.replace("_", "")
-    found = _INTEGER.fullmatch(digits) if len(digits) < _LONGEST_INTEGER else None
-    if found:
-        value = next(int(group, base) for group, base in zip(found.groups()[1:], _BASES, strict=True) if group)
-        value = -value if found[1] == "-" else value
-        if -_INT64 <= value < (_INT64 if found[1] else _UINT64):
+    if not _NUMERIC.fullmatch(text):
+        return text
+    digits = text.replace("_", "")
+    with contextlib.suppress(ValueError):
+        value = int(digits, 8 if _OCTAL.fullmatch(digits) else 0)
+        if -_INT64 <= value < (_INT64 if digits[0] == "+" else 2 * _INT64):
             return value
-    if _FLOAT.fullmatch(digits):
-        value_float = float(digits)
-        return text if math.isinf(value_float) else value_float
+    with contextlib.suppress(ValueError):  # go-yaml leaves the underscores in what begins with a dot
+        if math.isfinite(value_float := float(text if text[0] == "." else digits)):
+            return value_float
     return text
 
 
-def tagged_value(tag: str, text: str) -> Scalar:
-    """The value of text with one of YAML's own tags; ValueError where it has none."""
-    name = tag.removeprefix(TAG) if tag.startswith(TAG) else ""
-    if name in ("str", "timestamp"):
+def scalar_value(tag: str, text: str) -> Scalar:
+    """The value of text with a tag, ``!`` for text in quotes and none for a plain word; ValueError where that tag has no such value."""
+    if tag in _TEXT:
         return text
-    if name == "binary":
-        return _binary(text)
-    value, kinds = (
-        plain_value(text),
-        {"bool": (bool,), "int": (int,), "float": (int, float), "null": (type(None),)}.get(name),
-    )
-    if kinds is None:
-        raise ValueError(f"the tag {tag!r} is not known")
-    if type(value) not in kinds:
-        raise ValueError(f"what is tagged !!{name} is none")
-    return float(value) if name == "float" else value  # type: ignore[arg-type]
+    value = plain_value(text)
+    name = "null" if value is None else type(value).__name__
+    if tag in ("", TAG + name) or (tag == f"{TAG}float" and name == "int"):
+        return value
+    with contextlib.suppress(ValueError):
+        if tag == f"{TAG}binary":
+            return base64.b64decode(text.replace("\n", ""), validate=True).decode(errors="replace")
+    raise ValueError(f"the tag {tag!r} is not known, or not for such a value")
 
 
-def _binary(text: str) -> str:
-    try:
-        return base64.b64decode(re.sub(r"[\r\n]", "", text), validate=True).decode(errors="replace")
-    except binascii.Error:
-        raise ValueError("what is tagged !!binary is not base64") from None
-
-
-def json_number(value: int | float) -> int | float:
-    """The number as JSON passes it on: 64 bits of integer, everything else a float, and 1e3 the integer 1000.
+def json_number(value: t.Any) -> t.Any:
+    """A number as JSON passes it on: 64 bits of integer, everything else a float, and 1e3 the integer 1000.
 
     ValueError for what JSON has no number for.
     """
-    if isinstance(value, int):
-        return value if -_INT64 <= value < _INT64 else float(value)
+    if type(value) not in (int, float):
+        return value
     if not math.isfinite(value):
         raise ValueError("JSON has no infinity, and nothing that is not a number")
-    return int(value) if value.is_integer() and -_INT64 <= value < _INT64 else value
+    return int(value) if -_INT64 <= value < _INT64 and value == int(value) else float(value)
 
 
 def key_text(value: Scalar) -> str:
     """The text that kubectl makes of a key; ValueError where it makes none."""
-    if isinstance(value, str):
-        return value
     if value is None:
         raise ValueError("null cannot be a key")
     if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int) else _float_text(value)
+        return str(value).lower()
+    return _float_text(value) if isinstance(value, float) else str(value)
 
 
 def _float_text(value: float) -> str:
     """As Go's FormatFloat(value, 'g', -1, 32): the fewest digits that tell it from other numbers of 32 bits."""
-    try:
-        single = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        single = math.copysign(math.inf, value)
+    (single,) = array.array("f", [value])
     if not math.isfinite(single):
-        return ".nan" if math.isnan(single) else ".inf" if single > 0 else "-.inf"
-    text = next(
-        text
-        for digits in range(9)
-        if struct.pack("f", float(text := f"{single:.{digits}e}")) == struct.pack("f", single)
-    )
-    return text if not -4 <= int(text.partition("e")[2]) < 6 else format(decimal.Decimal(text), "f")
+        return {math.inf: ".inf", -math.inf: "-.inf"}.get(single, ".nan")
+    texts = (f"{single:.{digits}e}" for digits in range(9))
+    text = next(text for text in texts if array.array("f", [float(text)])[0] == single)
+    return text if not -4 <= int(text[-3:]) < 6 else format(decimal.Decimal(text), "f")

@@ -130,7 +130,14 @@ def test_yaml_means_what_it_always_meant(text: str, found: list[t.Any]) -> None:
         ("a: 1\nb: [\n", "here, line 3: not YAML"),
         ("a: 1\na: 2", "here, line 2: the key 'a' occurs twice. Nothing was changed."),
         ("a: *nobody", "here, line 1: there is no anchor nobody before this alias."),
+        ("a: &x\n  b: [*x]", "here, line 2: what the anchor x names would contain itself."),
+        ("a: 1\n? [b]\n: 2", "here, line 2: a list or a map cannot be a key."),
+        ("a: 1\n<<: [{b: 2}, 3]", "here, line 2: only maps can be merged."),
+        ("a: &x [{b: 2}]\n<<: *x", "here, line 2: only maps can be merged."),
+        ("a: 1\n--- b", "here, line 2: only a comment may stand beside ---."),
+        ("a:\n- !!int x", "here, line 2: the tag 'tag:yaml.org,2002:int' is not known, or not for such a value."),
         ("a: \ud83d", "here: half a surrogate pair is no character."),
+        ('{"a": 1}\n{"b": "\\ud83d"}', "here, line 2: half a surrogate pair is no character."),
     ],
 )
 def test_text_that_makes_no_object_is_told_with_its_line(text: str, told: str) -> None:

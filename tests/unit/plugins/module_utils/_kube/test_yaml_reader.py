@@ -156,6 +156,13 @@ def test_half_a_character_is_refused_wherever_it_stands() -> None:
             read(text)
 
 
+def test_without_libyaml_half_a_character_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(yaml, "CSafeLoader")
+    with pytest.raises(Unreadable, match="half a surrogate pair") as caught:
+        read('a: 1\nb: "\\ud83d"\n')
+    assert caught.value.line == 2
+
+
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=4),
