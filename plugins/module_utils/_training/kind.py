@@ -18,9 +18,10 @@ import re
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
+from .._gang.groups import PodSets
 from .._kube import reasons
 from .._kube.cluster import Cluster
-from .._kube.objects import Manifest, Ref, group_kind, labels_of
+from .._kube.objects import GroupKind, Manifest, Ref, group_kind, labels_of
 from .._kube.report import Report
 from .._manifests.meta import LABEL_GROUP, owner_of
 from . import queued
@@ -167,6 +168,11 @@ class Backend:
             (group,) = queued.with_queue(cluster, live, [group])
             groups.append(_with_refusal(cluster, live, group))
         return groups
+
+    @property
+    def pods(self) -> dict[GroupKind, PodSets]:
+        """What objects of custom kinds make of pods."""
+        return {workload.group_kind: workload.pods for workload in self.workloads if workload.pods}
 
     def sized(self, objects: Sequence[Manifest], size: int) -> list[Manifest]:
         """The objects of a training with SIZE pods."""
