@@ -33,9 +33,9 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.watching import Ch
 from ansible_collections.muster.ml.plugins.modules import elastic_job
 from scheduler.cases import CASE, Case, Manifest, cases, common, made
 
-SEED, NUMBER, BATCH = 16, 112, 28
-ENOUGH_FIT, ENOUGH_DO_NOT, ENOUGH_NEAREST = 15, 30, 3
-MOST_NOT_JUDGED = 0.5
+SEED, NUMBER, BATCH = 2, 112, 28
+ENOUGH, ENOUGH_NEAREST = 35, 6
+MOST_NOT_JUDGED = 0.4
 """Share of the cases."""
 HEARTBEAT_S = 10.0
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -290,19 +290,18 @@ def told(outcomes: Iterable[Outcome]) -> str:
 
 def test_there_are_enough_of_both(outcomes: list[Outcome]) -> None:
     count = collections.Counter((one.said.fits, one.fits) for one in outcomes)
-    assert count[True, True] >= ENOUGH_FIT, count
-    assert count[False, False] >= ENOUGH_DO_NOT, count
+    assert count[True, True] >= ENOUGH, count
+    assert count[False, False] >= ENOUGH, count
 
 
 def test_most_are_judged(outcomes: list[Outcome]) -> None:
-    """Nearly half of the cases draw what is not judged: affinity, spread, volumes, ports of the node."""
+    """Half of the cases may draw what is not judged: affinity, spread, volumes, ports of the node."""
     unjudged = [one for one in outcomes if one.said.fits is None]
     assert len(unjudged) <= MOST_NOT_JUDGED * len(outcomes), told(unjudged)
 
 
-def test_each_caveat_has_a_name(outcomes: list[Outcome]) -> None:
-    """Nobody is left without a verdict and without a word why."""
-    silent = [one for one in outcomes if (one.said.fits is None) != bool(one.said.not_judged and not one.said.reasons)]
+def test_what_is_not_judged_has_a_name(outcomes: list[Outcome]) -> None:
+    silent = [one for one in outcomes if one.said.fits is None and not one.said.not_judged]
     assert not silent, told(silent)
 
 
