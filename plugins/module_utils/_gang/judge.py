@@ -132,8 +132,11 @@ def _room(
 ) -> _Room:
     """The room for the groups; without nodes where another than the default scheduler chooses them."""
     decided = any(caveats.deciders(group) for group in groups)
-    staying = [pod for pod in pods if not caveats.may_go(pod, groups)]
-    there = None if seen.nodes is None or decided else nodes(seen.nodes, pods, staying)
+    staying: list[Manifest] = []
+    going: list[Manifest] = []
+    for pod in pods:
+        (going if caveats.may_go(pod, groups) else staying).append(pod)
+    there = None if seen.nodes is None or decided else nodes(seen.nodes, staying, going)
     own = [pod for pod in staying if pod["metadata"].get("namespace") == gang.namespace]
     counted = [] if any(group.queue for group in groups) else quotas(seen.quotas, leaving, own)
     return _Room(groups=groups, nodes=there, quotas=counted)
@@ -165,11 +168,13 @@ class _Room:
 
     def is_sure(self) -> bool:
         """Whether all pods fit now, in whatever order and onto whichever nodes the scheduler places them."""
-        others = {group.name: [one for one in self.groups if one is not group] for group in self.groups}
-        return not any(quota.lacking(self.groups, quota.left) for quota in self.quotas) and all(
-            sum(node.for_sure(group, others[group.name]) for node in self.nodes or ()) >= group.replicas
-            for group in self.groups
-        )
+        if any(quota.lacking(self.groups, quota.left) for quota in self.quotas):
+            return False
+        for group in self.groups:
+            others = [one for one in self.groups if one is not group]
+            if sum(node.for_sure(group, others) for node in self.nodes or ()) < group.replicas:
+                return False
+        return True
 
     def nearest(self) -> list[dict[str, t.Any]]:
         """For each group the largest number of pods that fits while the other groups stay as they are, where there is one."""

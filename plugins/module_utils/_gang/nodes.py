@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from .._core.conditions import is_true
 from .._kube.objects import Manifest, labels_of
@@ -65,22 +65,25 @@ def holds(free: Mapping[str, int], takes: Mapping[str, int]) -> int:
     return max(min(free.get(name, 0) // value for name, value in takes.items() if value > 0), 0)
 
 
-def nodes(items: Iterable[Manifest], pods: Iterable[Manifest], staying: Iterable[Manifest]) -> list[Node]:
-    """The nodes, without what pods on them request. STAYING: those whose room cannot be had."""
-    used, needed = _used(pods), _used(pod for pod in staying if pod["spec"].get("nodeName"))
-    return [_node(item, used, needed) for item in items]
+def nodes(items: Iterable[Manifest], staying: Sequence[Manifest], going: Sequence[Manifest]) -> list[Node]:
+    """The nodes, without what pods on them request: those that stay, and those that may go or are only nominated for a node."""
+    bound = [pod for pod in staying if pod["spec"].get("nodeName")]
+    nominated = [pod for pod in staying if not pod["spec"].get("nodeName")]
+    needed, more = _requested(bound), _requested([*going, *nominated])
+    return [_node(item, needed, more) for item in items]
 
 
-def _used(pods: Iterable[Manifest]) -> dict[str, Amounts]:
-    used: dict[str, Amounts] = {}
+def _requested(pods: Iterable[Manifest]) -> dict[str, Amounts]:
+    """The requests of pods by node."""
+    found: dict[str, Amounts] = {}
     for pod in pods:
-        used[node_of(pod)] = added(used.get(node_of(pod), {}), taken(pod["spec"]))
-    return used
+        found[node_of(pod)] = added(found.get(node_of(pod), {}), taken(pod["spec"]))
+    return found
 
 
-def _node(item: Manifest, used: Mapping[str, Amounts], needed: Mapping[str, Amounts]) -> Node:
+def _node(item: Manifest, needed: Mapping[str, Amounts], more: Mapping[str, Amounts]) -> Node:
     name, spec = item["metadata"]["name"], item.get("spec") or {}
-    all_of = amounts((item.get("status") or {}).get("allocatable"))
+    most = added(amounts((item.get("status") or {}).get("allocatable")), needed.get(name, {}), -1)
     taints = [*(spec.get("taints") or ()), *([_CORDONED] if spec.get("unschedulable") else [])]
     lasting = [row for row in taints if row["key"] in _STAYING or not any(part in row["key"] for part in _PASSING)]
     return Node(
@@ -88,8 +91,8 @@ def _node(item: Manifest, used: Mapping[str, Amounts], needed: Mapping[str, Amou
         labels=labels_of(item),
         taints=lasting,
         ready=is_true(item, "Ready") and lasting == taints,
-        free=added(all_of, used.get(name, {}), -1),
-        most=added(all_of, needed.get(name, {}), -1),
+        free=added(most, more.get(name, {}), -1),
+        most=most,
     )
 
 

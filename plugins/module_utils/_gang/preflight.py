@@ -59,12 +59,12 @@ def preflight(cluster: Cluster, asked: Gang) -> Verdict:
     if not asked.groups:
         return Verdict(fits=None if asked.unknown else True, not_judged=list(asked.unknown))
     reading = _Reading(cluster)
-    groups = [reading.admitted(one) for one in asked.groups]
-    asked = dataclasses.replace(asked, groups=groups)
     seen = reading.seen(asked)
-    found = judge(asked, seen)
-    coming = reading.what_may_come(asked, seen) if found.fits is False else []
-    return judge(asked, dataclasses.replace(seen, nodes=None, not_judged=reading.notes)) if coming else found
+    asked = dataclasses.replace(asked, groups=[reading.admitted(one) for one in asked.groups])
+    found = judge(asked, dataclasses.replace(seen, not_judged=reading.notes))
+    if found.fits is not False or seen.nodes is None or not reading.may_come(asked, seen.nodes):
+        return found
+    return judge(asked, dataclasses.replace(seen, nodes=None, not_judged=reading.notes))
 
 
 class _Reading:
@@ -106,17 +106,16 @@ class _Reading:
             quotas=quotas or (),
             local_queues=local,
             cluster_queues=(self._listed(KUEUE, "ClusterQueue") if local is not None else None) or (),
-            not_judged=self.notes,
         )
 
-    def what_may_come(self, asked: Gang, seen: Seen) -> list[str]:
-        """What may add nodes or devices. It is read only of a cluster without room."""
-        if seen.nodes is None:
-            return []
-        nodes, devices = self._autoscaler(seen.nodes), self._device_class(asked)
-        coming = [*([f"whether nodes are added ({nodes})"] if nodes else ()), *([devices] if devices else ())]
-        self.notes += coming
-        return coming
+    def may_come(self, asked: Gang, nodes: Sequence[Manifest]) -> bool:
+        """Whether something may add nodes or devices. It is read only of a cluster without room."""
+        autoscaler, device_class = self._autoscaler(nodes), self._device_class(asked)
+        if autoscaler:
+            self.notes.append(f"whether nodes are added ({autoscaler})")
+        if device_class:
+            self.notes.append(f"devices of {device_class} (dynamic resource allocation)")
+        return bool(autoscaler or device_class)
 
     def _autoscaler(self, nodes: Sequence[Manifest]) -> str:
         found = caveats.autoscaler(nodes, self.pods)
@@ -133,13 +132,11 @@ class _Reading:
     def _device_class(self, asked: Gang) -> str:
         """A DeviceClass by which dynamic resource allocation may provide a resource that no node advertises."""
         names = {name for one in asked.groups for name in one.takes if "/" in name}
-        if any(name.startswith(_IMPLICIT) for name in names):
-            return "DeviceClass (dynamic resource allocation)"
         rows = self._listed(*_DEVICE_CLASS) if names and self.cluster.resource(*_DEVICE_CLASS) else ()
-        if rows is None:
-            return "DeviceClass (dynamic resource allocation)"
+        if rows is None or any(name.startswith(_IMPLICIT) for name in names):
+            return "a DeviceClass"
         found = [row["metadata"]["name"] for row in rows if row["spec"].get("extendedResourceName") in names]
-        return f"DeviceClass {found[0]} (dynamic resource allocation)" if found else ""
+        return f"DeviceClass {found[0]}" if found else ""
 
     def _listed(self, api_version: str, kind: str, namespace: str | None = None) -> Sequence[Manifest] | None:
         try:

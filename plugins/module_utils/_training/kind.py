@@ -170,9 +170,9 @@ class Backend:
         return groups
 
     @property
-    def pods(self) -> dict[GroupKind, PodSets]:
-        """What objects of custom kinds make of pods."""
-        return {workload.group_kind: workload.pods for workload in self.workloads if workload.pods}
+    def pod_sets(self) -> dict[GroupKind, PodSets]:
+        """The pod sets of workloads of custom kinds."""
+        return {workload.group_kind: workload.pod_sets for workload in self.workloads if workload.pod_sets}
 
     def sized(self, objects: Sequence[Manifest], size: int) -> list[Manifest]:
         """The objects of a training with SIZE pods."""

@@ -58,7 +58,7 @@ def _begins_with_less(request: Request, desired: Desired, before: Observed, *, a
 
 def _pods(desired: Desired, before: Observed, objects: Sequence[Manifest], *, again: bool) -> Gang:
     """The pods of the training. What is not stopped for a restart keeps its pods."""
-    ask = functools.partial(gang, namespace=desired.namespace, kinds=desired.backend.pods)
+    ask = functools.partial(gang, namespace=desired.namespace, kinds=desired.backend.pod_sets)
     if not before.exists:
         return ask(objects)
     selector = desired.kind.backend(before.status.backend).selector(desired.name)

@@ -38,7 +38,7 @@ class Workload:
     """Paths of the fields with the number of its pods; all are set together."""
     ends: bool = False
     """Whether its conditions say that it has ended."""
-    pods: PodSets | None = None
+    pod_sets: PodSets | None = None
     """The pods that an object of a custom kind makes."""
 
     @property

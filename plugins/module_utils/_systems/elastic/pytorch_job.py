@@ -34,7 +34,7 @@ def manifests(job: ElasticJob, run_id: str) -> list[Manifest]:
     return [*shared_objects(job), apply_overrides(_pytorch_job(job, run_id), job.overrides)]
 
 
-def pods(item: Manifest) -> list[PodSet]:
+def pod_sets(item: Manifest) -> list[PodSet]:
     """The pods of a PyTorchJob, a set for each role."""
     roles = item["spec"]["pytorchReplicaSpecs"].items()
     name = item["metadata"]["name"]

@@ -28,7 +28,7 @@ from .world import World, world
 # Lines of a log, more than are written between two repetitions of the round; see the launcher.
 _TAIL = 300
 _PYTORCH_JOB = Workload(
-    pytorch_job.API_VERSION, pytorch_job.KIND, size=(pytorch_job.SIZE,), ends=True, pods=pytorch_job.pods
+    pytorch_job.API_VERSION, pytorch_job.KIND, size=(pytorch_job.SIZE,), ends=True, pod_sets=pytorch_job.pod_sets
 )
 _UNCHANGEABLE = "only replicas can change while it runs"
 

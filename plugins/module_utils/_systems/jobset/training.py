@@ -27,7 +27,7 @@ from .spec import from_params
 _ENDED = ("Succeeded", "Failed")
 
 
-def pods(item: Manifest) -> list[PodSet]:
+def pod_sets(item: Manifest) -> list[PodSet]:
     """The pods of a JobSet: those of all Jobs of a replicated job are one set."""
     found = []
     for row in item["spec"]["replicatedJobs"]:
@@ -38,7 +38,7 @@ def pods(item: Manifest) -> list[PodSet]:
     return found
 
 
-_FORM = Workload(API_VERSION, JOB_SET, ends=True, pods=pods)
+_FORM = Workload(API_VERSION, JOB_SET, ends=True, pod_sets=pod_sets)
 
 
 def desired(params: Mapping[str, t.Any]) -> Desired:

@@ -86,7 +86,7 @@ def groups(resource: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
     return found
 
 
-def pods(item: Manifest) -> list[PodSet]:
+def pod_sets(item: Manifest) -> list[PodSet]:
     """The bare pods that the operator makes of a PersiaJob, its push gateway among them."""
     spec, name = item["spec"], item["metadata"]["name"]
     rows = [(POD_WORDS[role], spec.get(section) or {}) for role, section in SECTIONS.items()]

@@ -431,6 +431,12 @@ NOT_JUDGED = [
         [X.group(1, C(cpu=8)), X.group(2, C(cpu=4), name="other")],
         says="in whatever order the scheduler places them",
     ),
+    Case(
+        "order of two groups of one name",
+        [X.group(1, C(cpu=5), nodeSelector={HOST: "n0"}), X.group(2, C(cpu=12))],
+        [X.node("n0", cpu=16), X.node("n1", cpu=100)],
+        says="in whatever order the scheduler places them",
+    ),
     Case("another scheduler", [X.group(9, C(cpu=8), schedulerName="mine")], says="schedulerName mine of group worker"),
     Case("a node by name", [X.group(9, C(cpu=8), nodeName="n0")], says="nodeName of group worker"),
     Case(
@@ -610,7 +616,7 @@ NOT_JUDGED = [
         [X.group(2, C(gpu=1))],
         ONE_GPU,
         [made(*DEVICES, {"extendedResourceName": GPU})],
-        says="DeviceClass o (dynamic resource",
+        says="devices of DeviceClass o (dynamic resource allocation)",
         kinds={DEVICES: "deviceclasses"},
     ),
     Case(
@@ -673,11 +679,11 @@ def test_each_kind_is_listed_once_and_only_what_is_needed(cluster: FakeCluster) 
     cluster.requests.clear()
     ask(cluster, groups=[X.group(1), X.group(1, name="other")])
     assert [(one.verb, one.ref.kind) for one in cluster.requests] == [
-        ("apply", "Pod"),
-        ("apply", "Pod"),
         ("list", "Node"),
         ("list", "Pod"),
         ("list", "ResourceQuota"),
+        ("apply", "Pod"),
+        ("apply", "Pod"),
     ]
     assert all(one.dry_run for one in cluster.requests if one.verb == "apply")
 
