@@ -9,30 +9,24 @@ module: gang_preflight
 short_description: Report whether all pods of a training fit on a cluster at once
 version_added: 0.1.0
 description:
-  - Reads nodes, their pods, quotas and limits, and says whether all pods of some groups can run at the same time, before any is created.
-    If not, it says why in numbers, and which size would fit.
-  - Counts what the scheduler counts. That is requests and LimitRange defaults, init containers and sidecars, pod overhead, extended
-    resources, ephemeral storage, the number of pods of a node, ports of the node, taints, node selector and node affinity, affinity and
-    anti-affinity to other pods, topology spread, where volumes can be reached, ResourceQuota and LimitRange.
-  - C(fits) is false only where nothing makes room by itself. It is null where the pods would fit with the room of pods that are being
-    deleted, or of lower priority than theirs (preemption), with nodes that are not ready, or with nodes that may be added. These show
-    by a pod of an autoscaler, its status, node pools of Karpenter, or nodes of other clouds than AWS, whose autoscalers are not seen from
-    inside. With O(node_templates), only those may be added.
-  - C(fits) is true only where the pods fit whatever the scheduler prefers. It places one pod after the other and never moves one. Groups of
-    different pods may so take each other's room although there is enough for all, which is not judged.
-  - What may not be read, or is not understood, is not judged, and is listed in C(not_judged). It is never an error.
+  - Reads nodes, their pods and quotas, and says whether all pods of some groups can run at the same time, before any is created. If not,
+    it says why in numbers, and which size would fit.
+  - Counts for each group and node how many times its requests go into what is free. That is CPU, memory, devices and other extended
+    resources, storage of the node and the number of its pods. A node counts if its taints are tolerated and its labels match node
+    selector and required node affinity.
+  - What admission makes of the pods, such as defaults of a LimitRange, the overhead of a RuntimeClass, a priority or tolerations, the
+    API server tells by a dry run. Without its answer taints keep out no pod.
+  - C(fits) is false only where nothing makes room by itself. Pods that are being deleted, or of lower priority (preemption), count as
+    gone, and nodes that are not ready as ready. Where nodes may be added, only quotas are judged. That shows by a pod of an
+    autoscaler, its status, node pools of Karpenter, or nodes of other clouds than AWS, whose autoscalers are not seen from inside.
+  - C(fits) is true only where the pods fit in whatever order and onto whichever nodes the scheduler places them.
+  - Everything else that decides on nodes is not judged, and is listed in C(not_judged). These are affinity and anti-affinity to
+    pods, required topology spread, volumes, ports of the node, other schedulers, scheduling gates, dynamic resource allocation, exclusive
+    placement of a JobSet, scopes of a ResourceQuota, and what may not be read. It is never an error.
   - Of pods that wait in a queue of Kueue C(fits) is never true, because Kueue decides when they begin. It is false where the queue does not
-    exist, or its ClusterQueue never has as much quota, with all that its cohort may lend. What others use of it now does not count. Where
-    Kueue's configuration changes what pods count as (C(resources.transformations)), that is not known here.
-  - Not judged are other schedulers, scheduling gates, dynamic resource allocation, pods of kinds other than Pod,
-    ReplicaSet, Deployment, StatefulSet, Job, JobSet, PyTorchJob and PersiaJob, affinity to another group, anti-affinity among groups by
-    other labels than the host name, more than one required topology spread, claims of mode ReadWriteOnce of several groups, and volumes
-    that a StorageClass could make in a zone without room.
-  - Not counted are how many volumes a node can attach, and whether a cloud has the machines that an autoscaler asks for.
-  - Of pods that do not fit, the API server is asked by a dry run what its admission plugins and webhooks make of them, such as the
-    tolerations of C(ExtendedResourceToleration). Without the right to create pods, they count as they are in the template.
-  - Pods that share a claim of mode ReadWriteOnce must fit on one node if the driver of the claim attaches its volumes. The scheduler does
-    not know that. It places such pods on several nodes, where they wait for ever.
+    exist, or they need more than the nominal quota of its ClusterQueue, which is in no cohort. What others use of it now does not count.
+    Where Kueue's configuration changes what pods count as (C(resources.transformations)), that is not known here.
+  - Not counted is whether a cloud has the machines that an autoscaler asks for.
 author: Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
   - muster.ml.auth
@@ -62,8 +56,8 @@ options:
         required: true
   definition:
     description:
-      - Objects that make pods, such as a StatefulSet, a Job or a JobSet, and claims that are made with them. Other objects are passed over.
-      - They are added to O(groups).
+      - Objects that make pods, added to O(groups). These are Pod, ReplicaSet, Deployment, StatefulSet, Job, and the kinds of the
+        collection's trainings (JobSet, PyTorchJob, PersiaJob). Other objects of Kubernetes are passed over, pods of other kinds not judged.
     type: list
     elements: dict
     default: []
@@ -74,37 +68,6 @@ options:
       - It is V(key), V(!key), V(key=value) or V(key!=value), several of them joined by commas.
     type: str
     default: ""
-  node_templates:
-    description:
-      - Nodes that an autoscaler can add. Pools that have no node now are unknown to the API server.
-      - What DaemonSets of the cluster take of such a node is subtracted.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      name:
-        description: Name of the pool.
-        type: str
-        required: true
-      count:
-        description: Number of nodes that can still be added.
-        type: int
-        required: true
-      allocatable:
-        description:
-          - Resources that pods can request on such a node, without those of pods that the node itself starts, such as kube-proxy on GKE.
-          - C(pods) defaults to 110.
-        type: dict
-        required: true
-      labels:
-        description: Labels of the nodes, with those that Kubernetes gives them and pods select, such as C(kubernetes.io/arch).
-        type: dict
-        default: {}
-      taints:
-        description: Taints of the nodes, as in the Kubernetes API.
-        type: list
-        elements: dict
-        default: []
 seealso:
   - module: muster.ml.node_info
 """
@@ -130,19 +93,6 @@ EXAMPLES = r"""
   ansible.builtin.assert:
     that: asked.fits is not false
     fail_msg: "{{ asked.message }}"
-
-- name: Check a slice of TPUs whose pool has no node yet
-  muster.ml.gang_preflight:
-    namespace: ml
-    definition: "{{ objects_of_the_training }}"
-    node_templates:
-      - name: tpu
-        count: "{{ slice.hosts }}"
-        labels: "{{ slice.node_selector }}"
-        taints: [{key: google.com/tpu, value: present, effect: NoSchedule}]
-        allocatable: {cpu: 110, memory: 180Gi, google.com/tpu: 4}
-  vars:
-    slice: "{{ 'v5e' | muster.ml.tpu_slice('2x4') }}"
 """
 
 RETURN = r"""
@@ -205,7 +155,7 @@ nearest:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._gang.places import Template
+from ansible_collections.muster.ml.plugins.module_utils._edge.systems import KINDS
 from ansible_collections.muster.ml.plugins.module_utils._gang.preflight import gang, preflight
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -222,18 +172,6 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     },
     "definition": {"type": "list", "elements": "dict", "default": []},
     "leaving": {"type": "str", "default": ""},
-    "node_templates": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "name": {"type": "str", "required": True},
-            "count": {"type": "int", "required": True},
-            "allocatable": {"type": "dict", "required": True},
-            "labels": {"type": "dict", "default": {}},
-            "taints": {"type": "list", "elements": "dict", "default": []},
-        },
-    },
 }
 
 CONSTRAINTS: dict[str, t.Any] = {}
@@ -246,8 +184,10 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         params["definition"],
         params["namespace"] or ctx.cluster.namespace,
         rows=params["groups"],
+        kinds={
+            kind: made for one in KINDS.values() for backend in one.backends for kind, made in backend.pod_sets.items()
+        },
         leaving=params["leaving"],
-        templates=[Template.from_params(row) for row in params["node_templates"]],
     )
     return {"changed": False, **preflight(ctx.cluster, asked).result()}
 

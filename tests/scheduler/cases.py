@@ -53,9 +53,15 @@ class Maker:
     def __init__(self, name: str, chance: random.Random) -> None:
         self.name = name
         self.chance = chance
+        self.is_plain = self.often(0.5)
+        """Whether the case has only what the preflight judges."""
 
     def often(self, share: float) -> bool:
         return self.chance.random() < share
+
+    def at_times(self, share: float) -> bool:
+        """As often, of what the preflight does not judge."""
+        return self.often(share) and not self.is_plain
 
     def case(self) -> Case:
         nodes = [self.node(number) for number in range(self.chance.randint(2, 5))]
@@ -118,7 +124,7 @@ class Maker:
             "terminationGracePeriodSeconds": 0,
             "tolerations": [{"operator": "Exists"}],
             "containers": [self.container()],
-            **({"affinity": self.anti(self.chance.choice((HOST, ZONE)))} if self.often(0.15) else {}),
+            **({"affinity": self.anti(self.chance.choice((HOST, ZONE)))} if self.at_times(0.15) else {}),
         }
         pod = made("v1", "Pod", f"there-{number}", self.name, spec=spec)
         pod["metadata"]["labels"]["app"] = self.chance.choice("abcd")
@@ -151,13 +157,13 @@ class Maker:
         if self.often(0.15):
             init = self.container("init", **({"restartPolicy": "Always"} if self.often(0.5) else {}))
             spec["initContainers"] = [init]
-        if self.often(0.1):
+        if self.at_times(0.1):
             spec["containers"] = [self.container(ports=[{"containerPort": 80, "hostPort": 8080}])]
         if self.often(0.05):
             spec["runtimeClassName"] = OVERHEAD
         if self.often(0.07):
             spec["priorityClassName"] = HIGH
-        if self.often(0.2):
+        if self.at_times(0.2):
             spec["topologySpreadConstraints"] = [self.spread(name)]
         if affinity := self.affinity(name):
             spec["affinity"] = affinity
@@ -179,9 +185,9 @@ class Maker:
         if self.often(0.15):
             row = {"key": ZONE, "operator": self.chance.choice(("In", "NotIn")), "values": [self.chance.choice("xyz")]}
             found["nodeAffinity"] = {HARD: {"nodeSelectorTerms": [{"matchExpressions": [row]}]}}
-        if self.often(0.2):
+        if self.at_times(0.2):
             found |= self.anti()
-        elif self.often(0.08):
+        elif self.at_times(0.08):
             term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": self.chance.choice((name, "d"))}}}
             found["podAffinity"] = {HARD: [term]}
         return found
@@ -213,7 +219,7 @@ class Maker:
 
     def claim(self, groups: list[Manifest]) -> list[Manifest]:
         """A claim of the first group, whose volume is in one zone."""
-        if not self.often(0.12):
+        if not self.at_times(0.12):
             return []
         mode = self.chance.choice(("ReadWriteMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"))
         row = {"key": ZONE, "operator": "In", "values": [self.chance.choice("xyz")]}

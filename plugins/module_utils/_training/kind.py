@@ -18,9 +18,10 @@ import re
 import typing as t
 from collections.abc import Callable, Mapping, Sequence
 
+from .._gang.groups import PodSets
 from .._kube import reasons
 from .._kube.cluster import Cluster
-from .._kube.objects import Manifest, Ref, group_kind, labels_of
+from .._kube.objects import GroupKind, Manifest, Ref, group_kind, labels_of
 from .._kube.report import Report
 from .._manifests.meta import LABEL_GROUP, owner_of
 from . import queued
@@ -168,6 +169,11 @@ class Backend:
             (group,) = queued.with_queue(cluster, live, [group])
             groups.append(_with_refusal(cluster, live, group))
         return groups
+
+    @property
+    def pod_sets(self) -> dict[GroupKind, PodSets]:
+        """The pod sets of workloads of custom kinds."""
+        return {workload.group_kind: workload.pod_sets for workload in self.workloads if workload.pod_sets}
 
     def sized(self, objects: Sequence[Manifest], size: int) -> list[Manifest]:
         """The objects of a training with SIZE pods."""

@@ -9,13 +9,14 @@ Private to the collection.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from .._core.brief import plural
 from .._core.errors import NoRoom
 from .._gang.judge import Gang, Verdict
 from .._gang.preflight import gang, preflight
-from .._kube.objects import CLAIM, Manifest, group_kind
+from .._kube.objects import Manifest, group_kind
 from .kind import Desired, Observed, Request
 
 _HINT = "Make room, or ask for less. preflight: false creates its pods nevertheless, which then wait for room."
@@ -30,10 +31,8 @@ def require(request: Request, desired: Desired, before: Observed, *, again: bool
     grows = before.exists and not again
     if grows and (desired.size is None or desired.size <= size):
         return
-    verdict = preflight(request.cluster, _pods(desired, before, desired.objects, again=again), refusing=True)
+    verdict = preflight(request.cluster, _pods(desired, before, desired.objects, again=again))
     if verdict.fits is not False:
-        if verdict.reasons:
-            request.progress(verdict.message)
         return
     if not grows and _begins_with_less(request, desired, before, again=again):
         request.warn(f"{desired} begins with less than {desired.size} pods. {verdict.message}")
@@ -54,18 +53,19 @@ def _begins_with_less(request: Request, desired: Desired, before: Observed, *, a
     if desired.least is None or desired.size is None or desired.least >= desired.size:
         return False
     objects = desired.backend.sized(desired.objects, desired.least)
-    return preflight(request.cluster, _pods(desired, before, objects, again=again), refusing=True).fits is not False
+    return preflight(request.cluster, _pods(desired, before, objects, again=again)).fits is not False
 
 
 def _pods(desired: Desired, before: Observed, objects: Sequence[Manifest], *, again: bool) -> Gang:
     """The pods of the training. What is not stopped for a restart keeps its pods."""
+    ask = functools.partial(gang, namespace=desired.namespace, kinds=desired.backend.pod_sets)
     if not before.exists:
-        return gang(objects, desired.namespace)
+        return ask(objects)
     selector = desired.kind.backend(before.status.backend).selector(desired.name)
     if not again:
-        return gang(objects, desired.namespace, staying=selector)
-    kinds = {CLAIM, *(workload.group_kind for workload in desired.backend.workloads)}
-    return gang([item for item in objects if group_kind(item) in kinds], desired.namespace, leaving=selector)
+        return ask(objects, staying=selector)
+    kinds = {workload.group_kind for workload in desired.backend.workloads}
+    return ask([item for item in objects if group_kind(item) in kinds], leaving=selector)
 
 
 def _result(verdict: Verdict) -> dict[str, object]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .._core.brief import Missing, grouped
 from .._core.conditions import condition, is_true
+from .._gang.groups import PodSets
 from .._kube.objects import GroupKind, group_of
 from .._kube.pod_status import EndedRun, ended_runs, refused_image, why_not_running
 from .._manifests.meta import LABEL_GROUP, LABEL_QUEUE, LABEL_ROLE, Manifest
@@ -37,6 +38,8 @@ class Workload:
     """Paths of the fields with the number of its pods; all are set together."""
     ends: bool = False
     """Whether its conditions say that it has ended."""
+    pod_sets: PodSets | None = None
+    """The pods that an object of a custom kind makes."""
 
     @property
     def group_kind(self) -> GroupKind:

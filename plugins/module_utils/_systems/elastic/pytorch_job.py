@@ -10,6 +10,7 @@ the elasticPolicy. The highest indexes are removed first when the job shrinks.
 
 from __future__ import annotations
 
+from ..._gang.groups import PodSet
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import Manifest, compact, metadata
 from ..._manifests.pods import field_env
@@ -31,6 +32,13 @@ INDEX_FIELD = "metadata.labels['training.kubeflow.org/replica-index']"
 def manifests(job: ElasticJob, run_id: str) -> list[Manifest]:
     """All objects of JOB. RUN_ID differs from that of other runs at the same etcd; scaling keeps it."""
     return [*shared_objects(job), apply_overrides(_pytorch_job(job, run_id), job.overrides)]
+
+
+def pod_sets(item: Manifest) -> list[PodSet]:
+    """The pods of a PyTorchJob, a set for each role."""
+    roles = item["spec"]["pytorchReplicaSpecs"].items()
+    name = item["metadata"]["name"]
+    return [PodSet(f"{name}-{role.lower()}", int(row.get("replicas", 1)), row["template"]) for role, row in roles]
 
 
 def with_run_of(item: Manifest, live: Manifest) -> Manifest:

@@ -27,6 +27,9 @@ from .world import World, world
 
 # Lines of a log, more than are written between two repetitions of the round; see the launcher.
 _TAIL = 300
+_PYTORCH_JOB = Workload(
+    pytorch_job.API_VERSION, pytorch_job.KIND, size=(pytorch_job.SIZE,), ends=True, pod_sets=pytorch_job.pod_sets
+)
 _UNCHANGEABLE = "only replicas can change while it runs"
 
 
@@ -137,7 +140,7 @@ KIND = Kind(
         Backend(
             name="pytorchjob",
             label=LABEL_ELASTIC_JOB,
-            workloads=(Workload(pytorch_job.API_VERSION, pytorch_job.KIND, size=(pytorch_job.SIZE,), ends=True),),
+            workloads=(_PYTORCH_JOB,),
             installed_by="training-operator (role muster.ml.training_operator)",
             immutable_because=_UNCHANGEABLE,
             continued=_continued,

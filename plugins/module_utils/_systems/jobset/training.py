@@ -15,16 +15,30 @@ from collections.abc import Mapping, Sequence
 
 from ..._core.brief import plural
 from ..._core.conditions import condition, is_true
-from ..._kube.objects import Manifest, Ref, labels_of
+from ..._gang.groups import PodSet, at_once
+from ..._kube.objects import Manifest, Ref, annotations_of, labels_of
 from ..._manifests import network_policy
 from ..._manifests.meta import LABEL_JOBSET, LABEL_ROLE
 from ..._training.kind import Backend, Desired, Goal, Kind, Observed
 from ..._training.status import GroupStatus, Workload, judge_group, ranks_of
-from .manifests import API_VERSION, JOB_SET, LABEL_JOB_INDEX, LABEL_REPLICATED_JOB, manifests
+from .manifests import ANNOTATION_EXCLUSIVE, API_VERSION, JOB_SET, LABEL_JOB_INDEX, LABEL_REPLICATED_JOB, manifests
 from .spec import from_params
 
-_FORM = Workload(API_VERSION, JOB_SET, ends=True)
 _ENDED = ("Succeeded", "Failed")
+
+
+def pod_sets(item: Manifest) -> list[PodSet]:
+    """The pods of a JobSet: those of all Jobs of a replicated job are one set."""
+    found = []
+    for row in item["spec"]["replicatedJobs"]:
+        exclusive = {**annotations_of(item), **annotations_of(row["template"])}.get(ANNOTATION_EXCLUSIVE)
+        caveats = (f"exclusive placement by {exclusive}",) if exclusive else ()
+        job, name = row["template"]["spec"], f"{item['metadata']['name']}-{row['name']}"
+        found.append(PodSet(name, int(row.get("replicas", 1)) * at_once(job), job["template"], caveats))
+    return found
+
+
+_FORM = Workload(API_VERSION, JOB_SET, ends=True, pod_sets=pod_sets)
 
 
 def desired(params: Mapping[str, t.Any]) -> Desired:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ..._core.errors import InvalidInput
+from ..._gang.groups import PodSet
 from ..._manifests.meta import Manifest, compact, metadata
 from ..._manifests.pods import merge_env, resources, volumes_and_mounts
 from ..._pod_programs.persia_launch import PROGRAM
@@ -82,6 +83,21 @@ def groups(resource: Manifest, pods: Sequence[Manifest]) -> list[GroupStatus]:
             group = GroupStatus(name=DEFAULT_GROUP_NAMES[role], role=LAUNCHER_WORDS[role], kind="Pod", desired=desired,
                                 ranks=ranks_of(own))  # fmt: skip
             found.append(judge_bare(group))
+    return found
+
+
+def pod_sets(item: Manifest) -> list[PodSet]:
+    """The bare pods that the operator makes of a PersiaJob, its push gateway among them."""
+    spec, name = item["spec"], item["metadata"]["name"]
+    rows = [(POD_WORDS[role], spec.get(section) or {}) for role, section in SECTIONS.items()]
+    if spec.get("enableMetrics", True):
+        rows.append(("metrics-gateway", {"replicas": 1}))
+    found = []
+    for word, row in rows:
+        container = {"name": word, "image": row.get("image") or word, "resources": row.get("resources") or {}}
+        template = {"spec": {"containers": [container], "volumes": spec.get("volumes") or []}}
+        if row.get("replicas"):
+            found.append(PodSet(f"{name}-{word}", int(row["replicas"]), template))
     return found
 
 

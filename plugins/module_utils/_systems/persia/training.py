@@ -197,7 +197,7 @@ KIND = Kind(
         Backend(
             name="operator",
             label=JOB_LABEL,
-            workloads=(Workload(API_VERSION, operator.KIND),),
+            workloads=(Workload(API_VERSION, operator.KIND, pod_sets=operator.pod_sets),),
             named=True,
             installed_by="PERSIA's operator (role muster.ml.persia_operator)",
             immutable_because="PERSIA's operator ignores edits",

@@ -27,20 +27,17 @@ def stored(kind: str, name: str, spec: Manifest, **metadata: str) -> Manifest:
 
 
 def cluster_queue(name: str, *flavors: Manifest, cohort: str = "") -> Manifest:
-    """FLAVORS: resource -> (nominalQuota, more); their names are f0, f1..."""
+    """FLAVORS: the nominal quota by resource; their names are f0, f1..."""
     rows = [
-        {
-            "name": f"f{number}",
-            "resources": [{"name": key, "nominalQuota": value[0], **value[1]} for key, value in row.items()],
-        }
+        {"name": f"f{number}", "resources": [{"name": key, "nominalQuota": value} for key, value in row.items()]}
         for number, row in enumerate(flavors)
     ]
     parts = [{"coveredResources": list(flavors[0]), "flavors": rows}]
     return stored("ClusterQueue", name, {"resourceGroups": parts, **({"cohortName": cohort} if cohort else {})})
 
 
-def tpus(quota: int, **more: int) -> Manifest:
-    return {TPU: (quota, more), "cpu": ("100", {})}
+def tpus(quota: int) -> Manifest:
+    return {TPU: quota, "cpu": "100"}
 
 
 @pytest.fixture
@@ -48,7 +45,6 @@ def ground(cluster: t.Any) -> t.Any:
     """A cluster with Kueue and room on its nodes, and queue q of the namespace, which leads to ClusterQueue cq."""
     for kind, plural, namespaced in (("LocalQueue", "localqueues", True), ("ClusterQueue", "clusterqueues", False)):
         cluster.kinds_served[KUEUE, kind] = Resource(plural, namespaced=namespaced)
-    cluster.kinds_served[KUEUE, "Cohort"] = Resource("cohorts", namespaced=False)
     cluster.add(*X.nodes(20, **{TPU: 4}), stored("LocalQueue", "q", {"clusterQueue": "cq"}, namespace=NAMESPACE))
     return cluster
 
@@ -64,12 +60,10 @@ def asked(cluster: t.Any, *counts: int, queue: str = "q", cpu: str = "1") -> Ver
         )
         for number, count in enumerate(counts)
     ]
-    return preflight(cluster, gang([], NAMESPACE, rows=rows), refusing=True)
+    return preflight(cluster, gang([], NAMESPACE, rows=rows))
 
 
-NEVER = (
-    "queue q never admits it: {who} of google.com/tpu, and ClusterQueue cq has {most} at most, with what it may borrow"
-)
+NEVER = "queue q never admits it: {who} of google.com/tpu, and ClusterQueue cq has {most} at most"
 CASES: list[tuple[str, list[Manifest], tuple[int, ...], str]] = [
     ("as much as there is", [cluster_queue("cq", tpus(16))], (4,), ""),
     ("more", [cluster_queue("cq", tpus(16))], (5,), NEVER.format(who="5 pods of group g0 need 20", most=16)),
@@ -88,52 +82,8 @@ CASES: list[tuple[str, list[Manifest], tuple[int, ...], str]] = [
         (2, 2, 1),
         NEVER.format(who="all groups together need 20", most=16),
     ),
-    (
-        "a cohort lends",
-        [cluster_queue("cq", tpus(8), cohort="lab"), cluster_queue("other", tpus(8), cohort="lab")],
-        (4,),
-        "",
-    ),
-    (
-        "a cohort lends what it has",
-        [cluster_queue("cq", tpus(8), cohort="lab"), cluster_queue("other", tpus(8), cohort="lab")],
-        (5,),
-        NEVER.format(who="5 pods of group g0 need 20", most=16),
-    ),
-    (
-        "another cohort does not",
-        [cluster_queue("cq", tpus(8), cohort="lab"), cluster_queue("other", tpus(8), cohort="x")],
-        (3,),
-        NEVER.format(who="3 pods of group g0 need 12", most=8),
-    ),
-    (
-        "as far as it lends",
-        [cluster_queue("cq", tpus(8), cohort="lab"), cluster_queue("other", tpus(8, lendingLimit=4), cohort="lab")],
-        (4,),
-        NEVER.format(who="4 pods of group g0 need 16", most=12),
-    ),
-    (
-        "as far as it may borrow",
-        [cluster_queue("cq", tpus(8, borrowingLimit=0), cohort="lab"), cluster_queue("other", tpus(8), cohort="lab")],
-        (3,),
-        NEVER.format(who="3 pods of group g0 need 12", most=8),
-    ),
-    (
-        "a cohort with quotas of its own is not judged",
-        [cluster_queue("cq", tpus(8), cohort="lab"), stored("Cohort", "lab", {"parentName": "all"})],
-        (5,),
-        "",
-    ),
-    (
-        "what it may borrow of it is",
-        [
-            cluster_queue("cq", tpus(8, borrowingLimit=4), cohort="lab"),
-            stored("Cohort", "lab", {"parentName": "all"}),
-        ],
-        (4,),
-        NEVER.format(who="4 pods of group g0 need 16", most=12),
-    ),
-    ("a resource without quota is not judged", [cluster_queue("cq", {"cpu": ("100", {})})], (5,), ""),
+    ("a cohort is not judged", [cluster_queue("cq", tpus(8), cohort="lab")], (5,), ""),
+    ("a resource without quota is not judged", [cluster_queue("cq", {"cpu": "100"})], (5,), ""),
     ("a ClusterQueue that is not there yet", [], (5,), ""),
 ]
 
@@ -146,11 +96,6 @@ def test_what_a_queue_admits_at_most(
     found = asked(ground, *counts)
     assert (found.fits, list(found.reasons)) == ((False, [says]) if says else (None, []))
     assert any(text.startswith("when Kueue's queue q admits") for text in found.not_judged)
-
-
-def test_the_nearest_size_is_within_the_quota(ground: t.Any) -> None:
-    ground.add(cluster_queue("cq", tpus(16)))
-    assert list(asked(ground, 7).nearest) == [{"name": "g0", "replicas": 4}]
 
 
 def test_the_resource_that_lacks_is_named(ground: t.Any) -> None:
@@ -178,7 +123,7 @@ def test_who_cannot_read_queues_is_not_refused(ground: t.Any) -> None:
     ground.list = listing
     found = asked(ground, 5)
     assert found.fits is None
-    assert any("no right to list objects of kind ClusterQueue" in text for text in found.not_judged)
+    assert any("no right to list objects of kind LocalQueue" in text for text in found.not_judged)
 
 
 def test_a_cluster_without_kueue_is_not_asked_for_queues(cluster: t.Any) -> None:

