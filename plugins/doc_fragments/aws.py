@@ -24,8 +24,8 @@ options:
     type: dict
   adopt:
     description:
-      - Take over an existing resource that has no owner, which means that it has none of the tags in O(only_tagged), instead of failing.
-      - A resource that has such a tag with another value belongs to another owner. It is never taken over.
+      - Take over an existing resource that has no owner, instead of failing.
+      - A resource that has a tag in O(only_tagged) with another value belongs to another owner. It is never taken over.
     type: bool
     default: false
 """

@@ -23,6 +23,8 @@ options:
     description:
       - Name of the owner, which marks the resource as C(muster-owner). The mark is a label where the API has labels, and otherwise stands
         at the end of the description.
+      - At most 63 lowercase letters, digits, hyphens and underscores. Many resources are once in a project for all regions, so the roles
+        name the region, too, such as V(muster--us-central1).
       - A resource without this mark is not changed. With O(state=absent) it is kept, and a warning names it. With
         O(state=present) the task fails.
       - Without this option the name alone decides.

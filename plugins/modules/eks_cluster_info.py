@@ -89,7 +89,7 @@ addons:
   elements: dict
 roles:
   description: Existing roles among O(roles), each with its name, ARN, tags and C(owned) (created by Muster for this cluster,
-    and not for one of its name in another region, by the tag C(muster.ml/region)).
+    and not for one of its name in another region, by the tags C(muster.ml/owner) and C(muster.ml/region)).
   returned: success
   type: list
   elements: dict

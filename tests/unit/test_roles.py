@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 from support import reading
 from support.docs.collection import tasks_in
@@ -107,6 +108,43 @@ def test_defaults_are_documented(role: Path) -> None:
     options = entry_points(role)["main"]
     documented = {name: option["default"] for name, option in options.items() if "default" in option}
     assert documented == defaults(role)
+
+
+def test_roles_for_google_cloud_have_one_owner() -> None:
+    """What is once in a project is one region's, and no task names another owner."""
+    google = [role for role in ROLES if role.name.startswith(("gcp_", "gcs_", "gke_")) and role.name != "gcp_project"]
+    owners = {role.name: defaults(role)[f"{role.name}_owner"] for role in google}
+    (owner,) = set(owners.values())
+    jinja = jinja2.Environment(autoescape=True)
+    for given, value in (
+        ({}, "muster"),
+        ({"muster_gcp_region": ""}, "muster"),
+        ({"muster_gcp_region": "us-central1"}, "muster--us-central1"),
+        ({"muster_gke_name": "a", "muster_gcp_region": "europe-west1"}, "a--europe-west1"),
+    ):  # fmt: skip
+        assert jinja.from_string(owner).render(given) == value
+    for role in google:
+        for place, task in tasks(role):
+            given = next((task[key] for key in task if re.match(r"muster\.ml\.g(cp|cs|ke)_", key)), {})
+            assert given.get("owner", f"{{{{ {role.name}_owner }}}}") == f"{{{{ {role.name}_owner }}}}", place
+
+
+def test_what_an_account_of_aws_has_once_belongs_to_one_region() -> None:
+    """IAM and the names of buckets know no regions: clusters of one name in two of them would share roles and buckets."""
+    found = set()
+    for role in ROLES:
+        variables = load(role / "vars" / "main.yml") or {}
+        for place, task in tasks(role):
+            kind = next((key for key in task if key in ("amazon.aws.iam_role", "muster.ml.s3_bucket")), "")
+            given = task.get(kind, {})
+            if kind == "amazon.aws.iam_role" and given.get("state") == "absent":
+                assert "selectattr('owned')" in task["when"], place
+            elif kind:
+                mark = str(given["tags" if kind == "amazon.aws.iam_role" else "only_tagged"])
+                said = [mark, *(str(variables.get(name)) for name in used(mark, variables))]
+                assert any("muster.ml/region" in text for text in said), place
+                found.add(kind)
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize("role", ROLES, ids=role_name)

@@ -58,7 +58,7 @@ def _role(api: Api, label: str, name: str, cluster: str, region: str) -> Body | 
         return None
     role = found["Role"]
     tags = tag_dict(role.get("Tags"))
-    owned = _owned(tags, cluster) and tags.get(REGION, region) == region
+    owned = _owned(tags, cluster) and tags.get(REGION) == region
     return {"RoleName": role["RoleName"], "Arn": role["Arn"], "tags": tags, "owned": owned}
 
 

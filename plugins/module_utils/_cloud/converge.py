@@ -16,7 +16,7 @@ from .._core.deletion import Candidate, why_kept
 from .._core.errors import Failed, InvalidInput, WaitTimeout
 from .._core.waiting import Pause, growing_interval, last_answer, wait_for
 from .errors import CallRefused
-from .plan import Body, Plan, Step, mark_text
+from .plan import Body, Plan, Step, found_of, mark_text, whose
 from .resource import A, Api, Resource
 
 
@@ -129,8 +129,10 @@ def _why_kept(resource: Resource[A], api: A, options: ConvergeOptions, live: Bod
         except CallRefused as refused:
             candidate = dataclasses.replace(candidate, unknown=str(refused))
     why = _judged(resource, candidate)
-    mark = f" ({mark_text(options.mark)})" if options.mark and not candidate.marked else ""
-    return f"{resource.label} was kept: it {why}{mark}" if why else ""
+    if options.mark and not candidate.marked:
+        found = mark_text(found_of(options.mark, resource.marks(live)))
+        why += f" ({mark_text(options.mark)})" + (f", but {found}" if found else "")
+    return f"{resource.label} was kept: it {why}" if why else ""
 
 
 def _judged(resource: Resource[A], candidate: Candidate) -> str:
@@ -153,19 +155,14 @@ def _refuse_others(resource: Resource[A], options: ConvergeOptions, live: Body |
         )
     if is_ours(resource, options, live):
         return
-    marks = resource.marks(live)
-    theirs = {key: marks[key] for key, value in options.mark.items() if marks.get(key, value) != value}
+    found = found_of(options.mark, resource.marks(live))
+    theirs = {key: value for key, value in found.items() if value != options.mark[key]}
     if options.adopt and not theirs:
         return
-    whose = f"it has {mark_text(theirs)}" if theirs else "somebody else created it"
+    mark = mark_text(options.mark)
     raise InvalidInput(
-        f"{resource.label} exists and does not carry the {resource.MARK} {mark_text(options.mark)}: {whose}, and it is left as it is",
-        hint="Choose another name; or, to take it over, "
-        + (
-            f"take that {resource.MARK} away first"
-            if theirs
-            else f"run with adopt: true, or give it the {resource.MARK}"
-        ),
+        f"{resource.label} exists and does not carry the {resource.MARK} {mark}: {whose(found)}, and it is left as it is",
+        hint=f"Choose another name; or, to take it over, {resource.taking_over(mark, theirs)}",
     )
 
 

@@ -117,6 +117,16 @@ def same_members(current: t.Iterable[t.Any] | None, desired: t.Sequence[t.Any] |
     return desired
 
 
+def found_of(mark: dict[str, str], marks: dict[str, str]) -> dict[str, str]:
+    """What a resource with these tags or labels has in place of the mark."""
+    return {key: marks[key] for key in mark if key in marks}
+
+
+def whose(found: dict[str, str]) -> str:
+    """Whose a resource is that has this in place of our mark, as a clause."""
+    return f"it has {mark_text(found)}" if found else "somebody else created it"
+
+
 def mark_text(mark: dict[str, str]) -> str:
     """Tags or labels as a message shows them."""
     return ", ".join(f"{key}={value}" for key, value in sorted(mark.items()))

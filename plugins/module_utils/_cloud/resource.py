@@ -15,7 +15,7 @@ import typing as t
 from .._core.clock import Clock
 from .._core.errors import MusterError
 from .errors import CallRefused
-from .plan import Body, Plan, State, Step
+from .plan import Body, Plan, State, Step, mark_text
 
 
 class Api(t.Protocol):
@@ -80,6 +80,11 @@ class Resource(abc.ABC, t.Generic[A]):
     @abc.abstractmethod
     def under_way(self, api: A, step: Step, answer: Body) -> str | None:
         """What a step that was answered so has started and not finished, as a clause; None if nothing. Raises if it ended badly."""
+
+    def taking_over(self, mark: str, theirs: dict[str, str]) -> str:
+        """What makes it a resource of this owner, as an order; ``theirs`` is what it has of another one."""
+        away = f"take {mark_text(theirs)} away and " if theirs else ""
+        return f"{away}run with adopt: true, or give it the {self.MARK} {mark}"
 
     def recorded(self, api: A, live: Body) -> bool:  # noqa: ARG002  # most clouds only show what is in the account
         """Whether it is in the account or project of the caller, so that its mark is no copy."""

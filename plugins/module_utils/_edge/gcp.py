@@ -23,7 +23,7 @@ from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
 from .._cloud.plan import Body, Plan, without_none
 from .._core.errors import InvalidInput
 from .._gcp.api import Api
-from .._gcp.compare import MAPS, MARK
+from .._gcp.compare import MAPS, mark_of
 from .._gcp.errors import library_errors, without_secrets
 from .._gcp.iam_member import IamMember, converge_member, place
 from .._gcp.resource import Resource
@@ -120,10 +120,10 @@ def gcp_main(
     """
     module = module_of(argument_spec, **constraints)
     params = module.params
-    mark = {MARK: params["owner"]} if params.get("owner") else {}
-    options = ConvergeOptions(params.get("state") == "absent", module.check_mode, mark, params.get("adopt", False))
     waiting = WaitOptions(params.get("wait", True), params.get("wait_timeout", 300))
     try:
+        mark = mark_of(params.get("owner"))
+        options = ConvergeOptions(params.get("state") == "absent", module.check_mode, mark, params.get("adopt", False))
         api = Api(HttpSession(module), project=params["project"], lenient=options.check or options.absent)
         if check and not options.absent:
             check(api, params)

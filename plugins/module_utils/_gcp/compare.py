@@ -13,9 +13,14 @@ Private to the collection.
 
 from __future__ import annotations
 
+import re
 import typing as t
 
+from .._core.errors import InvalidInput
+
 MARK = "muster-owner"
+# What the value of a label may be (Compute Engine, "Requirements for labels").
+_VALUE = re.compile(r"[a-z0-9_-]{1,63}")
 # The fields that are maps with keys of the user's own: those with additionalProperties in Google's discovery documents of the kinds here.
 # Some of these names are of lists elsewhere, such as tags of NodeConfig.
 MAPS = frozenset(
@@ -109,6 +114,17 @@ def _below_host(link: str) -> str:
     """A link without the address of its API, of which compute has two."""
     start = link.find("/projects/")
     return link[start + 1 :] if link.startswith("https://") and start >= 0 else link
+
+
+def mark_of(owner: str | None) -> dict[str, str]:
+    """The mark of the owner's resources; none without an owner. Also where it is in a description, it is what a label may be."""
+    if owner and not _VALUE.fullmatch(owner):
+        raise InvalidInput(
+            f"{owner} ({len(owner)} characters) cannot be an owner: Google allows lowercase letters, digits, hyphens and underscores in"
+            " a label, at most 63",
+            hint="Choose another owner; that of the roles is the name of the cluster and its region",
+        )
+    return {MARK: owner} if owner else {}
 
 
 def labels_with(live: dict[str, str] | None, asked: dict[str, str] | None, owner: str) -> dict[str, str]:

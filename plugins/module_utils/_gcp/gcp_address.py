@@ -61,6 +61,10 @@ class GcpAddress(Labelled):
         owner = split_mark(live.get("description") or "")[1]
         return {**({MARK: owner} if owner else {}), **super().marks(live)}
 
+    def taking_over(self, mark: str, theirs: dict[str, str]) -> str:
+        """Without its label another owner's mark is still in the description, which stays."""
+        return f"give it the label {mark}" if theirs else super().taking_over(mark, theirs)
+
     def creation(self) -> Step:
         step = super().creation()
         return dataclasses.replace(step, request={key: value for key, value in step.request.items() if key != "labels"})

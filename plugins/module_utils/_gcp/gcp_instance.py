@@ -14,10 +14,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._cloud.plan import Body, Plan, deletion_plan, without_none
+from .._cloud.plan import Body, Plan, deletion_plan, found_of, mark_text, whose, without_none
 from .._core.errors import InvalidInput
 from .api import Api
-from .compare import MARK, same
+from .compare import mark_of, same
 from .links import link, network_link
 from .plan import Step
 from .resource import SET_LABELS, Change, Labelled
@@ -170,9 +170,12 @@ class GcpInstance(Labelled):
                 **self.marked({}),
             }
             return {"boot": True, "autoDelete": False, "initializeParams": without_none(new)}
-        if self.owner and (left.get("labels") or {}).get(MARK) != self.owner:
+        mark = mark_of(self.owner)
+        found = found_of(mark, left.get("labels") or {})
+        if found != mark:
             raise InvalidInput(
-                f"{self.label} would need a disk of its name, and there is one that does not carry the label {MARK}={self.owner}",
+                f"{self.label} would need a disk of its name, and there is one that does not carry the label {mark_text(mark)}:"
+                f" {whose(found)}",
                 hint="Choose another name, delete the disk, or give it the label if the machine is to boot from it",
             )
         return {"boot": True, "autoDelete": False, "source": f"{self.parent}/disks/{self.name}"}

@@ -244,6 +244,12 @@ class Described(Rest):
         owner = split_mark(live.get("description") or "")[1]
         return {MARK: owner} if owner else {}
 
+    def taking_over(self, mark: str, theirs: dict[str, str]) -> str:
+        if any("description" in change.fields for change in self.CHANGES):
+            return super().taking_over(mark, theirs)
+        way = f"run with owner: {theirs[MARK]}" if theirs else "run without owner"
+        return f"{way}, as Google cannot change the description of a {self.NOUN}"
+
     def marked(self, live: Body) -> Body:
         if self.description is None and not self.owner:
             return {}

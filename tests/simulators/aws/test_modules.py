@@ -662,6 +662,31 @@ def test_a_network_interface_is_removed_by_its_tag(changes: Run, run: Run, aws: 
     assert made not in [row["NetworkInterfaceId"] for row in ec2.describe_network_interfaces()["NetworkInterfaces"]]
 
 
+def test_a_bucket_of_a_cluster_of_the_same_name_in_another_region_is_left_alone(
+    run: Run, changes: Run, aws: Simulator
+) -> None:
+    """By a name that both inventories say. The second bucket has the mark without its region."""
+    owner = {"muster.ml/owner": "muster"}
+    there, here = ({**owner, "muster.ml/region": region} for region in ("us-west-2", "ap-south-1"))
+    for name, mark, found in (
+        ("of-both", there, "muster.ml/owner=muster, muster.ml/region=us-west-2"),
+        ("of-before", owner, "muster.ml/owner=muster"),
+    ):
+        changes("s3_bucket", name=name, only_tagged=mark)
+        aws.clear()
+        told = run("s3_bucket", name=name, only_tagged=here)["msg"]
+        assert f"muster.ml/region=ap-south-1: it has {found}, and it is left as it is" in told
+        assert "run with adopt: true, or give it the tag muster.ml/owner=muster, muster.ml/region=ap-south-1" in told
+        kept = run("s3_bucket", name=name, only_tagged=here, state="absent", delete_objects=True)["kept"]
+        assert kept.endswith(f"(muster.ml/owner=muster, muster.ml/region=ap-south-1), but {found}")
+        assert aws.attempts() == []
+    assert (
+        "take muster.ml/region=us-west-2 away and run with adopt"
+        in run("s3_bucket", name="of-both", only_tagged=here, adopt=True)["msg"]
+    )
+    changes("s3_bucket", name="of-before", only_tagged=here, adopt=True)
+
+
 def test_what_is_there(run: Run, cluster: str) -> None:
     found = run("eks_cluster_info", name=cluster)
     assert (found["exists"], found["cluster"]["name"], found["nodegroups"]) == (True, cluster, [])
@@ -675,7 +700,7 @@ def test_what_is_there(run: Run, cluster: str) -> None:
 
 
 def test_a_role_of_a_cluster_of_the_same_name_in_another_region_is_not_ours(run: Run, aws: Simulator) -> None:
-    """An account has its roles once, and clusters of one name in every region."""
+    """An account has its roles once, and clusters of one name in every region. Nobody can tell whose one without a region is."""
     iam, trust = aws.client("iam"), json.dumps({"Version": "2012-10-17", "Statement": []})
     for name, region in (("here", REGION), ("there", "ap-south-1"), ("before", "")):
         tags = {"muster.ml/owner": "twice", **({"muster.ml/region": region} if region else {})}
@@ -685,7 +710,7 @@ def test_a_role_of_a_cluster_of_the_same_name_in_another_region_is_not_ours(run:
             Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
         )
     found = run("eks_cluster_info", name="twice", roles=["here", "there", "before"])["roles"]
-    assert {role["role_name"]: role["owned"] for role in found} == {"here": True, "there": False, "before": True}
+    assert {role["role_name"]: role["owned"] for role in found} == {"here": True, "there": False, "before": False}
 
 
 def test_a_file_in_a_bucket_with_a_key_of_kms(changes: Run, run: Run, aws: Simulator, eks: Any, tmp_path: Path) -> None:

@@ -123,6 +123,37 @@ def changes(google: Simulator, run: Run) -> Run:
     return run_thrice
 
 
+THERE, HERE = "muster--us-central1", "muster--europe-west1"
+
+
+@pytest.fixture
+def left_alone(google: Simulator, run: Run) -> Callable[..., None]:
+    """Make what belongs to a cluster. Runs for one of the same name in another region are refused, and are told how to go on, and the
+    teardown there keeps it."""
+
+    def run_for_both(module_name: str, /, *, delete_data: str = "", **options: Any) -> None:
+        there, here = ({**options, "owner": owner} for owner in (THERE, HERE))
+        done = run(module_name, **there)
+        assert not done.get("failed"), done["msg"]
+        google.clear()
+        for adopt in (False, True):
+            told = run(module_name, **here, adopt=adopt)["msg"]
+            assert (
+                f"muster-owner={HERE}: it has muster-owner={THERE}, and it is left as it is. Choose another name"
+                in told
+            )
+            ways = ("and run with adopt: true", f"give it the label muster-owner={HERE}", f"run with owner: {THERE}")
+            assert any(way in told for way in ways)
+        gone = {"state": "absent", **({delete_data: True} if delete_data else {})}
+        kept = run(module_name, **here, **gone)
+        assert kept["kept"].endswith(f"the mark of this owner (muster-owner={HERE}), but muster-owner={THERE}")
+        assert (kept["changed"], google.attempts()) == (False, [])
+        assert run(module_name, **there)["changed"] is False
+        assert run(module_name, **there, **gone)["changed"] is True
+
+    return run_for_both
+
+
 def killed(monkeypatch: pytest.MonkeyPatch, at: int, *, answered: bool) -> None:
     """End a run at its so-manieth write: before it is sent, or after it was answered."""
     sent = [0]

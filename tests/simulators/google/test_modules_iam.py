@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -120,6 +121,10 @@ def test_a_run_killed_at_the_creation_of_an_account_is_taken_up(
             run("gcp_service_account", **ACCOUNT)
     assert run("gcp_service_account", **ACCOUNT)["service_account"]["email"] == EMAIL
     assert run("gcp_service_account", **ACCOUNT)["changed"] is False
+
+
+def test_an_account_of_the_cluster_of_another_region_is_left_alone(left_alone: Callable[..., None]) -> None:
+    left_alone("gcp_service_account", account_id="muster-nodes", display_name="Nodes")
 
 
 # Members of policies

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -204,6 +205,15 @@ def test_a_rule_of_somebody_else_is_left_alone_and_taken_over_when_asked_for(
     assert google.attempts() == []
     changes("gcp_firewall", **RULE, adopt=True)
     assert reader.get(RULE_URL)["description"] == "(muster-owner=m)"
+
+
+def test_what_a_cluster_of_another_region_has_for_the_whole_project_is_left_alone(
+    left_alone: Callable[..., None], network: None
+) -> None:
+    """Its name is the same, and so are those of what it has."""
+    left_alone("gcp_network", name="shared")
+    left_alone("gcp_firewall", **{**RULE, "name": "shared"})
+    left_alone("gcp_address", name="shared")
 
 
 # Routers with NAT

@@ -64,6 +64,8 @@ GUESTS: dict[str, Any] = {**OFFICE, "name": "guests"}
 BUCKETS = STORE, SCRIPTS, MODELS, CHECKPOINTS = [
     f"{PROJECT}-muster-{name}" for name in ("studioml", "scripts", "models", "checkpoints")
 ]
+MARK = f"muster-owner=muster--{REGION}"
+OURS = {"muster-owner": f"muster--{REGION}"}
 CLUSTER = f"{GKE}/{REGION}/clusters/muster"
 DISK = f"{COMPUTE}/zones/{ZONE}/disks/muster-broker"
 MACHINE = f"{COMPUTE}/zones/{ZONE}/instances/muster-broker"
@@ -137,6 +139,27 @@ def test_again_nothing_is_changed(play: Play, google: Simulator) -> None:
     assert (recap(done)["changed"], google.attempts(), play.api_server.writes()) == (0, [], []), failure(done)
 
 
+@pytest.mark.prove
+def test_a_run_for_another_region_is_refused_and_its_teardown_leaves_everything(play: Play, google: Simulator) -> None:
+    """Another team's inventory with the default name, in the same project: networks, accounts, rules, addresses and buckets are once in a
+    project. So is the kubeconfig on this machine."""
+    there = hold(google)
+    kubeconfig = Path(play.settings["muster_kubeconfig"]).read_text(encoding="utf-8")
+    google.clear()
+    done = play("gke", *NO_MACHINE, muster_gcp_region="europe-west1")
+    assert recap(done)["failed"] == 1, failure(done)
+    assert (
+        f"Google network muster exists and does not carry the mark muster-owner=muster--europe-west1: it has {MARK}"
+        in play.said()
+    )
+    gone = play("gke_teardown", **DATA_TOO, muster_gcp_region="europe-west1")
+    assert gone.returncode == 0, failure(gone)
+    for noun in ("network", "service account", "firewall", "address", "bucket"):
+        assert re.search(rf"Google {noun} \S+ was kept: .* but {MARK}", play.said()), noun
+    assert (google.attempts(), hold(google)) == ([], there)
+    assert Path(play.settings["muster_kubeconfig"]).read_text(encoding="utf-8") == kubeconfig
+
+
 def test_the_kubeconfig_has_no_secret(play: Play, reader: Reader) -> None:
     path = Path(play.settings["muster_kubeconfig"])
     assert path.stat().st_mode & 0o777 == 0o600
@@ -153,7 +176,7 @@ def test_the_kubeconfig_has_no_secret(play: Play, reader: Reader) -> None:
 def test_doors_are_closed(reader: Reader) -> None:
     cluster = reader.get(CLUSTER)
     assert cluster["workloadIdentityConfig"] == {"workloadPool": f"{PROJECT}.svc.id.goog"}
-    assert cluster["resourceLabels"] == {"muster-owner": "muster"}
+    assert cluster["resourceLabels"] == OURS
     assert [row["cidrBlock"] for row in cluster["masterAuthorizedNetworksConfig"]["cidrBlocks"]] == ["203.0.113.0/24"]
     pools = {row["name"]: row for row in cluster["nodePools"]}
     assert pools.keys() == {"management", "gpu", "tpu-0", "tpu-1"}
@@ -241,7 +264,7 @@ def test_a_training_is_planned_for_the_slices_of_the_pools(play: Play, google: S
 def test_a_gateway_of_triton_has_its_address_and_its_classes(reader: Reader) -> None:
     """Global, as the inventory's class of Gateways takes no other one; it outlives whatever is on the cluster."""
     address = reader.get(INFERENCE)
-    assert (address["status"], address["labels"]) == ("RESERVED", {"muster-owner": "muster"})
+    assert (address["status"], address["labels"]) == ("RESERVED", OURS)
     assert reader.get(CLUSTER)["networkConfig"]["gatewayApiConfig"] == {"channel": "CHANNEL_STANDARD"}
 
 
@@ -271,7 +294,7 @@ def test_googles_libraries_see_it(google: Simulator, monkeypatch: pytest.MonkeyP
     driver = gpu.config.accelerators[0].gpu_driver_installation_config.gpu_driver_version.name
     assert driver == "DEFAULT"
     bucket = storage.Client(project=PROJECT, credentials=credentials).get_bucket(STORE)
-    assert (bucket.location, bucket.labels) == (REGION.upper(), {"muster-owner": "muster"})
+    assert (bucket.location, bucket.labels) == (REGION.upper(), OURS)
     assert [rule["action"]["type"] for rule in bucket.lifecycle_rules] == ["AbortIncompleteMultipartUpload"]
     if shutil.which("gcloud"):
         words = ("compute", "routers", "nats", "list", "--router=muster", f"--region={REGION}", "--format=json")
@@ -377,7 +400,7 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
     assert cluster["releaseChannel"] == {"channel": "RAPID"}
     assert cluster["currentMasterVersion"].startswith(f"{changed['muster_gke_version']}.")
     assert cluster["loggingConfig"]["componentConfig"]["enableComponents"] == ["SYSTEM_COMPONENTS"]
-    assert cluster["resourceLabels"] == {"muster-owner": "muster", "team": "ml"}
+    assert cluster["resourceLabels"] == {**OURS, "team": "ml"}
     ranges = {row["cidrBlock"] for row in cluster["masterAuthorizedNetworksConfig"]["cidrBlocks"]}
     assert ranges == {"203.0.113.0/25", "198.51.100.0/24"}
     pools = {row["name"]: row for row in cluster["nodePools"]}
@@ -387,7 +410,7 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
     assert {name: pool["config"]["resourceLabels"]["team"] for name, pool in pools.items()} == dict.fromkeys(
         pools, "ml"
     )
-    assert reader.get(INFERENCE)["labels"] == {"muster-owner": "muster", "team": "ml"}
+    assert reader.get(INFERENCE)["labels"] == {**OURS, "team": "ml"}
     assert pools["management"]["config"]["machineType"] == "e2-standard-8"
     assert sorted(row["key"] for row in pools["gpu"]["config"]["taints"]) == ["nvidia.com/gpu", "team"]
     office = reader.get(f"{COMPUTE}/global/firewalls/muster-office")
@@ -402,7 +425,7 @@ def test_what_changes_later_is_applied(play: Play, google: Simulator, reader: Re
     )
     bucket = reader.get(f"{STORAGE}/b/{STORE}")
     assert bucket["lifecycle"]["rule"] == [{"action": {"type": "Delete"}, "condition": {"age": 30}}]
-    assert (bucket["versioning"], bucket["labels"]) == ({"enabled": True}, {"muster-owner": "muster", "team": "ml"})
+    assert (bucket["versioning"], bucket["labels"]) == ({"enabled": True}, {**OURS, "team": "ml"})
     if shutil.which("gcloud"):
         words = (
             "container",

@@ -68,6 +68,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "editor": ({"gcp_identity_node_roles": ["roles/editor"]}, "roles/editor would give every pod"),
     "bucket": ({"gcs_buckets_buckets": [{"name": "Google-Bucket"}]}, "Google-Bucket cannot be the name of a bucket"),
+    "owner": (
+        {"gke_cluster_owner": f"{'m' * 40}--northamerica-northeast1"}, "m--northamerica-northeast1 (65 characters) cannot be the owner",
+    ),
     "long": ({"muster_gke_name": "m" * 30}, "m-tpu cannot be the name of a service account"),
 }  # fmt: skip
 
@@ -145,7 +148,7 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(play: Play, goog
     kubeconfig.write_text("somebody else's\n", encoding="utf-8")
     refused = play("gke", **adopted)
     assert recap(refused)["failed"] == 1, failure(refused)
-    assert "is not the kubeconfig that Muster writes for theirs" in play.said()
+    assert "is not the kubeconfig that Muster writes for theirs--us-central1." in play.said()
     assert kubeconfig.read_text(encoding="utf-8") == "somebody else's\n"
     kubeconfig.unlink()
     done = play("gke", **adopted)

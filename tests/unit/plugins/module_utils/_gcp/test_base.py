@@ -27,12 +27,15 @@ from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._gcp.compare import (
     asked_part,
     labels_with,
+    mark_of,
     merged,
     same,
     split_mark,
     text_with,
 )
 from ansible_collections.muster.ml.plugins.module_utils._gcp.errors import Refused
+from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_address import GcpAddress
+from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_firewall import GcpFirewall
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_network import GcpNetwork
 from ansible_collections.muster.ml.plugins.module_utils._gcp.plan import Step
 from ansible_collections.muster.ml.plugins.module_utils._gcp.resource import SET_LABELS, Labelled, Resource
@@ -61,6 +64,12 @@ class Address(Labelled):
 
 ADDRESS = Address(project=PROJECT, owner="m", name="x", region="r", address_type="EXTERNAL")
 ADDRESS_PATH = f"projects/{PROJECT}/regions/r/addresses/x"
+RULE = GcpFirewall(
+    project=PROJECT, owner="m", name="f", network="x", allowed=[{"ip_protocol": "icmp"}], source_ranges=["10.0.0.0/8"]
+)
+RULE_PATH = f"projects/{PROJECT}/global/firewalls/f"
+WIDE = GcpAddress(project=PROJECT, owner="m", name="wide")
+WIDE_PATH = f"projects/{PROJECT}/global/addresses/wide"
 
 
 def run(google: Google, resource: Resource, *, seconds: float = 600, **options: t.Any) -> Outcome:
@@ -130,6 +139,19 @@ def test_the_mark_is_among_the_labels_and_googles_own_stay() -> None:
     assert labels_with({"goog-x": "1", "old": "1"}, {"new": "1"}, "m") == {"goog-x": "1", "new": "1", **OWNER}
     assert labels_with({"old": "1"}, None, "m") == {"old": "1", **OWNER}
     assert labels_with({"old": "1", **OWNER}, {"new": "1"}, "") == {"new": "1", **OWNER}, "a mark never goes by itself"
+
+
+def test_an_owner_is_refused_that_no_label_can_have() -> None:
+    assert mark_of("muster--us-central1") == {"muster-owner": "muster--us-central1"}
+    assert mark_of("m" * 63)
+    assert mark_of(None) == mark_of("") == {}
+    for owner, words in (
+        (f"{'m' * 40}--northamerica-northeast1", r"m--northamerica-northeast1 \(65 characters\) cannot be an owner: .* at most 63"),
+        ("Muster", r"Muster \(6 characters\) cannot be an owner: Google allows lowercase letters, digits, hyphens and underscores"),
+        ("a) (muster-owner=b", "cannot be an owner"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match=words):
+            mark_of(owner)
 
 
 def test_the_mark_ends_the_description() -> None:
@@ -390,6 +412,56 @@ def test_a_network_cannot_get_a_mark_later() -> None:
     run(google, dataclasses.replace(NETWORK, owner=None))
     with pytest.raises(InvalidInput, match="without owner the name alone decides"):
         run(google, NETWORK, adopt=True)
+
+
+@pytest.mark.parametrize("owner", ["m", "m--us-central1"])
+@pytest.mark.parametrize(
+    ("resource", "path", "way"),
+    [
+        pytest.param(
+            ADDRESS, ADDRESS_PATH, "take muster-owner={owner} away and run with adopt: true, or give it the label {here}",
+            id="label",
+        ),
+        pytest.param(
+            RULE, RULE_PATH, "take muster-owner={owner} away and run with adopt: true, or give it the mark {here}", id="mark",
+        ),
+        pytest.param(WIDE, WIDE_PATH, "give it the label {here}", id="both"),
+        pytest.param(
+            NETWORK, PATH, "run with owner: {owner}, as Google cannot change the description of a network", id="fixed mark",
+        ),
+    ],
+)  # fmt: skip
+def test_the_mark_of_another_region_is_named_with_the_way_to_go_on(
+    resource: t.Any, path: str, way: str, owner: str
+) -> None:
+    """So is the older one, the name alone, of which nobody can tell whose it is."""
+    google = Google()
+    run(google, dataclasses.replace(resource, owner=owner))
+    before = dict(google.things[path])
+    here = dataclasses.replace(resource, owner="m--europe-west1")
+    for adopt in (False, True):
+        with pytest.raises(InvalidInput) as refused:
+            run(google, here, adopt=adopt)
+        assert f"muster-owner=m--europe-west1: it has muster-owner={owner}, and it is left as it is" in str(
+            refused.value
+        )
+        expected = way.format(owner=owner, here="muster-owner=m--europe-west1")
+        assert str(refused.value.hint) == f"Choose another name; or, to take it over, {expected}"
+    kept = run(google, here, absent=True).kept
+    assert kept.endswith(f"the mark of this owner (muster-owner=m--europe-west1), but muster-owner={owner}")
+    assert google.things[path] == before
+
+
+def test_the_ways_to_go_on_lead_on() -> None:
+    google = Google()
+    for resource in (RULE, WIDE, NETWORK):
+        run(google, dataclasses.replace(resource, owner="m--us-central1"))
+    google.things[RULE_PATH]["description"] = ""
+    run(google, RULE, adopt=True)
+    assert google.things[RULE_PATH]["description"] == "(muster-owner=m)"
+    google.things[WIDE_PATH]["labels"] = dict(OWNER)
+    assert not run(google, WIDE).plan.changed
+    assert not run(google, dataclasses.replace(NETWORK, owner="m--us-central1")).plan.changed
 
 
 def test_absent_deletes_once() -> None:
