@@ -33,37 +33,47 @@ def config(name: str = "a", **data: str) -> dict[str, t.Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data}
 
 
-def as_module(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*, check: bool = False, diff: bool = False, **options: t.Any) -> Result:
-        with (
-            patch_module_args({**options, "_ansible_check_mode": check, "_ansible_diff": diff}),
-            pytest.raises(SystemExit),
-        ):
-            apply.main()
-        printed = capsys.readouterr()
-        found: Result = json.loads(printed.out)
-        assert found.pop("invocation") == {"module_args": {"check": check}}
-        # Where ansible itself runs, as here, a module's warnings are shown at once instead of being part of its result.
-        return {**found, "warnings": [printed.err]} if printed.err else found
-
-    return run
+def plugin(options: dict[str, t.Any], *, check: bool, diff: bool, environment: list[dict[str, str]]) -> ActionModule:
+    """The action plugin of a task."""
+    task = types.SimpleNamespace(
+        args=options, check_mode=check, diff=diff, async_val=0, become=False, environment=environment, name="",
+        action="muster.ml.apply",
+    )  # fmt: skip
+    local = types.SimpleNamespace(transport="local", _shell=types.SimpleNamespace(tmpdir=None))
+    return ActionModule(task, local, None, None, None, None)
 
 
 def as_action() -> Run:
     def run(*, check: bool = False, diff: bool = False, **options: t.Any) -> Result:
-        task = types.SimpleNamespace(
-            args=options,
-            check_mode=check,
-            diff=diff,
-            async_val=0,
-            become=False,
-            environment=[],
-            name="",
-            action="muster.ml.apply",
-        )
-        local = types.SimpleNamespace(transport="local", _shell=types.SimpleNamespace(tmpdir=None))
-        found = ActionModule(task, local, None, None, None, None).run(task_vars={})
+        found = plugin(options, check=check, diff=diff, environment=[]).run(task_vars={})
         return {key: value for key, value in found.items() if value or key != "warnings"}
+
+    return run
+
+
+def as_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The ordinary module, with the environment that the action plugin gives it, and its result as the action plugin returns it."""
+
+    def run(*, check: bool = False, diff: bool = False, **options: t.Any) -> Result:
+        action = plugin({}, check=check, diff=diff, environment=[{"HTTPS_PROXY": "x"}])
+
+        def execute(**_options: t.Any) -> Result:
+            for variables in action._task.environment:
+                for name, value in variables.items():
+                    monkeypatch.setenv(name, value)
+            with (
+                patch_module_args({**options, "_ansible_check_mode": check, "_ansible_diff": diff}),
+                pytest.raises(SystemExit),
+            ):
+                apply.main()
+            printed = capsys.readouterr()
+            found: Result = json.loads(printed.out)
+            assert found.pop("invocation") == {"module_args": {"check": check}}
+            # Where ansible itself runs, as here, a module's warnings are shown at once instead of being part of its result.
+            return {**found, "warnings": [printed.err]} if printed.err else found
+
+        monkeypatch.setattr(action, "_execute_module", execute)
+        return action.run(task_vars={})
 
     return run
 
@@ -76,10 +86,11 @@ def run(
     capsys: pytest.CaptureFixture[str],
     tmp_path: pathlib.Path,
 ) -> Run:
+    """Tasks of one run of Ansible: on the controller, or elsewhere by the ordinary module."""
     for place in (edge, _action):
         monkeypatch.setattr(place, "connector", lambda _params: lambda: cluster)
     monkeypatch.setattr(_action, "_PROMISES", tmp_path / "promised")
-    return as_module(capsys) if request.param == "module" else as_action()
+    return as_action() if request.param == "action" else as_module(capsys, monkeypatch)
 
 
 def test_create_again_and_change(run: Run, cluster: FakeCluster) -> None:
@@ -175,56 +186,20 @@ def test_no_secret_value_leaves(run: Run, cluster: FakeCluster) -> None:
 WIDGET = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "w", "namespace": "default"}}
 
 
-@pytest.fixture(params=["module", "action"])
-def in_turn(
-    request: pytest.FixtureRequest,
-    cluster: FakeCluster,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: pathlib.Path,
-) -> Run:
-    """Tasks of one run of Ansible: on the controller, or elsewhere, with the environment and the result that the action plugin sees."""
-    for place in (edge, _action):
-        monkeypatch.setattr(place, "connector", lambda _params: lambda: cluster)
-    monkeypatch.setattr(_action, "_PROMISES", tmp_path / "promised")
-    if request.param == "action":
-        return as_action()
-    module = as_module(capsys)
-
-    def run(*, check: bool = False, diff: bool = False, **options: t.Any) -> Result:
-        task = types.SimpleNamespace(
-            check_mode=check, async_val=0, become=False, environment=[{"HTTPS_PROXY": "x"}], name="", action="apply",
-            args={},
-        )  # fmt: skip
-        local = types.SimpleNamespace(transport="local", _shell=types.SimpleNamespace(tmpdir=None))
-        action = ActionModule(task, local, None, None, None, None)
-
-        def execute(**_options: t.Any) -> Result:
-            for variables in task.environment:
-                for name, value in variables.items():
-                    monkeypatch.setenv(name, value)
-            return module(check=check, diff=diff, **options)
-
-        monkeypatch.setattr(action, "_execute_module", execute)
-        return action.run(task_vars={})
-
-    return run
-
-
-def test_a_definition_of_an_earlier_task_counts_in_check_mode(in_turn: Run, cluster: FakeCluster) -> None:
-    assert in_turn(check=True, definition=WIDGET)["msg"].startswith("The cluster does not serve Foo (x.io/v1).")
-    first = in_turn(check=True, definition=DEFINITION)
+def test_a_definition_of_an_earlier_task_counts_in_check_mode(run: Run, cluster: FakeCluster) -> None:
+    assert run(check=True, definition=WIDGET)["msg"].startswith("The cluster does not serve Foo (x.io/v1).")
+    first = run(check=True, definition=DEFINITION)
     assert first["changed"]
     assert "promised_kinds" not in first
-    found = in_turn(check=True, definition=WIDGET)
+    found = run(check=True, definition=WIDGET)
     assert [item["action"] for item in found["objects"]] == ["created"], found
     assert cluster.writes == []
-    assert in_turn(definition=WIDGET)["failed"]
+    assert run(definition=WIDGET)["failed"]
 
 
-def test_a_kind_that_something_else_installs_counts_where_it_is_told(in_turn: Run) -> None:
+def test_a_kind_that_something_else_installs_counts_where_it_is_told(run: Run) -> None:
     options = {"definition": WIDGET, "expected_kinds": ["x.io/v1/Foo"]}
-    assert in_turn(check=True, **options)["objects"][0]["action"] == "created"
-    assert in_turn(check=True, definition=WIDGET)["changed"], "later tasks need not tell it again"
-    assert in_turn(**options)["failed"]
-    assert "is not something like" in in_turn(check=True, **{**options, "expected_kinds": ["Foo"]})["msg"]
+    assert run(check=True, **options)["objects"][0]["action"] == "created"
+    assert run(check=True, definition=WIDGET)["changed"], "later tasks need not tell it again"
+    assert run(**options)["failed"]
+    assert "is not something like" in run(check=True, **{**options, "expected_kinds": ["Foo"]})["msg"]
