@@ -76,6 +76,8 @@ options:
         have installed them by then, such as a Helm chart earlier in the same playbook.
       - Check mode refuses objects of other kinds that the cluster does not serve, as the run would, unless an earlier task of this module
         in the same run of C(ansible-playbook) would apply their CustomResourceDefinition.
+      - With O(state=absent), an object of a kind that the cluster does not serve is one that is not there. Where the kind seems to be
+        misspelt, because the cluster serves one of almost the same name in that API group, it is refused.
     type: list
     elements: str
     default: []
@@ -198,10 +200,10 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import owner_at, ref_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Promised
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import delete_prune_record
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised, refuse_misspelt_kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_deletion, check_owner
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owners
 
@@ -317,6 +319,7 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
     named = None if objects is None else flatten(objects)
     if named is not None:
         check_deletion(named)
+        refuse_misspelt_kinds(ctx.cluster, named, _promised(ctx) if ctx.check else {})
     owner = owner_of_task(ctx, named or [])
     reached = (
         None if _EVERYWHERE in params["namespaces"] else frozenset([*params["namespaces"], _home(ctx, named or [])])

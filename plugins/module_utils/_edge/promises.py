@@ -17,7 +17,7 @@ import re
 import typing as t
 
 if t.TYPE_CHECKING:
-    from .._kube.plan import Promised
+    from .._kube.served import Promised
 
 VARIABLE = "MUSTER_PROMISED_KINDS"
 """Environment variable of a module that runs elsewhere."""

@@ -28,8 +28,8 @@ from .options import full_spec
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
-    from .._kube.plan import Promised
     from .._kube.report import Report
+    from .._kube.served import Promised
     from .options import Spec
 
 

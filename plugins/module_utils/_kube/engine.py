@@ -35,11 +35,12 @@ from .objects import (
 )
 from .order import wave_of, waves
 from .owned import owned_objects
-from .plan import ApplyOptions, Promised, Step, make_plan, raise_overtaken
+from .plan import ApplyOptions, Step, make_plan, raise_overtaken
 from .prepare import with_annotation
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
 from .removal import Deletion, by_ref, shared_namespaces
 from .report import Change, Report
+from .served import Promised
 from .wait import Predicates, wait_until
 from .write import Writer
 

@@ -13,11 +13,10 @@ import collections
 import dataclasses
 import typing as t
 
-from .._core.errors import Conflict, Forbidden, MissingKind, MusterError, NotFound, Overtaken, Terminating
+from .._core.errors import Conflict, Forbidden, MusterError, NotFound, Overtaken, Terminating
 from .._core.pool import PARALLEL, raise_all, run_all, run_all_or_raise
 from . import fields, redact, validate
 from .cluster import Cluster
-from .kinds import Kinds, nearest
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_FENCE,
@@ -42,12 +41,10 @@ from .objects import (
 )
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
+from .served import Promised, namespaced_kinds
 
 if t.TYPE_CHECKING:
     from .report import Report
-
-Promised = dict[tuple[str, str], t.Optional[bool]]  # noqa: UP045 -- Ansible's pylint refuses the other form in an alias
-"""(apiVersion, kind) of what a run in check mode would have made the cluster serve, and whether it is namespaced (None: unknown)."""
 
 Verdict = t.Literal["create", "update", "unchanged"]
 
@@ -116,7 +113,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     """A step for every object, or one error with all problems."""
     flat = flatten(objects)
     validate.check_objects(flat)
-    scopes = _scopes(cluster, flat, options)
+    scopes = namespaced_kinds(cluster, flat, options.promised, check=options.check, parallel=options.parallel)
     desired = [
         prepare(manifest, owner=options.owner, namespace=options.namespace,
                 namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
@@ -152,41 +149,6 @@ def _with_changing_kinds(steps: list[Step]) -> list[Step]:
         dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step
         for step in steps
     ]
-
-
-def _scopes(cluster: Cluster, objects: list[Manifest], options: ApplyOptions) -> dict[tuple[str, str], bool]:
-    """Whether each kind is namespaced; an error if the cluster will not know a kind even after this run."""
-    pairs = list(dict.fromkeys((manifest["apiVersion"], manifest["kind"]) for manifest in objects))
-    promised = {**(options.promised or {}), **kinds_of_definitions(objects)}
-    resources = run_all_or_raise(lambda pair: cluster.resource(*pair), pairs, parallel=options.parallel)
-    found = {pair: resource.namespaced for pair, resource in zip(pairs, resources, strict=True) if resource}
-    unknown = [pair for pair in pairs if pair not in found and pair not in promised]
-    if unknown and not (options.check and options.promised is None):
-        raise _missing(cluster, unknown, options)
-    return {**{pair: scope for pair, scope in promised.items() if scope is not None}, **found}
-
-
-def _missing(cluster: Cluster, unknown: list[tuple[str, str]], options: ApplyOptions) -> MissingKind:
-    try:
-        known = cluster.kinds()
-    except MusterError:  # it only helps to say more
-        known = Kinds()
-    near = {pair: nearest(known, *pair) for pair in unknown}
-    unserved = [
-        f"{kind} ({api_version})" + (f", did you mean {meant}" if (meant := near[api_version, kind]) else "")
-        for api_version, kind in unknown
-    ]
-    until = (
-        " In check mode, definitions that earlier tasks would have applied count, and expected_kinds."
-        if options.check
-        else ""
-    )
-    return MissingKind(
-        f"The cluster does not serve {'; '.join(unserved)}{'?' if near[unknown[-1]] else '.'}",
-        hint=f"Check apiVersion and kind, or install the operator or CustomResourceDefinition that defines it first.{until} "
-        "Nothing was changed.",
-        details={"missing_kinds": [{"api_version": api_version, "kind": kind} for api_version, kind in unknown]},
-    )
 
 
 Group: t.TypeAlias = "tuple[str, str, str | None]"

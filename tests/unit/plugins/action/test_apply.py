@@ -16,6 +16,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.muster.ml.plugins.action.apply import ActionModule
 from ansible_collections.muster.ml.plugins.module_utils._edge import run as edge
+from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
 from ansible_collections.muster.ml.plugins.modules import apply
 from ansible_collections.muster.ml.plugins.plugin_utils import _action
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import DEFINITION, FakeCluster
@@ -203,3 +204,72 @@ def test_a_kind_that_something_else_installs_counts_where_it_is_told(run: Run) -
     assert run(check=True, definition=WIDGET)["changed"], "later tasks need not tell it again"
     assert run(**options)["failed"]
     assert "is not something like" in run(check=True, **{**options, "expected_kinds": ["Foo"]})["msg"]
+
+
+def named(api_version: str, kind: str) -> dict[str, t.Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "default"}}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "meant"),
+    [
+        ("v1", "secret", "Secret (v1)"),
+        ("v1", "configmaps", "ConfigMap (v1)"),
+        ("apps/v1", "Deploymnet", "Deployment (apps/v1)"),
+        ("v1", "Deployment", "Deployment (apps/v1)"),
+        ("apps/v1beta1", "Deployment", "Deployment (apps/v1)"),
+        ("x.io/v1beta1", "Foo", "Foo (x.io/v1)"),
+        ("x.io/v1", "foo", "Foo (x.io/v1)"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_a_misspelt_kind_is_refused_before_anything_is_deleted(
+    run: Run, cluster: FakeCluster, api_version: str, kind: str, meant: str, check: bool
+) -> None:
+    cluster.add(DEFINITION)
+    run(definition=config())
+    cluster.requests.clear()
+    found = run(state="absent", check=check, definition=[config(), named(api_version, kind)])
+    assert found["msg"].startswith(f"The cluster does not serve {kind} ({api_version}), did you mean {meant}?"), found
+    assert cluster.writes == []
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("y.io/v1", "Bar"),
+        ("y.io/v1", "Secret"),
+        ("y.io/v1", "Foo"),
+        ("x.io/v1", "FooClass"),
+    ],
+    ids=[
+        "no such group",
+        "called as one of Kubernetes",
+        "called as one of another group",
+        "its neighbour is still there",
+    ],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_nothing_is_left_of_a_kind_whose_definition_is_gone(
+    run: Run, cluster: FakeCluster, api_version: str, kind: str, check: bool
+) -> None:
+    cluster.add(DEFINITION)
+    run(definition=config())
+    found = run(state="absent", check=check, definition=[config(), named(api_version, kind)])
+    assert [row["action"] for row in found["objects"]] == ["deleted", "unchanged"], found
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_definition_that_is_gone_is_named_with_its_objects(run: Run, cluster: FakeCluster, check: bool) -> None:
+    neighbour = {**DEFINITION, "metadata": {"name": "fooes.x.io"}}
+    neighbour["spec"] = {**DEFINITION["spec"], "names": {"plural": "fooes", "kind": "Fooe"}}
+    cluster.add(neighbour)
+    found = run(state="absent", check=check, definition=[DEFINITION, WIDGET])
+    assert [row["action"] for row in found["objects"]] == ["unchanged", "unchanged"], found
+
+
+def test_what_an_earlier_task_would_have_defined_is_not_misspelt(run: Run, cluster: FakeCluster) -> None:
+    cluster.kinds_served["x.io/v1", "Fooe"] = Resource("fooes", True)
+    assert run(check=True, state="absent", definition=WIDGET)["failed"]
+    run(check=True, definition=DEFINITION)
+    assert not run(check=True, state="absent", definition=WIDGET)["changed"]

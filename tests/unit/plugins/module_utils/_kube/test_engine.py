@@ -33,10 +33,10 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Promised
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import record_ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 OWNER = "apply.test"
