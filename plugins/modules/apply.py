@@ -81,6 +81,14 @@ options:
     type: list
     elements: str
     default: []
+  expected_namespaces:
+    description:
+      - Namespaces that check mode counts as there, because something else than this module would have created them by then.
+      - Check mode refuses objects in other namespaces that do not exist, as the run would, unless the objects of this task, or of an
+        earlier task of this module in the same run of C(ansible-playbook), contain the namespace.
+    type: list
+    elements: str
+    default: []
   prune:
     description:
       - Remove objects of O(owner) that are no longer among those given, of any kind, in the namespaces that this task names
@@ -229,6 +237,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespaces": {"type": "list", "elements": "str", "default": []},
     "owner": {"type": "str", "default": DEFAULT_OWNER},
     "expected_kinds": {"type": "list", "elements": "str", "default": []},
+    "expected_namespaces": {"type": "list", "elements": "str", "default": []},
     "prune": {"type": "bool", "default": False},
     "prune_data": {"type": "bool", "default": False},
     "delete_data": {"type": "bool", "default": False},
@@ -268,12 +277,13 @@ def execute(ctx: Context) -> Result:
 
 
 def _promised(ctx: Context) -> Promised:
-    """What check mode counts as served beside what the cluster serves."""
+    """What check mode counts as there beside what the cluster has."""
     for text in ctx.params["expected_kinds"]:
         api_version, _slash, kind = text.rpartition("/")
         if not (api_version and kind):
             raise InvalidInput(f"expected_kinds: {text!r} is not something like v1/Secret or apps/v1/Deployment.")
-        ctx.promised.setdefault((api_version, kind), None)
+        ctx.promised.kinds.setdefault((api_version, kind), None)
+    ctx.promised.namespaces.update(ctx.params["expected_namespaces"])
     return ctx.promised
 
 
@@ -319,7 +329,7 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
     named = None if objects is None else flatten(objects)
     if named is not None:
         check_deletion(named)
-        refuse_misspelt_kinds(ctx.cluster, named, _promised(ctx) if ctx.check else {})
+        refuse_misspelt_kinds(ctx.cluster, named, _promised(ctx) if ctx.check else Promised())
     owner = owner_of_task(ctx, named or [])
     reached = (
         None if _EVERYWHERE in params["namespaces"] else frozenset([*params["namespaces"], _home(ctx, named or [])])

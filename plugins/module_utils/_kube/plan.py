@@ -30,7 +30,6 @@ from .objects import (
     Ref,
     annotations_of,
     former_owner,
-    group_kind,
     is_made_for,
     manager_of,
     name_and_home,
@@ -41,7 +40,7 @@ from .objects import (
 )
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
-from .served import Promised, namespaced_kinds
+from .served import Promised, namespaced_kinds, namespaces_among
 
 if t.TYPE_CHECKING:
     from .report import Report
@@ -97,7 +96,7 @@ class ApplyOptions:
     adopt: bool = False
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
     promised: Promised | None = None
-    """Kinds that check mode counts as served; None for objects of our own, whose kinds an operator's role may be about to bring."""
+    """What check mode counts as there; None for objects of our own, whose kinds and namespaces roles may be about to bring."""
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
 
     @property
@@ -133,7 +132,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     raise_overtaken(failures)
     raise_all(failures)
     if options.check and options.promised is not None:
-        options.promised.update(kinds_of_definitions(desired))
+        options.promised.add(desired)
     return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
 
 
@@ -212,7 +211,8 @@ class _Namespaces:
     def __init__(
         self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
     ) -> None:
-        self.promised = {item["metadata"]["name"] for item in desired if group_kind(item) == NAMESPACE}
+        promised = options.promised if options.check else Promised()
+        self._expected = None if promised is None else namespaces_among(desired) | promised.namespaces
         refs = [ref_of(manifest) for manifest in desired]
         names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
@@ -224,6 +224,10 @@ class _Namespaces:
     def exists(self, name: str | None) -> bool:
         """True also if nothing had to be read (an object of ours was found in it), or reading is not allowed."""
         return name not in self._found or self._found[name] is not None
+
+    def comes(self, name: str | None) -> bool:
+        """Whether one that does not exist will, before its objects are written."""
+        return self._expected is None or name in self._expected
 
     def terminating(self, name: str | None) -> bool:
         found = self._found.get(name)
@@ -247,9 +251,12 @@ def _step(
                           hint="Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
     if found is None:
         absent = not namespaces.exists(ref.namespace)
-        if absent and not options.check and ref.namespace not in namespaces.promised:
-            raise NotFound(f"Namespace {ref.namespace} does not exist.",
-                           hint="Create it first, or put it into the same list of objects. Nothing was changed.")  # fmt: skip
+        if absent and not namespaces.comes(ref.namespace):
+            until = " In check mode, namespaces that earlier tasks would have applied count, and expected_namespaces."
+            raise NotFound(
+                f"Namespace {ref.namespace} does not exist.",
+                hint=f"Create it first, or put it into the same list of objects.{until if options.check else ''} Nothing was changed.",
+            )
         return Step(ref, desired, None, "create", deferred=absent or ref in unserved, pinned=pinned)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,

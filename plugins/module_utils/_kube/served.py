@@ -9,19 +9,38 @@ Private to the collection.
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from .._core.errors import MissingKind, MusterError
 from .._core.pool import PARALLEL, run_all_or_raise
 from .cluster import Cluster
 from .kinds import Kinds, misspelt, nearest
-from .objects import Manifest, Resource
+from .objects import NAMESPACE, Manifest, Resource, group_kind
 from .order import kinds_of_definitions
 
-Promised = dict[tuple[str, str], t.Optional[bool]]  # noqa: UP045 -- Ansible's pylint refuses the other form in an alias
-"""(apiVersion, kind) of what a run in check mode would have made the cluster serve, and whether it is namespaced (None: unknown)."""
-
 _Pair = tuple[str, str]
+
+
+@dataclasses.dataclass
+class Promised:
+    """What a run in check mode would have made a cluster have, without which others cannot be there.
+
+    ``kinds``: (apiVersion, kind), and whether it is namespaced (None: unknown). ``namespaces``: their names.
+    """
+
+    kinds: dict[_Pair, bool | None] = dataclasses.field(default_factory=dict)
+    namespaces: set[str] = dataclasses.field(default_factory=set)
+
+    def add(self, objects: t.Sequence[Manifest]) -> None:
+        """Add what these objects bring."""
+        self.kinds.update(kinds_of_definitions(objects))
+        self.namespaces.update(namespaces_among(objects))
+
+
+def namespaces_among(objects: t.Iterable[Manifest]) -> set[str]:
+    """The names of the namespaces among these objects."""
+    return {item["metadata"]["name"] for item in objects if group_kind(item) == NAMESPACE}
 
 
 def namespaced_kinds(
@@ -33,7 +52,7 @@ def namespaced_kinds(
     """
     resources = _resources(cluster, objects, parallel)
     found = {pair: resource.namespaced for pair, resource in resources.items() if resource}
-    known = {**(promised or {}), **kinds_of_definitions(objects)}
+    known = {**(promised.kinds if promised else {}), **kinds_of_definitions(objects)}
     unknown = [pair for pair in resources if pair not in found and pair not in known]
     if unknown and not (check and promised is None):
         until = " In check mode, definitions that earlier tasks would have applied count, and expected_kinds."
@@ -50,7 +69,7 @@ def refuse_misspelt_kinds(cluster: Cluster, objects: t.Sequence[Manifest], promi
 
     Where the definition of a kind is gone, with it went all objects, and there is nothing to delete.
     """
-    known = {**promised, **kinds_of_definitions(objects)}
+    known = {**promised.kinds, **kinds_of_definitions(objects)}
     unserved = [pair for pair, resource in _resources(cluster, objects).items() if not resource and pair not in known]
     if unserved:
         listed = _listed(cluster)

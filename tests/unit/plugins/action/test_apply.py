@@ -15,6 +15,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.muster.ml.plugins.action.apply import ActionModule
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Forbidden
 from ansible_collections.muster.ml.plugins.module_utils._edge import run as edge
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource
 from ansible_collections.muster.ml.plugins.modules import apply
@@ -191,7 +192,7 @@ def test_a_definition_of_an_earlier_task_counts_in_check_mode(run: Run, cluster:
     assert run(check=True, definition=WIDGET)["msg"].startswith("The cluster does not serve Foo (x.io/v1).")
     first = run(check=True, definition=DEFINITION)
     assert first["changed"]
-    assert "promised_kinds" not in first
+    assert "promised" not in first
     found = run(check=True, definition=WIDGET)
     assert [item["action"] for item in found["objects"]] == ["created"], found
     assert cluster.writes == []
@@ -204,6 +205,37 @@ def test_a_kind_that_something_else_installs_counts_where_it_is_told(run: Run) -
     assert run(check=True, definition=WIDGET)["changed"], "later tasks need not tell it again"
     assert run(**options)["failed"]
     assert "is not something like" in run(check=True, **{**options, "expected_kinds": ["Foo"]})["msg"]
+
+
+def in_space(name: str) -> dict[str, t.Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": name}}
+
+
+def test_a_namespace_of_an_earlier_task_counts_in_check_mode(run: Run, cluster: FakeCluster) -> None:
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
+    refused = run(check=True, definition=in_space("ml"))["msg"]
+    assert refused.startswith("Namespace ml does not exist. Create it first")
+    assert run(definition=in_space("ml"))["msg"].startswith("Namespace ml does not exist. Create it first")
+    assert run(check=True, definition=[in_space("ml"), space])["changed"]
+    for definition in (in_space("ml"), [in_space("default"), in_space("ml")]):
+        found = run(check=True, definition=definition)
+        assert {item["action"] for item in found["objects"]} == {"created"}, found
+    assert run(check=True, definition=in_space("nl"))["failed"]
+    assert run(definition=in_space("ml"))["failed"], "the plan has created nothing"
+    assert cluster.writes == []
+
+
+def test_a_namespace_that_something_else_creates_counts_where_it_is_told(run: Run) -> None:
+    options = {"definition": in_space("ml"), "expected_namespaces": ["ml"]}
+    assert run(check=True, **options)["objects"][0]["action"] == "created"
+    assert run(check=True, definition=in_space("ml"))["changed"], "later tasks need not tell it again"
+    assert run(**options)["failed"]
+
+
+def test_a_namespace_that_may_not_be_read_is_left_to_the_server(run: Run, cluster: FakeCluster) -> None:
+    cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+    cluster.fail("get", "ml", Forbidden("User dev may not get namespaces."))
+    assert run(check=True, definition=in_space("ml"))["objects"][0]["action"] == "created"
 
 
 def named(api_version: str, kind: str) -> dict[str, t.Any]:

@@ -138,17 +138,17 @@ def test_check_mode_from_nothing_shows_all_and_writes_nothing(cluster: FakeClust
 
 
 def test_check_mode_knows_what_an_earlier_task_would_have_made(cluster: FakeCluster) -> None:
-    promised: Promised = {}
-    apply(cluster, definition(), check=True, promised=promised)
-    assert promised == {("x.io/v1", "Foo"): True}
-    report = apply(cluster, config("a", "from-another-role"), widget(), check=True, promised=promised)
+    promised = Promised()
+    apply(cluster, definition(), space("ml"), check=True, promised=promised)
+    assert promised == Promised({("x.io/v1", "Foo"): True}, {"ml"})
+    report = apply(cluster, config("a", "ml"), widget(), check=True, promised=promised)
     assert set(actions(report).values()) == {"created"}
     assert cluster.writes == []
 
 
-def test_check_mode_expects_the_kinds_of_our_own_objects(cluster: FakeCluster) -> None:
-    """The dry run of a training comes before the role that installs its operator."""
-    assert set(actions(apply(cluster, widget(), check=True)).values()) == {"created"}
+def test_check_mode_expects_the_kinds_and_namespaces_of_our_own_objects(cluster: FakeCluster) -> None:
+    """The dry run of a training comes before the roles that install its operator and create its namespace."""
+    assert set(actions(apply(cluster, widget(), config("a", "ml"), check=True)).values()) == {"created"}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_kind_that_nothing_serves_or_promises_is_refused_in_check_mode_too(
 ) -> None:
     item = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "stringData": {"password": "hunter2"}}
     with pytest.raises(MissingKind) as caught:
-        apply(cluster, config(), item, check=check, promised={("x.io/v1", "Foo"): True})
+        apply(cluster, config(), item, check=check, promised=Promised({("x.io/v1", "Foo"): True}))
     end = f", did you mean {meant}?" if meant else "."
     assert caught.value.message == f"The cluster does not serve {kind} ({api_version}){end}"
     assert "hunter2" not in f"{caught.value} {caught.value.details}"
@@ -324,6 +324,10 @@ def test_a_field_that_the_server_does_not_keep_is_asked_for_only_once(cluster: F
 def test_a_missing_namespace(cluster: FakeCluster) -> None:
     with pytest.raises(NotFound, match=r"Namespace nope does not exist.*Nothing was changed"):
         apply(cluster, config(), config("b", "nope"))
+    with pytest.raises(
+        NotFound, match=r"Namespace nope does not exist\. Create it first.*earlier tasks.*Nothing was changed"
+    ):
+        apply(cluster, config(), config("b", "nope"), check=True, promised=Promised(namespaces={"ml"}))
     assert cluster.writes == []
 
 
