@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run in check mode remembers from one task to the next: kinds that a definition which it would apply makes a cluster serve, and
-namespaces that it would create.
+"""What a run in check mode remembers from one task to the next: kinds that a definition which it would apply makes a cluster serve,
+namespaces and ServiceAccounts that it would create.
 
 Each task has a process of its own. The action plugin keeps the promises of a run in a file, which goes with the run; a module that runs
 elsewhere gets them by an environment variable, and returns its own in its result, from which the action plugin takes them.
@@ -30,19 +30,24 @@ def read(lines: t.Iterable[str]) -> dict[str, Promised]:
     """By API server, what ``written`` made lines of."""
     found: dict[str, Promised] = {}
     for line in lines:
-        server, what, *kind = json.loads(line)
+        server, what, *values = json.loads(line)
         promised = found.setdefault(server, Promised())
-        if kind:
-            promised.kinds[what, kind[0]] = kind[1]
+        if what == "kind":
+            api_version, kind, namespaced = values
+            promised.kinds[api_version, kind] = namespaced
+        elif what == "namespace":
+            promised.namespaces.update(values)
         else:
-            promised.namespaces.add(what)
+            namespace, name = values
+            promised.accounts.add((namespace, name))
     return found
 
 
 def written(promises: t.Mapping[str, Promised]) -> list[str]:
-    """A line for each kind and namespace. One whose name could mean something to a shell or a template has none."""
+    """A line for each promise. One with a name that could mean something to a shell or a template has none."""
     rows: list[tuple[t.Any, ...]] = []
     for server, promised in promises.items():
-        rows += [(server, *pair, namespaced) for pair, namespaced in promised.kinds.items()]
-        rows += [(server, name) for name in sorted(promised.namespaces)]
-    return [json.dumps(row) for row in rows if all(_PLAIN.fullmatch(text) for text in row[1:3])]
+        rows += [(server, "kind", *pair, namespaced) for pair, namespaced in promised.kinds.items()]
+        rows += [(server, "namespace", name) for name in sorted(promised.namespaces)]
+        rows += [(server, "account", *pair) for pair in sorted(promised.accounts)]
+    return [json.dumps(row) for row in rows if all(_PLAIN.fullmatch(text) for text in row[2:4])]

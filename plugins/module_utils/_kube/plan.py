@@ -40,7 +40,8 @@ from .objects import (
 )
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
-from .served import Promised, namespaced_kinds, namespaces_among
+from .served import Promised, accounts_among, namespaced_kinds, namespaces_among
+from .tokens import lost_tokens
 
 if t.TYPE_CHECKING:
     from .report import Report
@@ -100,6 +101,11 @@ class ApplyOptions:
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
 
     @property
+    def expected(self) -> Promised | None:
+        """What counts as there before it is; None: anything."""
+        return self.promised if self.check else Promised()
+
+    @property
     def manager(self) -> str:
         return manager_of(self.owner)
 
@@ -130,10 +136,19 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
         lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1
     )
     raise_overtaken(failures)
-    raise_all(failures)
+    raise_all([*failures, *_lost_tokens(cluster, steps, namespaces, options)])
     if options.check and options.promised is not None:
         options.promised.add(desired)
     return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
+
+
+def _lost_tokens(cluster: Cluster, steps: list[Step], namespaces: _Namespaces, options: ApplyOptions) -> list[NotFound]:
+    """What is wrong with Secrets for tokens. In a namespace that only comes with other tasks, other accounts may come with them."""
+    if options.expected is None:
+        return []
+    created = [step.desired for step in steps if step.verdict == "create" and namespaces.is_known(step.ref.namespace)]
+    coming = accounts_among(step.desired for step in steps) | options.expected.accounts
+    return lost_tokens(cluster, created, coming, check=options.check, parallel=options.parallel)
 
 
 def _with_overwrites(step: Step, options: ApplyOptions) -> Step:
@@ -211,8 +226,8 @@ class _Namespaces:
     def __init__(
         self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
     ) -> None:
-        promised = options.promised if options.check else Promised()
-        self._expected = None if promised is None else namespaces_among(desired) | promised.namespaces
+        self._desired = namespaces_among(desired)
+        self._expected = None if options.expected is None else self._desired | options.expected.namespaces
         refs = [ref_of(manifest) for manifest in desired]
         names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
@@ -228,6 +243,10 @@ class _Namespaces:
     def comes(self, name: str | None) -> bool:
         """Whether one that does not exist will, before its objects are written."""
         return self._expected is None or name in self._expected
+
+    def is_known(self, name: str | None) -> bool:
+        """Whether it exists, or is among the objects, so that nothing else is in it."""
+        return self.exists(name) or name in self._desired
 
     def terminating(self, name: str | None) -> bool:
         found = self._found.get(name)

@@ -16,7 +16,7 @@ from .._core.errors import MissingKind, MusterError
 from .._core.pool import PARALLEL, run_all_or_raise
 from .cluster import Cluster
 from .kinds import Kinds, misspelt, nearest
-from .objects import NAMESPACE, Manifest, Resource, group_kind
+from .objects import NAMESPACE, SERVICE_ACCOUNT, Manifest, Resource, group_kind
 from .order import kinds_of_definitions
 
 _Pair = tuple[str, str]
@@ -26,21 +26,30 @@ _Pair = tuple[str, str]
 class Promised:
     """What a run in check mode would have made a cluster have, without which others cannot be there.
 
-    ``kinds``: (apiVersion, kind), and whether it is namespaced (None: unknown). ``namespaces``: their names.
+    ``kinds``: (apiVersion, kind), and whether it is namespaced (None: unknown). ``namespaces``: their names. ``accounts``: ServiceAccounts,
+    by namespace and name.
     """
 
     kinds: dict[_Pair, bool | None] = dataclasses.field(default_factory=dict)
     namespaces: set[str] = dataclasses.field(default_factory=set)
+    accounts: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
     def add(self, objects: t.Sequence[Manifest]) -> None:
         """Add what these objects bring."""
         self.kinds.update(kinds_of_definitions(objects))
         self.namespaces.update(namespaces_among(objects))
+        self.accounts.update(accounts_among(objects))
 
 
 def namespaces_among(objects: t.Iterable[Manifest]) -> set[str]:
     """The names of the namespaces among these objects."""
     return {item["metadata"]["name"] for item in objects if group_kind(item) == NAMESPACE}
+
+
+def accounts_among(objects: t.Iterable[Manifest]) -> set[tuple[str, str]]:
+    """The ServiceAccounts among these objects, each with its namespace."""
+    metadata = (item["metadata"] for item in objects if group_kind(item) == SERVICE_ACCOUNT)
+    return {(one["namespace"], one["name"]) for one in metadata}
 
 
 def namespaced_kinds(

@@ -225,6 +225,18 @@ def test_a_namespace_of_an_earlier_task_counts_in_check_mode(run: Run, cluster: 
     assert cluster.writes == []
 
 
+def test_an_account_of_an_earlier_task_counts_for_its_token_in_check_mode(run: Run, cluster: FakeCluster) -> None:
+    notes = {"kubernetes.io/service-account.name": "robot"}
+    metadata = {"name": "t", "namespace": "default", "annotations": notes}
+    token = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata}
+    for check in (True, False):
+        assert "token of ServiceAccount default/robot, which does not exist" in run(check=check, definition=token)["msg"]
+    run(check=True, definition={**named("v1", "ServiceAccount"), "metadata": {"name": "robot", "namespace": "default"}})
+    assert run(check=True, definition=token)["objects"][0]["action"] == "created"
+    assert run(definition=token)["failed"]
+    assert cluster.writes == []
+
+
 def test_a_namespace_that_something_else_creates_counts_where_it_is_told(run: Run) -> None:
     options = {"definition": in_space("ml"), "expected_namespaces": ["ml"]}
     assert run(check=True, **options)["objects"][0]["action"] == "created"

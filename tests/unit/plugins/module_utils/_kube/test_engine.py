@@ -331,6 +331,69 @@ def test_a_missing_namespace(cluster: FakeCluster) -> None:
     assert cluster.writes == []
 
 
+def token(account: str, namespace: str = "default", name: str = "t") -> Manifest:
+    notes = {"kubernetes.io/service-account.name": account}
+    metadata = {"name": name, "namespace": namespace, "annotations": notes}
+    return {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata}
+
+
+def account(name: str, namespace: str = "default") -> Manifest:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+
+
+@pytest.mark.parametrize(
+    "more", [[], [account("a", "kube-system")], [account("b")]], ids=["none", "elsewhere", "another"]
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_a_token_whose_account_exists_nowhere_is_refused(
+    cluster: FakeCluster, more: list[Manifest], check: bool
+) -> None:
+    """The controller would delete it, although it was created."""
+    with pytest.raises(NotFound) as caught:
+        apply(cluster, config(), token("a"), *more, check=check, promised=Promised())
+    assert caught.value.message == (
+        "Secret default/t is to hold the token of ServiceAccount default/a, which does not exist, so Kubernetes would delete it at once."
+    )
+    assert caught.value.ref == Ref("v1", "Secret", "t", "default")
+    assert "Create the ServiceAccount first, or put it into the same list of objects." in caught.value.hint
+    assert cluster.writes == []
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_token_in_a_namespace_of_the_same_list_needs_its_account(cluster: FakeCluster, check: bool) -> None:
+    objects = [space("ml"), token("a", "ml"), token("default", "ml", "of-default")]
+    with pytest.raises(NotFound, match=r"Secret ml/t is .* ServiceAccount ml/a, which does not exist"):
+        apply(cluster, *objects, check=check, promised=Promised())
+    report = apply(cluster, *objects, account("a", "ml"), check=check, promised=Promised())
+    assert set(actions(report).values()) == {"created"}
+
+
+def test_a_token_of_an_account_that_is_there_costs_one_request_and_none_again(cluster: FakeCluster) -> None:
+    cluster.add(account("a"))
+    apply(cluster, token("a"), token("a", name="u"))
+    asked = [request for request in cluster.requests if request.ref.kind == "ServiceAccount"]
+    assert [request.verb for request in asked] == ["get"]
+    cluster.remove(Ref("v1", "ServiceAccount", "a", "default"))
+    cluster.requests.clear()
+    assert set(actions(apply(cluster, token("a"), token("a", name="u"))).values()) == {"unchanged"}
+    assert [request for request in cluster.requests if request.ref.kind == "ServiceAccount"] == []
+
+
+def test_a_token_of_an_account_that_may_not_be_read_is_created(cluster: FakeCluster) -> None:
+    cluster.fail("get", "a", Forbidden("User dev may not get serviceaccounts."))
+    assert set(actions(apply(cluster, token("a"))).values()) == {"created"}
+
+
+def test_check_mode_knows_the_accounts_of_earlier_tasks(cluster: FakeCluster) -> None:
+    promised = Promised()
+    apply(cluster, account("a"), check=True, promised=promised)
+    assert promised == Promised(accounts={("default", "a")})
+    assert set(actions(apply(cluster, token("a"), check=True, promised=promised)).values()) == {"created"}
+    # Something else creates this namespace, and perhaps the account.
+    promised.namespaces.add("theirs")
+    assert set(actions(apply(cluster, token("b", "theirs"), check=True, promised=promised)).values()) == {"created"}
+
+
 def test_a_namespace_that_is_being_deleted(cluster: FakeCluster) -> None:
     going = space("going")
     going["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
