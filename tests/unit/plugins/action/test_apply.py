@@ -230,7 +230,9 @@ def test_an_account_of_an_earlier_task_counts_for_its_token_in_check_mode(run: R
     metadata = {"name": "t", "namespace": "default", "annotations": notes}
     token = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata}
     for check in (True, False):
-        assert "token of ServiceAccount default/robot, which does not exist" in run(check=check, definition=token)["msg"]
+        assert (
+            "token of ServiceAccount default/robot, which does not exist" in run(check=check, definition=token)["msg"]
+        )
     run(check=True, definition={**named("v1", "ServiceAccount"), "metadata": {"name": "robot", "namespace": "default"}})
     assert run(check=True, definition=token)["objects"][0]["action"] == "created"
     assert run(definition=token)["failed"]
