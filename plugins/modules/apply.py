@@ -76,6 +76,16 @@ options:
         have installed them by then, such as a Helm chart earlier in the same playbook.
       - Check mode refuses objects of other kinds that the cluster does not serve, as the run would, unless an earlier task of this module
         in the same run of C(ansible-playbook) would apply their CustomResourceDefinition.
+      - With O(state=absent), an object of a kind that the cluster does not serve is one that is not there. Where the kind seems to be
+        misspelt, because the cluster serves one of almost the same name in that API group, it is refused.
+    type: list
+    elements: str
+    default: []
+  expected_namespaces:
+    description:
+      - Namespaces that check mode counts as there, because something else than this module would have created them by then.
+      - Check mode refuses objects in other namespaces that do not exist, as the run would, unless the objects of this task, or of an
+        earlier task of this module in the same run of C(ansible-playbook), contain the namespace.
     type: list
     elements: str
     default: []
@@ -193,10 +203,10 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import owner_at, ref_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Promised
 from ansible_collections.muster.ml.plugins.module_utils._kube.prepare import flatten
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import delete_prune_record
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
+from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised, refuse_misspelt_kinds
 from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_deletion, check_owner
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import owners
 
@@ -222,6 +232,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "namespaces": {"type": "list", "elements": "str", "default": []},
     "owner": {"type": "str", "default": DEFAULT_OWNER},
     "expected_kinds": {"type": "list", "elements": "str", "default": []},
+    "expected_namespaces": {"type": "list", "elements": "str", "default": []},
     "prune": {"type": "bool", "default": False},
     "delete_data": {"type": "bool", "default": False},
     **REMOVAL,
@@ -260,12 +271,13 @@ def execute(ctx: Context) -> Result:
 
 
 def _promised(ctx: Context) -> Promised:
-    """What check mode counts as served beside what the cluster serves."""
+    """What check mode counts as there beside what the cluster has."""
     for text in ctx.params["expected_kinds"]:
         api_version, _slash, kind = text.rpartition("/")
         if not (api_version and kind):
             raise InvalidInput(f"expected_kinds: {text!r} is not something like v1/Secret or apps/v1/Deployment.")
-        ctx.promised.setdefault((api_version, kind), None)
+        ctx.promised.kinds.setdefault((api_version, kind), None)
+    ctx.promised.namespaces.update(ctx.params["expected_namespaces"])
     return ctx.promised
 
 
@@ -311,6 +323,7 @@ def _absent(ctx: Context, objects: list[t.Any] | None) -> Result:
     named = None if objects is None else flatten(objects)
     if named is not None:
         check_deletion(named)
+        refuse_misspelt_kinds(ctx.cluster, named, _promised(ctx) if ctx.check else Promised())
     owner = owner_of_task(ctx, named or [])
     reached = (
         None if _EVERYWHERE in params["namespaces"] else frozenset([*params["namespaces"], _home(ctx, named or [])])

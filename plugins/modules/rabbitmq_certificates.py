@@ -113,7 +113,7 @@ def present(ctx: HostContext, folder: Path) -> dict[str, t.Any]:
             written.append(file)
 
         desired = leaves(ctx.params["brokers"])
-        fresh = files(folder, "ca", "rabbitmq-ca", desired, trusted=known, note=note, check=ctx.check, warn=ctx.warn)
+        fresh = files(folder, "ca", "rabbitmq-ca", desired, trusted=known, note=note, check=ctx.check)
         for file in written:
             created.settle_file(record, file)
         if written:

@@ -26,7 +26,7 @@ import_early(KUBERNETES)
 
 display = Display()
 
-_PROMISES = pathlib.Path(C.DEFAULT_LOCAL_TMP) / "muster_promised_kinds"
+_PROMISES = pathlib.Path(C.DEFAULT_LOCAL_TMP) / "muster_promised"
 """Of one run of Ansible, whose processes share this folder, and which deletes it at its end."""
 
 _GARBAGE = 100_000
@@ -54,7 +54,7 @@ class MusterAction(ControllerAction):
         return found
 
     def _promises(self) -> list[str]:
-        """Return the lines of what earlier tasks of this run in check mode would have made clusters serve."""
+        """Return the lines of what earlier tasks of this run in check mode would have made clusters have."""
         return (
             _PROMISES.read_text(encoding="utf-8").splitlines() if self._task.check_mode and _PROMISES.exists() else []
         )

@@ -212,6 +212,27 @@ def test_kubernetes_is_reached_by_modules(folder: Path) -> None:
             assert not any(program in str(task[key]).split() for program in FORBIDDEN_PROGRAMS), place
 
 
+@pytest.mark.parametrize("folder", [*ROLES, ROOT / "playbooks"], ids=folder_name)
+def test_check_mode_knows_who_creates_namespaces_and_kinds(folder: Path) -> None:
+    """A plan from nothing counts those that earlier tasks of muster.ml.apply would have brought, and sees none of another module."""
+    reading_only = ("kubernetes.core.k8s_info",)
+    assert [
+        place
+        for place, task in tasks(folder)
+        if any(key.startswith("kubernetes.core.") and key not in reading_only for key in task)
+    ] == []
+
+
+def test_no_other_module_of_ours_creates_namespaces() -> None:
+    builders = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "plugins").rglob("*.py")
+        if '"kind": "Namespace"' in path.read_text("utf-8")
+    }
+    applied_by_roles = {"plugins/module_utils/_manifests/namespace.py", "plugins/module_utils/_local/local_cluster.py"}
+    assert builders == applied_by_roles
+
+
 @pytest.mark.parametrize("folder", TASK_FOLDERS, ids=folder_name)
 def test_nothing_waits_by_the_clock(folder: Path) -> None:
     for place, task in tasks(folder):

@@ -55,22 +55,3 @@ def _lock(lock: pathlib.Path) -> t.IO[str]:
             if os.path.samestat(os.fstat(held.fileno()), lock.stat()):
                 opened.pop_all()
                 return held
-
-
-@contextlib.contextmanager
-def locked_folder(folder: pathlib.Path) -> Iterator[bool]:
-    """Create FOLDER, for its owner only, and wait until no other process has it locked.
-
-    The kernel ends the lock of a killed process. False where the file system has no locks for folders, as NFS.
-    """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        locked = True
-    except OSError:
-        locked = False
-    try:
-        yield locked
-    finally:
-        os.close(handle)

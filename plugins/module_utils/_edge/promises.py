@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run in check mode remembers from one task to the next: kinds that a definition which it would apply makes a cluster serve.
+"""What a run in check mode remembers from one task to the next: kinds that a definition which it would apply makes a cluster serve,
+namespaces and ServiceAccounts that it would create.
 
 Each task has a process of its own. The action plugin keeps the promises of a run in a file, which goes with the run; a module that runs
 elsewhere gets them by an environment variable, and returns its own in its result, from which the action plugin takes them.
@@ -16,30 +17,37 @@ import json
 import re
 import typing as t
 
-if t.TYPE_CHECKING:
-    from .._kube.plan import Promised
+from .._kube.served import Promised
 
-VARIABLE = "MUSTER_PROMISED_KINDS"
+VARIABLE = "MUSTER_PROMISED"
 """Environment variable of a module that runs elsewhere."""
-KEY = "promised_kinds"
+KEY = "promised"
 """Key of its result, which no user sees."""
 _PLAIN = re.compile(r"[A-Za-z0-9./-]+")
 
 
 def read(lines: t.Iterable[str]) -> dict[str, Promised]:
-    """By API server, the kinds of lines that ``written`` made."""
+    """By API server, what ``written`` made lines of."""
     found: dict[str, Promised] = {}
     for line in lines:
-        server, api_version, kind, namespaced = json.loads(line)
-        found.setdefault(server, {})[api_version, kind] = namespaced
+        server, what, *values = json.loads(line)
+        promised = found.setdefault(server, Promised())
+        if what == "kind":
+            api_version, kind, namespaced = values
+            promised.kinds[api_version, kind] = namespaced
+        elif what == "namespace":
+            promised.namespaces.update(values)
+        else:
+            namespace, name = values
+            promised.accounts.add((namespace, name))
     return found
 
 
 def written(promises: t.Mapping[str, Promised]) -> list[str]:
-    """A line for each kind. One whose name could mean something to a shell or a template has none."""
-    return [
-        json.dumps([server, api_version, kind, namespaced])
-        for server, kinds in promises.items()
-        for (api_version, kind), namespaced in kinds.items()
-        if _PLAIN.fullmatch(api_version) and _PLAIN.fullmatch(kind)
-    ]
+    """A line for each promise. One with a name that could mean something to a shell or a template has none."""
+    rows: list[tuple[t.Any, ...]] = []
+    for server, promised in promises.items():
+        rows += [(server, "kind", *pair, namespaced) for pair, namespaced in promised.kinds.items()]
+        rows += [(server, "namespace", name) for name in sorted(promised.namespaces)]
+        rows += [(server, "account", *pair) for pair in sorted(promised.accounts)]
+    return [json.dumps(row) for row in rows if all(_PLAIN.fullmatch(text) for text in row[2:4])]

@@ -21,6 +21,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._core.sensitive import printable
 from .._kube.objects import to_plain_values
+from .._kube.served import Promised
 from . import promises
 from .failure import EXPECTED, Result, failure
 from .host import HostContext
@@ -28,7 +29,6 @@ from .options import full_spec
 
 if t.TYPE_CHECKING:
     from .._kube.cluster import Cluster
-    from .._kube.plan import Promised
     from .._kube.report import Report
     from .options import Spec
 
@@ -39,7 +39,7 @@ class Context(HostContext):
 
     connect: t.Callable[[], Cluster] = dataclasses.field(kw_only=True)
     promises: dict[str, Promised] = dataclasses.field(default_factory=dict, kw_only=True)
-    """By API server, the kinds that earlier tasks of this run in check mode would have made it serve. Tasks add theirs."""
+    """By API server, what earlier tasks of this run in check mode would have made it have. Tasks add theirs."""
 
     @functools.cached_property
     def cluster(self) -> Cluster:
@@ -47,8 +47,8 @@ class Context(HostContext):
 
     @property
     def promised(self) -> Promised:
-        """The kinds that earlier tasks of this run would have made this cluster serve."""
-        return self.promises.setdefault(self.cluster.server, {})
+        """What earlier tasks of this run would have made this cluster have."""
+        return self.promises.setdefault(self.cluster.server, Promised())
 
     def close(self) -> None:
         """Close the connections, if there are any."""

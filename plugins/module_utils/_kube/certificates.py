@@ -23,7 +23,7 @@ from pathlib import Path
 from .._core.errors import Failed
 from .._core.files import replaced
 from .._core.sensitive import Sensitive, revealed
-from .made_once import Fresh, MadeOnce, folder_made_once, to_be_dropped
+from .made_once import Fresh, MadeOnce, beside_an_opened_record, to_be_dropped
 from .new_keys import ec_key
 from .objects import ANNOTATION_GENERATED, Manifest, Ref
 
@@ -143,45 +143,29 @@ def files(
     trusted: Mapping[str, str] | None = None,
     note: Callable[[Path, bytes], None] = lambda _path, _content: None,
     check: bool,
-    warn: Callable[[str], None],
 ) -> list[str]:
     """The same as files <name>.crt and <name>.key below FOLDER; returns the names of those that were created or renewed.
 
+    The caller has the record of FOLDER open (``created.opened``), so that two runs at once make one set.
     ``trusted``: by host, the authority's certificate (PEM) that it already trusts and that must have the same key.
     ``note`` is called with path and content of each file before it is written.
     """
 
-    def missing(fresh: Fresh) -> dict[str, _Pair]:
-        """The pairs that are to be written, the authority first."""
-        place = _Files(folder, fresh)
-        own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
-        for host, theirs in (trusted or {}).items():
-            _refuse_another(
-                own, theirs, f"{host} trusts another certificate authority than {place.describe(authority)}."
-            )
-        desired = {authority: own, **pairs}
-        return {name: pair for name, pair in desired.items() if _read(place, name) != pair.pem()}
-
-    planned = list(missing(to_be_dropped()))
-    if check or not planned:
-        return planned
-    # Another run may have made them since they were looked for.
-    with folder_made_once(folder, warn) as fresh:
-        made = missing(fresh)
-        for name, pair in made.items():
-            public, key = pair.pem()
-            for path, content, mode in (
-                (folder / f"{name}.key", key.reveal(), 0o600),
-                (folder / f"{name}.crt", public, 0o644),
-            ):
-                note(path, content)
-                _write(path, content, mode)
-    by_another = [name for name in planned if name not in made]
-    if by_another:
-        warn(
-            f"{_Files(folder, fresh).describe(*by_another)} were made by another run at the same moment. They are used as they are."
-        )
-    return list(made)
+    place = _Files(folder, to_be_dropped() if check else beside_an_opened_record())
+    own, pairs = _pairs(place, authority, subject, leaves, in_use=True)
+    for host, theirs in (trusted or {}).items():
+        _refuse_another(own, theirs, f"{host} trusts another certificate authority than {place.describe(authority)}.")
+    # The authority first.
+    missing = {name: pair for name, pair in {authority: own, **pairs}.items() if _read(place, name) != pair.pem()}
+    for name, pair in missing.items() if not check else ():
+        public, key = pair.pem()
+        for path, content, mode in (
+            (folder / f"{name}.key", key.reveal(), 0o600),
+            (folder / f"{name}.crt", public, 0o644),
+        ):
+            note(path, content)
+            _write(path, content, mode)
+    return list(missing)
 
 
 def read_from_hosts(found: Mapping[str, Mapping[str, t.Any]]) -> dict[str, str]:

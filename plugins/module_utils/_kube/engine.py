@@ -35,11 +35,12 @@ from .objects import (
 )
 from .order import wave_of, waves
 from .owned import owned_objects
-from .plan import ApplyOptions, Promised, Step, make_plan, raise_overtaken
+from .plan import ApplyOptions, Step, make_plan, raise_overtaken
 from .prepare import with_annotation
 from .prune_record import LABEL_PRUNE_RECORD, delete_prune_record, has_prune_record, write_prune_record
 from .removal import Deletion, by_ref, shared_namespaces
 from .report import Change, Report
+from .served import Promised
 from .wait import Predicates, wait_until
 from .write import Writer
 
@@ -75,8 +76,8 @@ def apply_objects(
     ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are
     taken from whoever has them. ``namespaces``: where prune deletes, as in _Run. ``made_of``: of desired objects that were made of what was
     read, the version (None: there was none); where another run has written since, Overtaken with what was done before (see made_once.py).
-    They are written one after the other, in the given order and before the rest of their wave. ``promised``: kinds that check mode counts
-    as served, to which it adds those of the definitions here. The report has the objects as they are at the end.
+    They are written one after the other, in the given order and before the rest of their wave. ``promised``: what check mode counts as
+    there, to which it adds what the objects here bring. The report has the objects as they are at the end.
     """
     options = ApplyOptions(owner, namespace or cluster.namespace, check, force_conflicts, parallel, adopt, overwrite, promised,
                            made_of or {})  # fmt: skip

@@ -13,6 +13,7 @@ import difflib
 import typing as t
 
 from .objects import GroupKind, Manifest, Resource, group_of
+from .order import BUILT_IN_GROUPS
 
 _NAMESPACED = {
     "v1": "ConfigMap:configmaps Endpoints:endpoints Event:events LimitRange:limitranges PersistentVolumeClaim:persistentvolumeclaims "
@@ -116,6 +117,31 @@ def nearest(known: t.Iterable[tuple[str, str, Resource]], api_version: str, kind
 
 def _ratio(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one, other).ratio()
+
+
+def misspelt(known: t.Iterable[tuple[str, str, Resource]], api_version: str, kind: str) -> bool:
+    """Whether an unknown kind is one that is served, but for its version, for upper and lower case, or for one letter.
+
+    Only the same API group counts, of which the definition of one kind may be gone while those of others stay; and where that is one of
+    Kubernetes itself, which has no definitions, any other of these.
+    """
+    group = group_of(api_version)
+    groups = BUILT_IN_GROUPS if group in BUILT_IN_GROUPS else {group}
+    asked = "".join(kind.split()).casefold()
+    return any(
+        _is_one_slip(asked, name)
+        for served, other, resource in known
+        if group_of(served) in groups and (served, other) != (api_version, kind)
+        for name in (other.casefold(), resource.plural)
+    )
+
+
+def _is_one_slip(one: str, other: str) -> bool:
+    """Whether two words are the same, or differ by a letter that is missing, another one, or swapped with the next."""
+    short, long = sorted((one, other), key=len)
+    while short and short[0] == long[0]:
+        short, long = short[1:], long[1:]
+    return short == long[1:] or short[1:] == long[1:] or short[1::-1] + short[2:] == long
 
 
 def resources_of(listing: Manifest) -> dict[str, Resource]:

@@ -10,22 +10,19 @@ there now: of an authority by another run come the certificates of this one. Wha
 order in which it is made, so that a run that follows a killed one finds what the rest is made of.
 
 No other file generates a value that is to be kept, but new_keys.py (tests/unit/test_architecture.py). What does takes a ``Fresh``, and
-``apply_made_once`` and ``folder_made_once`` give one out for what is stored.
+``apply_made_once`` and ``beside_an_opened_record`` give one out for what is stored.
 
 Private to the collection.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import secrets
 import typing as t
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
 from .._core.errors import MusterError, Overtaken
-from .._core.files import locked_folder
 from .._core.sensitive import Sensitive
 from .objects import Manifest, Ref
 from .plan import overtaken
@@ -133,13 +130,6 @@ def to_be_dropped() -> Fresh:
     return Fresh()
 
 
-@contextlib.contextmanager
-def folder_made_once(folder: Path, warn: Callable[[str], None]) -> Iterator[Fresh]:
-    """New values for files below FOLDER, while no other run makes any there. It is created if it does not exist."""
-    with locked_folder(folder) as locked:
-        if not locked:
-            warn(
-                f"The file system of {folder} has no locks, so that two runs at the same moment would overwrite each other's keys. "
-                "Run one at a time."
-            )
-        yield Fresh()
+def beside_an_opened_record() -> Fresh:
+    """New values for files whose record is open (``created.opened``): meanwhile no other run makes any there."""
+    return Fresh()

@@ -31,6 +31,7 @@ NAMESPACE: GroupKind = ("", "Namespace")
 POD: GroupKind = ("", "Pod")
 SECRET: GroupKind = ("", "Secret")
 SERVICE: GroupKind = ("", "Service")
+SERVICE_ACCOUNT: GroupKind = ("", "ServiceAccount")
 STATEFUL_SET: GroupKind = ("apps", "StatefulSet")
 
 FIELD_MANAGER = "muster"

@@ -13,11 +13,10 @@ import collections
 import dataclasses
 import typing as t
 
-from .._core.errors import Conflict, Forbidden, MissingKind, MusterError, NotFound, Overtaken, Terminating
+from .._core.errors import Conflict, Forbidden, MusterError, NotFound, Overtaken, Terminating
 from .._core.pool import PARALLEL, raise_all, run_all, run_all_or_raise
 from . import fields, redact, validate
 from .cluster import Cluster
-from .kinds import Kinds, nearest
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_FENCE,
@@ -31,7 +30,6 @@ from .objects import (
     Ref,
     annotations_of,
     former_owner,
-    group_kind,
     is_made_for,
     manager_of,
     name_and_home,
@@ -42,12 +40,11 @@ from .objects import (
 )
 from .order import kinds_of_definitions
 from .prepare import flatten, prepare, with_annotation
+from .served import Promised, accounts_among, namespaced_kinds, namespaces_among
+from .tokens import lost_tokens
 
 if t.TYPE_CHECKING:
     from .report import Report
-
-Promised = dict[tuple[str, str], t.Optional[bool]]  # noqa: UP045 -- Ansible's pylint refuses the other form in an alias
-"""(apiVersion, kind) of what a run in check mode would have made the cluster serve, and whether it is namespaced (None: unknown)."""
 
 Verdict = t.Literal["create", "update", "unchanged"]
 
@@ -100,8 +97,13 @@ class ApplyOptions:
     adopt: bool = False
     overwrite: t.Mapping[Ref, t.Collection[str]] | None = None
     promised: Promised | None = None
-    """Kinds that check mode counts as served; None for objects of our own, whose kinds an operator's role may be about to bring."""
+    """What check mode counts as there; None for objects of our own, whose kinds and namespaces roles may be about to bring."""
     made_of: t.Mapping[Ref, str | None] = dataclasses.field(default_factory=dict)
+
+    @property
+    def expected(self) -> Promised | None:
+        """What counts as there before it is; None: anything."""
+        return self.promised if self.check else Promised()
 
     @property
     def manager(self) -> str:
@@ -116,7 +118,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     """A step for every object, or one error with all problems."""
     flat = flatten(objects)
     validate.check_objects(flat)
-    scopes = _scopes(cluster, flat, options)
+    scopes = namespaced_kinds(cluster, flat, options.promised, check=options.check, parallel=options.parallel)
     desired = [
         prepare(manifest, owner=options.owner, namespace=options.namespace,
                 namespaced=scopes.get((manifest["apiVersion"], manifest["kind"]), "namespace" in manifest["metadata"]))
@@ -134,10 +136,19 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
         lambda manifest: _step(manifest, live, namespaces, unserved, options), desired, parallel=1
     )
     raise_overtaken(failures)
-    raise_all(failures)
+    raise_all([*failures, *_lost_tokens(cluster, steps, namespaces, options)])
     if options.check and options.promised is not None:
-        options.promised.update(kinds_of_definitions(desired))
+        options.promised.add(desired)
     return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
+
+
+def _lost_tokens(cluster: Cluster, steps: list[Step], namespaces: _Namespaces, options: ApplyOptions) -> list[NotFound]:
+    """What is wrong with Secrets for tokens. In a namespace that only comes with other tasks, other accounts may come with them."""
+    if options.expected is None:
+        return []
+    created = [step.desired for step in steps if step.verdict == "create" and namespaces.is_known(step.ref.namespace)]
+    coming = accounts_among(step.desired for step in steps) | options.expected.accounts
+    return lost_tokens(cluster, created, coming, check=options.check, parallel=options.parallel)
 
 
 def _with_overwrites(step: Step, options: ApplyOptions) -> Step:
@@ -152,41 +163,6 @@ def _with_changing_kinds(steps: list[Step]) -> list[Step]:
         dataclasses.replace(step, deferred=True) if (step.ref.api_version, step.ref.kind) in changing else step
         for step in steps
     ]
-
-
-def _scopes(cluster: Cluster, objects: list[Manifest], options: ApplyOptions) -> dict[tuple[str, str], bool]:
-    """Whether each kind is namespaced; an error if the cluster will not know a kind even after this run."""
-    pairs = list(dict.fromkeys((manifest["apiVersion"], manifest["kind"]) for manifest in objects))
-    promised = {**(options.promised or {}), **kinds_of_definitions(objects)}
-    resources = run_all_or_raise(lambda pair: cluster.resource(*pair), pairs, parallel=options.parallel)
-    found = {pair: resource.namespaced for pair, resource in zip(pairs, resources, strict=True) if resource}
-    unknown = [pair for pair in pairs if pair not in found and pair not in promised]
-    if unknown and not (options.check and options.promised is None):
-        raise _missing(cluster, unknown, options)
-    return {**{pair: scope for pair, scope in promised.items() if scope is not None}, **found}
-
-
-def _missing(cluster: Cluster, unknown: list[tuple[str, str]], options: ApplyOptions) -> MissingKind:
-    try:
-        known = cluster.kinds()
-    except MusterError:  # it only helps to say more
-        known = Kinds()
-    near = {pair: nearest(known, *pair) for pair in unknown}
-    unserved = [
-        f"{kind} ({api_version})" + (f", did you mean {meant}" if (meant := near[api_version, kind]) else "")
-        for api_version, kind in unknown
-    ]
-    until = (
-        " In check mode, definitions that earlier tasks would have applied count, and expected_kinds."
-        if options.check
-        else ""
-    )
-    return MissingKind(
-        f"The cluster does not serve {'; '.join(unserved)}{'?' if near[unknown[-1]] else '.'}",
-        hint=f"Check apiVersion and kind, or install the operator or CustomResourceDefinition that defines it first.{until} "
-        "Nothing was changed.",
-        details={"missing_kinds": [{"api_version": api_version, "kind": kind} for api_version, kind in unknown]},
-    )
 
 
 Group: t.TypeAlias = "tuple[str, str, str | None]"
@@ -250,7 +226,8 @@ class _Namespaces:
     def __init__(
         self, cluster: Cluster, desired: list[Manifest], live: dict[Ref, Manifest | None], options: ApplyOptions
     ) -> None:
-        self.promised = {item["metadata"]["name"] for item in desired if group_kind(item) == NAMESPACE}
+        self._desired = namespaces_among(desired)
+        self._expected = None if options.expected is None else self._desired | options.expected.namespaces
         refs = [ref_of(manifest) for manifest in desired]
         names = sorted({ref.namespace for ref in refs if ref.namespace and live.get(ref) is None})
         asked = [Ref("v1", "Namespace", name) for name in names]
@@ -262,6 +239,14 @@ class _Namespaces:
     def exists(self, name: str | None) -> bool:
         """True also if nothing had to be read (an object of ours was found in it), or reading is not allowed."""
         return name not in self._found or self._found[name] is not None
+
+    def comes(self, name: str | None) -> bool:
+        """Whether one that does not exist will, before its objects are written."""
+        return self._expected is None or name in self._expected
+
+    def is_known(self, name: str | None) -> bool:
+        """Whether it exists, or is among the objects, so that nothing else is in it."""
+        return self.exists(name) or name in self._desired
 
     def terminating(self, name: str | None) -> bool:
         found = self._found.get(name)
@@ -285,9 +270,12 @@ def _step(
                           hint="Wait until it is gone, then run again. Nothing was changed.")  # fmt: skip
     if found is None:
         absent = not namespaces.exists(ref.namespace)
-        if absent and not options.check and ref.namespace not in namespaces.promised:
-            raise NotFound(f"Namespace {ref.namespace} does not exist.",
-                           hint="Create it first, or put it into the same list of objects. Nothing was changed.")  # fmt: skip
+        if absent and not namespaces.comes(ref.namespace):
+            until = " In check mode, namespaces that earlier tasks would have applied count, and expected_namespaces."
+            raise NotFound(
+                f"Namespace {ref.namespace} does not exist.",
+                hint=f"Create it first, or put it into the same list of objects.{until if options.check else ''} Nothing was changed.",
+            )
         return Step(ref, desired, None, "create", deferred=absent or ref in unserved, pinned=pinned)
     if found["metadata"].get("deletionTimestamp"):
         raise Terminating(f"{ref} is being deleted.", ref=ref,

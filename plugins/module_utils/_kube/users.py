@@ -198,17 +198,17 @@ class _Search:
     def instances(self, users: _Users, names: t.Iterable[Name]) -> list[str]:
         """The objects of the definitions that an operator serves. They need it until they are gone, also when they have ended."""
         found = []
-        for _kind, namespace, definition in sorted(name for name in names if name.word == INSTANCES):
-            for api_version, kind in self.kinds.of_definition(definition):
+        for one in sorted(name for name in names if name.word == INSTANCES):
+            for api_version, kind in self.kinds.of_definition(one.name):
                 try:
-                    items = self._cluster.list_metadata(api_version, kind, namespace or None)
+                    items = self._cluster.list_metadata(api_version, kind, one.namespace or None)
                 except NotFound:
                     continue
                 except MusterError as exc:
                     self.unknown.append(f"objects of kind {kind} cannot be listed ({exc.message.rstrip('.')})")
                     continue
                 found += [_user(item, "") for item in items if not users.leaves(item)]
-            self.unknown += [f"{name}: {why}" for name, why in self._missing if name == definition]
+            self.unknown += [f"{name}: {why}" for name, why in self._missing if name == one.name]
         return found
 
 

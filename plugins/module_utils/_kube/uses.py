@@ -13,20 +13,34 @@ import re
 import typing as t
 
 from .._manifests.meta import ANNOTATION_SERVES, ANNOTATION_USES, LABEL_QUEUE, LABEL_QUEUE_PRIORITY
-from .objects import CLAIM, CONFIG_MAP, DEFINITION, SECRET, SERVICE, GroupKind, Manifest, Ref, annotations_of, labels_of
+from .objects import (
+    CLAIM,
+    CONFIG_MAP,
+    DEFINITION,
+    SECRET,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    GroupKind,
+    Manifest,
+    Ref,
+    annotations_of,
+    group_of,
+    labels_of,
+)
 from .order import BUILT_IN_GROUPS
 
 
 class Name(t.NamedTuple):
     """The name by which users refer to an object.
 
-    ``word``: its kind without the API group, because most references have none (two kinds of one name keep each other), or one of
-    ADDRESS, RESOURCE, METRICS, INSTANCES. ``namespace``: empty if it has none.
+    ``word``: its kind, or one of ADDRESS, RESOURCE, METRICS, INSTANCES. ``namespace``: empty if it has none. ``group``: its API group; None
+    in a reference that has none, as most, and may mean kinds of several groups: an object goes by its name with and without.
     """
 
     word: str
     namespace: str
     name: str
+    group: str | None = None
 
 
 ADDRESS, RESOURCE, METRICS, INSTANCES = "address", "resource", "metrics", "instances"
@@ -39,7 +53,7 @@ CLUSTER_WIDE: frozenset[GroupKind] = frozenset({
     ("kueue.x-k8s.io", "WorkloadPriorityClass"),
 })  # fmt: skip
 _WORDS_CLUSTER_WIDE = frozenset(word for _group, word in CLUSTER_WIDE)
-_NAMEABLE = frozenset({CONFIG_MAP, CLAIM, SECRET, SERVICE, ("", "ServiceAccount")}) | CLUSTER_WIDE
+_NAMEABLE = frozenset({CONFIG_MAP, CLAIM, SECRET, SERVICE, SERVICE_ACCOUNT}) | CLUSTER_WIDE
 TRAININGS = frozenset({
     ("persia.com", "PersiaJob"), ("kubeflow.org", "PyTorchJob"), ("jobset.x-k8s.io", "JobSet"),
 })  # fmt: skip
@@ -90,7 +104,7 @@ def is_nameable(ref: Ref, item: Manifest) -> bool:
 def names_of(ref: Ref, item: Manifest) -> set[Name]:
     """How others name the object."""
     space = "" if ref.group_kind in CLUSTER_WIDE else ref.namespace or ""
-    found = {Name(ref.kind, space, ref.name)}
+    found = {Name(ref.kind, space, ref.name), Name(ref.kind, space, ref.name, ref.group)}
     # An operator gives the servers that it makes a Service of the same name as their custom resource (nats-operator 0.8.3 does).
     made = ref.group not in BUILT_IN_GROUPS and ref.group_kind not in TRAININGS
     if space and (ref.group_kind == SERVICE or made):
@@ -135,8 +149,21 @@ def _words(item: Manifest, annotation: str) -> list[Name]:
     return found
 
 
-def _name(word: str, namespace: str, name: str) -> Name:
-    return Name(word, "" if word in _WORDS_CLUSTER_WIDE else namespace, name)
+def _name(word: str, namespace: str, name: str, group: str | None = None) -> Name:
+    cluster_wide = word in _WORDS_CLUSTER_WIDE if group is None else (group, word) in CLUSTER_WIDE
+    return Name(word, "" if cluster_wide else namespace, name, group)
+
+
+def _group(reference: dict[str, t.Any]) -> str | None:
+    """The API group that a reference names, None where it names none."""
+    if isinstance(reference.get("apiVersion"), str):
+        return group_of(reference["apiVersion"])
+    for key in ("apiGroup", "group"):
+        found = reference.get(key)
+        # In a kind of somebody, a group may be one of people.
+        if isinstance(found, str) and ("." in found or found in BUILT_IN_GROUPS):
+            return found
+    return None
 
 
 def _walk(value: t.Any, key: str, space: str, found: dict[Name, str]) -> None:
@@ -160,7 +187,7 @@ def _walk_map(value: dict[str, t.Any], key: str, space: str, found: dict[Name, s
     if isinstance(name, str):
         kind = value.get("kind") or _FIELDS.get(key)
         if isinstance(kind, str):
-            found.setdefault(_name(kind, str(value.get("namespace") or space), name), key)
+            found.setdefault(_name(kind, str(value.get("namespace") or space), name, _group(value)), key)
         if isinstance(value.get("value"), str):  # a variable
             alone = bool(_HOST_VARIABLE.search(name))
             _addresses(value["value"], space, f"variable {name}", found, alone=alone)

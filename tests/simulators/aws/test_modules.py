@@ -677,7 +677,7 @@ def test_a_bucket_of_a_cluster_of_the_same_name_in_another_region_is_left_alone(
         told = run("s3_bucket", name=name, only_tagged=here)["msg"]
         assert f"muster.ml/region=ap-south-1: it has {found}, and it is left as it is" in told
         assert "run with adopt: true, or give it the tag muster.ml/owner=muster, muster.ml/region=ap-south-1" in told
-        kept = run("s3_bucket", name=name, only_tagged=here, state="absent", delete_objects=True)["kept"]
+        kept = run("s3_bucket", name=name, only_tagged=here, state="absent", delete_data=True)["kept"]
         assert kept.endswith(f"(muster.ml/owner=muster, muster.ml/region=ap-south-1), but {found}")
         assert aws.attempts() == []
     assert (

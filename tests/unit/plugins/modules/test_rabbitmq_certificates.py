@@ -7,8 +7,14 @@
 from __future__ import annotations
 
 import base64
+import concurrent.futures
+import errno
+import fcntl
 import json
+import os
+import stat
 import sys
+import time
 import typing as t
 from pathlib import Path
 
@@ -18,12 +24,14 @@ from cryptography import x509
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed, InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._kube import certificates
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_certificates
 
 
 def make(folder: Path, host: str, *addresses: str, **more: t.Any) -> list[str]:
     params = {"directory": str(folder), "brokers": {host: list(addresses)}, "trusted": {}, "state": "present", **more}
-    return t.cast("list[str]", rabbitmq_certificates.execute(HostContext(params=params, check=False))["fresh"])
+    context = HostContext(params=params, check=False, warn=pytest.fail)
+    return t.cast("list[str]", rabbitmq_certificates.execute(context)["fresh"])
 
 
 def test_brokers_that_come_later_get_their_certificate_of_the_same_authority(tmp_path: Path) -> None:
@@ -42,6 +50,44 @@ def test_another_authority_than_clients_trust_is_refused(tmp_path: Path) -> None
     with pytest.raises(Failed, match="broker-a trusts another certificate authority"):
         make(tmp_path / "new", "broker-a", trusted={"broker-a": theirs})
     assert not (tmp_path / "new").exists()
+
+
+def test_two_runs_at_once_make_one_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = certificates._write
+
+    def late(path: Path, content: bytes, mode: int) -> None:
+        if path.name == "ca.key":
+            time.sleep(0.05)  # long enough for another run that does not wait
+        write(path, content, mode)
+
+    monkeypatch.setattr(certificates, "_write", late)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(make, tmp_path, "broker-a") for _number in range(2)]
+        made = sorted((run.result() for run in runs), key=len)
+    assert made == [[], ["ca", "broker-a/server"]]
+
+
+def test_a_file_system_that_locks_files_only_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As NFS, where the handle of a lock is one for writing."""
+    lock = fcntl.flock
+
+    def files_only(handle: t.Any, how: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle if isinstance(handle, int) else handle.fileno()).st_mode):
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        lock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", files_only)
+    assert make(tmp_path, "broker-a") == ["ca", "broker-a/server"]
+
+
+def test_where_nothing_can_be_locked_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(_handle: t.Any, _how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(Failed, match=r"muster\.json: No locks available"):
+        make(tmp_path / "folder", "broker-a")
+    assert [path.name for path in tmp_path.rglob("*.key")] == []
 
 
 # Removing

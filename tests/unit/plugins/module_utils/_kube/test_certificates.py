@@ -7,13 +7,8 @@
 from __future__ import annotations
 
 import base64
-import concurrent.futures
 import datetime as dt
-import errno
-import fcntl
 import ssl
-import threading
-import time
 import typing as t
 from pathlib import Path
 
@@ -27,7 +22,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Fail
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._kube import certificates
 from ansible_collections.muster.ml.plugins.module_utils._kube.certificates import Leaf, files, secrets
-from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import Fresh, MadeOnce, to_be_dropped
+from ansible_collections.muster.ml.plugins.module_utils._kube.made_once import MadeOnce
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -78,7 +73,7 @@ def put(folder: Path, name: str, certificate: x509.Certificate, key: t.Any) -> N
 
 
 def make(folder: Path, **options: t.Any) -> list[str]:
-    return files(folder, "ca", "etcd-ca", LEAVES, **{"check": False, "warn": pytest.fail, **options})
+    return files(folder, "ca", "etcd-ca", LEAVES, **{"check": False, **options})
 
 
 def read(folder: Path, name: str) -> x509.Certificate:
@@ -266,44 +261,6 @@ def test_hosts_with_the_old_certificate_of_the_same_authority_trust_the_renewed_
     trusted = {"etcd-a": (tmp_path / "ca.crt").read_text()}
     assert "ca" in make(tmp_path, trusted=trusted)
     assert make(tmp_path, trusted=trusted) == []
-
-
-def test_two_runs_at_once_make_one_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second one finds nothing, as the first one did, and has to wait until that has written everything."""
-    folder = tmp_path / "folder"
-    told: list[str] = []
-    looked = threading.Barrier(2)
-    write = certificates._write
-
-    def late(path: Path, content: bytes, mode: int) -> None:
-        if path.name == "ca.crt":
-            time.sleep(0.05)  # long enough for another run that does not wait
-        write(path, content, mode)
-
-    def both_looked() -> Fresh:
-        looked.wait(timeout=20)
-        return to_be_dropped()
-
-    monkeypatch.setattr(certificates, "to_be_dropped", both_looked)
-    monkeypatch.setattr(certificates, "_write", late)
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        runs = [pool.submit(make, folder, warn=told.append) for _number in range(2)]
-        made = sorted((run.result() for run in runs), key=len)
-    assert made == [[], ["ca", "server", "client"]]
-    assert [text.partition(" were made by another run")[0] for text in told] == [
-        f"{folder}/ca, server, client (.crt and .key)"
-    ]
-    assert meet(folder / "ca.crt", folder, folder) == "ok"
-
-
-def test_where_a_folder_cannot_be_locked_that_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_locks(_handle: int, _how: int) -> None:
-        raise OSError(errno.EBADF, "Bad file descriptor")
-
-    told: list[str] = []
-    monkeypatch.setattr(fcntl, "flock", no_locks)
-    assert make(tmp_path, warn=told.append) == ["ca", "server", "client"]
-    assert [text.partition(",")[0] for text in told] == [f"The file system of {tmp_path} has no locks"]
 
 
 # The same in Secrets.

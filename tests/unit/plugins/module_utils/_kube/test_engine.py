@@ -33,10 +33,10 @@ from ansible_collections.muster.ml.plugins.module_utils._kube import plan
 from ansible_collections.muster.ml.plugins.module_utils._kube.deletion import Ownership
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Manifest, Ref, ref_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.plan import Promised
 from ansible_collections.muster.ml.plugins.module_utils._kube.prune_record import record_ref
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
+from ansible_collections.muster.ml.plugins.module_utils._kube.served import Promised
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
 OWNER = "apply.test"
@@ -138,17 +138,17 @@ def test_check_mode_from_nothing_shows_all_and_writes_nothing(cluster: FakeClust
 
 
 def test_check_mode_knows_what_an_earlier_task_would_have_made(cluster: FakeCluster) -> None:
-    promised: Promised = {}
-    apply(cluster, definition(), check=True, promised=promised)
-    assert promised == {("x.io/v1", "Foo"): True}
-    report = apply(cluster, config("a", "from-another-role"), widget(), check=True, promised=promised)
+    promised = Promised()
+    apply(cluster, definition(), space("ml"), check=True, promised=promised)
+    assert promised == Promised({("x.io/v1", "Foo"): True}, {"ml"})
+    report = apply(cluster, config("a", "ml"), widget(), check=True, promised=promised)
     assert set(actions(report).values()) == {"created"}
     assert cluster.writes == []
 
 
-def test_check_mode_expects_the_kinds_of_our_own_objects(cluster: FakeCluster) -> None:
-    """The dry run of a training comes before the role that installs its operator."""
-    assert set(actions(apply(cluster, widget(), check=True)).values()) == {"created"}
+def test_check_mode_expects_the_kinds_and_namespaces_of_our_own_objects(cluster: FakeCluster) -> None:
+    """The dry run of a training comes before the roles that install its operator and create its namespace."""
+    assert set(actions(apply(cluster, widget(), config("a", "ml"), check=True)).values()) == {"created"}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_kind_that_nothing_serves_or_promises_is_refused_in_check_mode_too(
 ) -> None:
     item = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "stringData": {"password": "hunter2"}}
     with pytest.raises(MissingKind) as caught:
-        apply(cluster, config(), item, check=check, promised={("x.io/v1", "Foo"): True})
+        apply(cluster, config(), item, check=check, promised=Promised({("x.io/v1", "Foo"): True}))
     end = f", did you mean {meant}?" if meant else "."
     assert caught.value.message == f"The cluster does not serve {kind} ({api_version}){end}"
     assert "hunter2" not in f"{caught.value} {caught.value.details}"
@@ -324,7 +324,74 @@ def test_a_field_that_the_server_does_not_keep_is_asked_for_only_once(cluster: F
 def test_a_missing_namespace(cluster: FakeCluster) -> None:
     with pytest.raises(NotFound, match=r"Namespace nope does not exist.*Nothing was changed"):
         apply(cluster, config(), config("b", "nope"))
+    with pytest.raises(
+        NotFound, match=r"Namespace nope does not exist\. Create it first.*earlier tasks.*Nothing was changed"
+    ):
+        apply(cluster, config(), config("b", "nope"), check=True, promised=Promised(namespaces={"ml"}))
     assert cluster.writes == []
+
+
+def token(account: str, namespace: str = "default", name: str = "t") -> Manifest:
+    notes = {"kubernetes.io/service-account.name": account}
+    metadata = {"name": name, "namespace": namespace, "annotations": notes}
+    return {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata}
+
+
+def account(name: str, namespace: str = "default") -> Manifest:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+
+
+@pytest.mark.parametrize(
+    "more", [[], [account("a", "kube-system")], [account("b")]], ids=["none", "elsewhere", "another"]
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_a_token_whose_account_exists_nowhere_is_refused(
+    cluster: FakeCluster, more: list[Manifest], check: bool
+) -> None:
+    """The controller would delete it, although it was created."""
+    with pytest.raises(NotFound) as caught:
+        apply(cluster, config(), token("a"), *more, check=check, promised=Promised())
+    assert caught.value.message == (
+        "Secret default/t is to hold the token of ServiceAccount default/a, which does not exist, so Kubernetes would delete it at once."
+    )
+    assert caught.value.ref == Ref("v1", "Secret", "t", "default")
+    assert "Create the ServiceAccount first, or put it into the same list of objects." in caught.value.hint
+    assert cluster.writes == []
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_token_in_a_namespace_of_the_same_list_needs_its_account(cluster: FakeCluster, check: bool) -> None:
+    objects = [space("ml"), token("a", "ml"), token("default", "ml", "of-default")]
+    with pytest.raises(NotFound, match=r"Secret ml/t is .* ServiceAccount ml/a, which does not exist"):
+        apply(cluster, *objects, check=check, promised=Promised())
+    report = apply(cluster, *objects, account("a", "ml"), check=check, promised=Promised())
+    assert set(actions(report).values()) == {"created"}
+
+
+def test_a_token_of_an_account_that_is_there_costs_one_request_and_none_again(cluster: FakeCluster) -> None:
+    cluster.add(account("a"))
+    apply(cluster, token("a"), token("a", name="u"))
+    asked = [request for request in cluster.requests if request.ref.kind == "ServiceAccount"]
+    assert [request.verb for request in asked] == ["get"]
+    cluster.remove(Ref("v1", "ServiceAccount", "a", "default"))
+    cluster.requests.clear()
+    assert set(actions(apply(cluster, token("a"), token("a", name="u"))).values()) == {"unchanged"}
+    assert [request for request in cluster.requests if request.ref.kind == "ServiceAccount"] == []
+
+
+def test_a_token_of_an_account_that_may_not_be_read_is_created(cluster: FakeCluster) -> None:
+    cluster.fail("get", "a", Forbidden("User dev may not get serviceaccounts."))
+    assert set(actions(apply(cluster, token("a"))).values()) == {"created"}
+
+
+def test_check_mode_knows_the_accounts_of_earlier_tasks(cluster: FakeCluster) -> None:
+    promised = Promised()
+    apply(cluster, account("a"), check=True, promised=promised)
+    assert promised == Promised(accounts={("default", "a")})
+    assert set(actions(apply(cluster, token("a"), check=True, promised=promised)).values()) == {"created"}
+    # Something else creates this namespace, and perhaps the account.
+    promised.namespaces.add("theirs")
+    assert set(actions(apply(cluster, token("b", "theirs"), check=True, promised=promised)).values()) == {"created"}
 
 
 def test_a_namespace_that_is_being_deleted(cluster: FakeCluster) -> None:

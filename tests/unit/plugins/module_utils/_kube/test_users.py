@@ -20,7 +20,7 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.engine import appl
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import LABEL_OWNER, Manifest, Ref, Resource
 from ansible_collections.muster.ml.plugins.module_utils._kube.removal import delete_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
-from ansible_collections.muster.ml.plugins.module_utils._kube.uses import named_by
+from ansible_collections.muster.ml.plugins.module_utils._kube.uses import Name, named_by
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import ANNOTATION_SERVES, ANNOTATION_USES
 from ansible_collections.muster.ml.plugins.module_utils._manifests.pods import PodSettings
 from ansible_collections.muster.ml.plugins.module_utils._systems.nats import manifests as nats
@@ -389,6 +389,61 @@ def test_each_kind_of_shared_part_stays_for_its_users(shared: FakeCluster, what:
     assert not [
         item for item in shared.objects.values() if (item["metadata"].get("labels") or {}).get(LABEL_OWNER) == "o.ours"
     ]
+
+
+GATEWAY_API, ISTIO = "gateway.networking.k8s.io", "networking.istio.io"
+REFERENCES: dict[str, tuple[dict[str, t.Any], set[str]]] = {
+    # a reference, and the groups of the kind that it may mean
+    "group of the Gateway API": ({"group": GATEWAY_API, "kind": "Gateway"}, {GATEWAY_API}),
+    "another group": ({"group": ISTIO, "kind": "Gateway"}, {ISTIO}),
+    "apiGroup": ({"apiGroup": GATEWAY_API, "kind": "Gateway"}, {GATEWAY_API}),
+    "apiVersion": ({"apiVersion": f"{ISTIO}/v1", "kind": "Gateway"}, {ISTIO}),
+    "the group of Kubernetes' own kinds": ({"group": "", "kind": "Gateway"}, set()),
+    "no group": ({"kind": "Gateway"}, {GATEWAY_API, ISTIO}),
+    "no kind and no group": ({}, {GATEWAY_API, ISTIO}),
+    "null": ({"apiGroup": None, "kind": "Gateway"}, {GATEWAY_API, ISTIO}),
+    "a group of people": ({"group": "research", "kind": "Gateway"}, {GATEWAY_API, ISTIO}),
+}
+
+
+@pytest.mark.parametrize("what", REFERENCES)
+def test_a_reference_with_a_group_means_no_kind_of_another_one(shared: FakeCluster, what: str) -> None:
+    shared.kinds_served[f"{ISTIO}/v1", "Gateway"] = Resource("gateways", True)
+    reference, meant = REFERENCES[what]
+    for group in (GATEWAY_API, ISTIO):
+        apply(shared, f"o.{group}", thing(f"{group}/v1", "Gateway", "gw", spec={}))
+    shared.add(thing(f"{GATEWAY_API}/v1", "HTTPRoute", "r", spec={"parentRefs": [{**reference, "name": "gw"}]}))
+    kept = {group for group in (GATEWAY_API, ISTIO) if remove(shared, f"o.{group}").kept}
+    assert kept == meant
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "group"),
+    [
+        ({"scaleTargetRef": {"apiVersion": "x.io/v1", "kind": "Service", "name": "n"}}, "Service", "x.io"),
+        ({"scaleTargetRef": {"apiVersion": "v1", "kind": "Service", "name": "n"}}, "Service", ""),
+        ({"dataSourceRef": {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "n"}}, "VolumeSnapshot",
+         "snapshot.storage.k8s.io"),
+        ({"dataSource": {"kind": "PersistentVolumeClaim", "name": "n"}}, "PersistentVolumeClaim", None),
+        ({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "n"}}, "ClusterRole",
+         "rbac.authorization.k8s.io"),
+        ({"subjects": [{"kind": "ServiceAccount", "name": "n"}]}, "ServiceAccount", None),
+        ({"issuerRef": {"group": "cert-manager.io", "kind": "Issuer", "name": "n"}}, "Issuer", "cert-manager.io"),
+        ({"volume": {"configMap": {"name": "n"}}}, "ConfigMap", None),
+    ],
+)  # fmt: skip
+def test_references_are_read_with_their_groups(spec: dict[str, t.Any], name: str, group: str | None) -> None:
+    assert list(named_by(thing("x.io/v1", "Foo", "f", spec=spec))) == [Name(name, "default", "n", group)]
+
+
+def test_a_kind_of_another_group_with_the_name_of_a_cluster_wide_one_has_a_namespace() -> None:
+    reference = {"kind": "StorageClass", "name": "n"}
+    named = [
+        one
+        for more in ({}, {"apiGroup": "storage.k8s.io"}, {"apiGroup": "x.io"})
+        for one in named_by(thing("x.io/v1", "Foo", "f", spec={"classRef": {**reference, **more}}))
+    ]
+    assert [(one.namespace, one.group) for one in named] == [("", None), ("", "storage.k8s.io"), ("default", "x.io")]
 
 
 def test_the_driver_of_volumes_stays_while_pods_mount_them(shared: FakeCluster) -> None:

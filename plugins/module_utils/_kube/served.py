@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the cluster serves the kinds of given objects, and the error where it does not.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._core.errors import MissingKind, MusterError
+from .._core.pool import PARALLEL, run_all_or_raise
+from .cluster import Cluster
+from .kinds import Kinds, misspelt, nearest
+from .objects import NAMESPACE, SERVICE_ACCOUNT, Manifest, Resource, group_kind
+from .order import kinds_of_definitions
+
+_Pair = tuple[str, str]
+
+
+@dataclasses.dataclass
+class Promised:
+    """What a run in check mode would have made a cluster have, without which others cannot be there.
+
+    ``kinds``: (apiVersion, kind), and whether it is namespaced (None: unknown). ``namespaces``: their names. ``accounts``: ServiceAccounts,
+    by namespace and name.
+    """
+
+    kinds: dict[_Pair, bool | None] = dataclasses.field(default_factory=dict)
+    namespaces: set[str] = dataclasses.field(default_factory=set)
+    accounts: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+
+    def add(self, objects: t.Sequence[Manifest]) -> None:
+        """Add what these objects bring."""
+        self.kinds.update(kinds_of_definitions(objects))
+        self.namespaces.update(namespaces_among(objects))
+        self.accounts.update(accounts_among(objects))
+
+
+def namespaces_among(objects: t.Iterable[Manifest]) -> set[str]:
+    """The names of the namespaces among these objects."""
+    return {item["metadata"]["name"] for item in objects if group_kind(item) == NAMESPACE}
+
+
+def accounts_among(objects: t.Iterable[Manifest]) -> set[tuple[str, str]]:
+    """The ServiceAccounts among these objects, each with its namespace."""
+    metadata = (item["metadata"] for item in objects if group_kind(item) == SERVICE_ACCOUNT)
+    return {(one["namespace"], one["name"]) for one in metadata}
+
+
+def namespaced_kinds(
+    cluster: Cluster, objects: t.Sequence[Manifest], promised: Promised | None, *, check: bool, parallel: int
+) -> dict[_Pair, bool]:
+    """Whether each kind is namespaced; an error if the cluster will not know a kind even after this run.
+
+    ``promised``: None for objects of our own, whose kinds an operator's role may be about to bring where CHECK.
+    """
+    resources = _resources(cluster, objects, parallel)
+    found = {pair: resource.namespaced for pair, resource in resources.items() if resource}
+    known = {**(promised.kinds if promised else {}), **kinds_of_definitions(objects)}
+    unknown = [pair for pair in resources if pair not in found and pair not in known]
+    if unknown and not (check and promised is None):
+        until = " In check mode, definitions that earlier tasks would have applied count, and expected_kinds."
+        raise _missing(
+            _listed(cluster), unknown,
+            "Check apiVersion and kind, or install the operator or CustomResourceDefinition that defines it first."
+            f"{until if check else ''} Nothing was changed.",
+        )  # fmt: skip
+    return {**{pair: scope for pair, scope in known.items() if scope is not None}, **found}
+
+
+def refuse_misspelt_kinds(cluster: Cluster, objects: t.Sequence[Manifest], promised: Promised) -> None:
+    """Refuse objects to delete that seem not to be there because their kind is misspelt.
+
+    Where the definition of a kind is gone, with it went all objects, and there is nothing to delete.
+    """
+    known = {**promised.kinds, **kinds_of_definitions(objects)}
+    unserved = [pair for pair, resource in _resources(cluster, objects).items() if not resource and pair not in known]
+    if unserved:
+        listed = _listed(cluster)
+        if wrong := [pair for pair in unserved if misspelt(listed, *pair)]:
+            raise _missing(listed, wrong, "Check apiVersion and kind. Nothing was changed.")
+
+
+def _resources(
+    cluster: Cluster, objects: t.Iterable[Manifest], parallel: int = PARALLEL
+) -> dict[_Pair, Resource | None]:
+    pairs = list(dict.fromkeys((manifest["apiVersion"], manifest["kind"]) for manifest in objects))
+    return dict(
+        zip(pairs, run_all_or_raise(lambda pair: cluster.resource(*pair), pairs, parallel=parallel), strict=True)
+    )
+
+
+def _listed(cluster: Cluster) -> Kinds:
+    try:
+        return cluster.kinds()
+    except MusterError:  # it only helps to say more
+        return Kinds()
+
+
+def _missing(listed: Kinds, unknown: t.Sequence[_Pair], hint: str) -> MissingKind:
+    near = {pair: nearest(listed, *pair) for pair in unknown}
+    unserved = [
+        f"{kind} ({api_version})" + (f", did you mean {meant}" if (meant := near[api_version, kind]) else "")
+        for api_version, kind in unknown
+    ]
+    return MissingKind(
+        f"The cluster does not serve {'; '.join(unserved)}{'?' if near[unknown[-1]] else '.'}",
+        hint=hint,
+        details={"missing_kinds": [{"api_version": api_version, "kind": kind} for api_version, kind in unknown]},
+    )
