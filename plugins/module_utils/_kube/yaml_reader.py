@@ -55,7 +55,7 @@ def _read_json(text: str) -> tuple[list[t.Any], int]:
         object_pairs_hook=_json_object,
         parse_int=lambda digits: json_number(int(digits) if len(digits) <= 20 else float(digits)),
         parse_float=lambda digits: json_number(float(digits)),
-        parse_constant=str,  # NaN is not JSON but YAML, and there a word
+        parse_constant=_no_json,
     )
     found: list[t.Any] = []
     end = 0
@@ -72,6 +72,10 @@ def _read_json(text: str) -> tuple[list[t.Any], int]:
             raise Unreadable(exc, line) from exc
         found.append(value)
     return found, rest
+
+
+def _no_json(word: str) -> t.NoReturn:
+    raise json.JSONDecodeError(word, "", 0)
 
 
 def _json_object(pairs: list[tuple[str, t.Any]]) -> dict[str, t.Any]:
@@ -99,7 +103,7 @@ def _read_yaml(text: str) -> list[t.Any]:
 
 
 def _nodes(text: str) -> t.Iterator[t.Any]:
-    """PyYAML's nodes, one for each document. The tag is empty for a plain word and ``!`` for what else has none; an alias is a node.
+    """PyYAML's nodes, one for each document. The tag is empty for a plain word, ``!`` for a collection without one; an alias is a node.
 
     PyYAML composes them itself from the events of libyaml, from which kubectl's parser was made, or of its own parser. Its composer in C
     ends the process where collections lie very deep, and refuses two anchors of one name.
@@ -133,7 +137,7 @@ def _nodes(text: str) -> t.Iterator[t.Any]:
                 return Alias("", named, event.start_mark)
             self.anchors.pop(anchor, None)  # the last one of a name counts
             if what is yaml.ScalarEvent:
-                event.tag = "" if event.tag is None and event.implicit[0] else event.tag
+                event.tag = event.tag or ("" if event.implicit[0] else f"{TAG}str")
                 return self.compose_scalar_node(anchor)
             return super().compose_node(parent, index)
 
@@ -143,7 +147,7 @@ def _nodes(text: str) -> t.Iterator[t.Any]:
 
 
 class _Values:
-    """Makes values of nodes, for each alias anew. A few lines of aliases to aliases can expand to more than any memory holds."""
+    """Makes values of nodes, a copy for each alias. A few lines of aliases to aliases can expand to more than any memory holds."""
 
     _aliased = 0
 
@@ -176,7 +180,7 @@ class _Values:
         found: dict[str, t.Any] = {}
         own = set()
         for key_node, value_node in node.value:
-            if key_node.value == "<<" and key_node.tag in ("", f"{TAG}merge"):
+            if key_node.value == "<<" and key_node.tag in ("", "!", f"{TAG}merge"):
                 for part in reversed(value_node.value if value_node.id == "sequence" else [value_node]):
                     merged = self.of(part, depth, alias)
                     if not isinstance(merged, dict):

@@ -58,12 +58,14 @@ def plain_value(text: str) -> Scalar:
 
 
 def scalar_value(tag: str, text: str) -> Scalar:
-    """The value of text with a tag, ``!`` for text in quotes and none for a plain word; ValueError where that tag has no such value."""
+    """The value of text with a tag, an empty one for a plain word; ValueError where that tag has no such value."""
     if tag in _TEXT:
         return text
     value = plain_value(text)
     name = "null" if value is None else type(value).__name__
-    if tag in ("", TAG + name) or (tag == f"{TAG}float" and name == "int"):
+    if tag == f"{TAG}float" and name == "int":
+        return float(value)  # type: ignore[arg-type]
+    if tag in ("", TAG + name):
         return value
     with contextlib.suppress(ValueError):
         if tag == f"{TAG}binary":

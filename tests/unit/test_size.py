@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How much there is to hold in the head. Raising a bound takes a line with the reason in docs/architecture.md (Size)."""
+
+from __future__ import annotations
+
+import pytest
+from support.docs import collection, measure
+from support.places import ROOT, sources
+
+
+def tracked_lines() -> int:
+    return sum((ROOT / name).read_bytes().count(b"\n") for name in sources() if not (ROOT / name).is_symlink())
+
+
+def plugin_code(folder: str = "plugins/") -> int:
+    texts = {name: text for name, text in measure.of_revision(None).items() if name.startswith(folder)}
+    return sum(len(figures.lines) for figures in measure.measure(texts).values())
+
+
+def code_behind_a_module() -> int:
+    return plugin_code("plugins/module_utils/") // len(collection.modules())
+
+
+def role_variables() -> int:
+    return sum(len(role.options) for role in collection.roles().values())
+
+
+@pytest.mark.parametrize(
+    ("what", "count", "most"),
+    [
+        ("tracked lines", tracked_lines, 227_000),
+        ("lines of code in plugins", plugin_code, 38_500),
+        ("lines of code behind a module", code_behind_a_module, 440),
+        ("role variables", role_variables, 800),
+    ],
+)
+def test_it_does_not_grow(what: str, count: object, most: int) -> None:
+    assert callable(count)
+    found = count()
+    print(f"{found} {what}, {most} at most")
+    assert found <= most
+    assert found > 0.9 * most, f"lower the bound of {what}: there are {found}"
