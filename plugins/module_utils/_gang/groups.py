@@ -48,6 +48,7 @@ class Group:
     namespace: str
     spec: Mapping[str, t.Any]
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
     queue: str = ""
     """The queue of Kueue that decides when the pods begin."""
     caveats: Sequence[str] = ()
@@ -90,10 +91,17 @@ def group(pod_set: PodSet, namespace: str, queue: str = "") -> Group:
         raise InvalidInput(f"Group {name} has no containers", hint="Its template needs spec.containers.")
     if replicas < 0:
         raise InvalidInput(f"Group {name} cannot have {replicas} pods")
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    queue = labels.get(LABEL_QUEUE) or queue
+    metadata = template.get("metadata") or {}
+    labels = metadata.get("labels") or {}
     return Group(
-        name=name, replicas=replicas, namespace=namespace, spec=spec, labels=labels, queue=queue, caveats=caveats
+        name=name,
+        replicas=replicas,
+        namespace=namespace,
+        spec=spec,
+        labels=labels,
+        annotations=metadata.get("annotations") or {},
+        queue=labels.get(LABEL_QUEUE) or queue,
+        caveats=caveats,
     )
 
 
@@ -116,11 +124,9 @@ def _of_replicas(item: Manifest) -> list[PodSet]:
     replicas = 1 if spec.get("replicas") is None else int(spec["replicas"])
     claims = spec.get("volumeClaimTemplates") or ()
     # Containers name their mounts, so that without these volumes the pod would be invalid.
-    volumes = [
-        *(template["spec"].get("volumes") or ()),
-        *({"name": one["metadata"]["name"], "emptyDir": {}} for one in claims),
-    ]
-    template = {**template, "spec": {**template["spec"], "volumes": volumes}}
+    made = template.get("spec") or {}
+    volumes = [*(made.get("volumes") or ()), *({"name": one["metadata"]["name"], "emptyDir": {}} for one in claims)]
+    template = {**template, "spec": {**made, "volumes": volumes}}
     return [PodSet(item["metadata"]["name"], replicas, template, ("volumeClaimTemplates",) if claims else ())]
 
 

@@ -102,15 +102,15 @@ def judge(gang: Gang, seen: Seen) -> Verdict:
         problems += kueue.problems(groups, seen.local_queues, seen.cluster_queues)
     notes = [*seen.not_judged, *gang.unknown, *(text for group in groups for text in caveats.of_group(group, pods))]
     notes += [f"scopes of ResourceQuota {item['metadata']['name']}" for item in seen.quotas if has_scopes(item)]
-    notes += caveats.rival(room.nodes or (), pods)
-    if not problems and not notes and not room.is_sure():
-        notes.append(_ORDER)
+    nearest = room.nearest() if problems and not notes else []
+    if not problems and not notes:
+        notes = caveats.rival(room.nodes or (), pods) if room.is_sure() else [_ORDER]
     return Verdict(
         fits=False if problems else None if notes else True,
         reasons=problems,
         not_judged=list(dict.fromkeys(notes)),
         groups=[{"name": one.name, "replicas": one.replicas, "fitting": room.alone(one)} for one in groups],
-        nearest=room.nearest() if problems and not notes else [],
+        nearest=nearest,
     )
 
 
@@ -180,8 +180,9 @@ class _Room:
         """For each group the largest number of pods that fits while the other groups stay as they are, where there is one."""
         found = []
         for group in self.groups:
-            low, high = 0, group.replicas
-            while low < high:  # what is smaller than a size that fits does, too
+            # What is smaller than a size that fits does, too.
+            low, high = 0, group.replicas if self._sized(group, 0).is_sure() else 0
+            while low < high:
                 middle = (low + high + 1) // 2
                 low, high = (middle, high) if self._sized(group, middle).is_sure() else (low, middle - 1)
             if low + group.there > 0 and low < group.replicas:

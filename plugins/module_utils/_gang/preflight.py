@@ -81,12 +81,13 @@ class _Reading:
 
         Where it does not answer, such as without the right to create pods, taints keep out nobody.
         """
-        metadata = {"name": "muster-preflight", "namespace": one.namespace, "labels": dict(one.labels)}
+        described = {"labels": dict(one.labels), "annotations": dict(one.annotations)}
+        metadata = {"name": "muster-preflight", "namespace": one.namespace, **described}
         # The account may be one that the same run creates.
         spec = {key: value for key, value in one.spec.items() if key not in ("serviceAccount", "serviceAccountName")}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         try:
-            return dataclasses.replace(one, spec=self.cluster.apply(pod, dry_run=True)["spec"])
+            return dataclasses.replace(one, spec=self.cluster.create(pod, dry_run=True)["spec"])
         except MusterError as error:
             self.notes.append(f"admission of the pods of group {one.name} ({error.message})")
             return dataclasses.replace(one, spec={**spec, "tolerations": [{"operator": "Exists"}]})

@@ -63,17 +63,3 @@ class Things:
     def quota(self, hard: Manifest, used: Manifest | None = None, **spec: t.Any) -> Manifest:
         status = {"hard": hard, "used": {**dict.fromkeys(hard, "0"), **(used or {})}}
         return {"metadata": {"name": "q", "namespace": NAMESPACE}, "spec": {"hard": hard, **spec}, "status": status}
-
-    def limits(self, **row: t.Any) -> Manifest:
-        kind = row.pop("type", "Container")
-        return {"metadata": {"name": "l", "namespace": NAMESPACE}, "spec": {"limits": [{"type": kind, **row}]}}
-
-    def claim(self, name: str, *modes: str, volume: str = "", **spec: t.Any) -> Manifest:
-        made = {"accessModes": list(modes), **spec, **({"volumeName": volume} if volume else {})}
-        return {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": made,
-            "status": {"phase": "Bound" if volume else "Pending"},
-        }

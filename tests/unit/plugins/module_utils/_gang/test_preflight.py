@@ -544,7 +544,7 @@ NOT_JUDGED = [
         [X.group(2, C(gpu=1))],
         [X.node("n0", gpu=2)],
         [nominated(X.pod("p", "", C(gpu=1)))],
-        says="may take the room",
+        says="in whatever order",
     ),
     Case(
         "a pod of lower priority",
@@ -682,10 +682,10 @@ def test_each_kind_is_listed_once_and_only_what_is_needed(cluster: FakeCluster) 
         ("list", "Node"),
         ("list", "Pod"),
         ("list", "ResourceQuota"),
-        ("apply", "Pod"),
-        ("apply", "Pod"),
+        ("create", "Pod"),
+        ("create", "Pod"),
     ]
-    assert all(one.dry_run for one in cluster.requests if one.verb == "apply")
+    assert all(one.dry_run for one in cluster.requests if one.verb == "create")
 
 
 def test_no_pods_ask_nothing(cluster: FakeCluster) -> None:
@@ -710,20 +710,22 @@ def test_pods_count_as_the_api_server_would_keep_them(cluster: FakeCluster, monk
     """With defaults of a LimitRange, or tolerations of a webhook."""
     cluster.add(X.node("n0", gpu=2, taints=[TAINT]))
     rows = [X.group(2, C(gpu=1), serviceAccountName="made-later")]
+    rows[0]["template"]["metadata"]["annotations"] = {"inject": "false"}
     assert ask(cluster, groups=rows)["fits"] is False
 
-    def apply(_self: FakeCluster, manifest: Manifest, *, dry_run: bool) -> Manifest:
+    def create(_self: FakeCluster, manifest: Manifest, *, dry_run: bool) -> Manifest:
         assert dry_run
         assert "serviceAccountName" not in manifest["spec"]
+        assert manifest["metadata"]["annotations"] == {"inject": "false"}
         return {**manifest, "spec": {**manifest["spec"], "tolerations": [TOLERATION]}}
 
-    monkeypatch.setattr(FakeCluster, "apply", apply)
+    monkeypatch.setattr(FakeCluster, "create", create)
     assert ask(cluster, groups=rows)["fits"] is True
 
 
 def test_without_the_answer_of_admission_taints_keep_out_no_pod(cluster: FakeCluster) -> None:
     cluster.add(X.node("n0", gpu=2, taints=[TAINT]))
-    cluster.fail("apply", "muster-preflight", Rejected("No."), Rejected("No."))
+    cluster.fail("create", "muster-preflight", Rejected("No."), Rejected("No."))
     found = ask(cluster, groups=[X.group(2, C(gpu=1))])
     assert (found["fits"], found["not_judged"]) == (None, ["admission of the pods of group worker (No.)"])
     assert ask(cluster, groups=[X.group(3, C(gpu=1))])["fits"] is False
