@@ -2,15 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Action plugin of modules that work on this machine. Those without a file of their own are links to this one."""
+"""Run the module local_build on the controller where that is the host."""
 
 from __future__ import annotations
 
-from ansible_collections.muster.ml.plugins.plugin_utils._controller import module_named_like
+from ansible_collections.muster.ml.plugins.modules import local_build
 from ansible_collections.muster.ml.plugins.plugin_utils._host_action import HostAction
 
 
 class ActionModule(HostAction):
-    """Runs the module that has the name of this file or link."""
-
-    module = module_named_like(__name__)
+    module = local_build

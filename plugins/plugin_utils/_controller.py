@@ -11,8 +11,6 @@ it waits. Where the task runs elsewhere (another connection, become, async, a di
 from __future__ import annotations
 
 import abc
-import importlib
-import types
 import typing as t
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -20,13 +18,8 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
 
-def module_named_like(plugin: str) -> types.ModuleType:
-    """Import the module of the collection with the name of an action plugin, given as the full Python name of its file or link."""
-    return importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{plugin.rpartition('.')[2]}")
-
-
 class ControllerAction(ActionBase, abc.ABC):
-    """Subclasses name their module."""
+    """Subclasses name their module: ``module = apply``."""
 
     module: t.Any
     _supports_check_mode = True
