@@ -62,9 +62,11 @@ MACHINES = Ground("must-machines", cluster=False)
 # it are in one lane, from the ground up. What is not named comes at the end of the first.
 LANES = (
     ("namespace", "nats_operator", "nats_cluster", "gpu_drivers", "persia_operator", "persia", "persia_job", "elastic", "dataset"),
-    ("jobset", "jobset_training", "training_operator", "training_statefulset", "apply", "object_store", "rabbitmq_cluster", "studioml",
+    ("jobset", "training_operator", "training_statefulset", "apply", "object_store", "rabbitmq_cluster", "studioml",
      "studioml_client", "studioml_runner", "local_images", "local_cluster", "kueue"),
 )  # fmt: skip
+# It drains the node on which all pods run.
+ALONE = ("jobset_training",)
 # Roles for hosts: they run beside the cluster, one after the other, because the machines share addresses.
 ON_MACHINES = ("rabbitmq",)
 # One of each family of roles: a plan after the run sends no write request either.
@@ -97,7 +99,7 @@ def scenarios() -> tuple[list[str], list[str]]:
     """The scenarios of both lanes."""
     found = {path.parent.name for path in SCENARIOS.glob("*/molecule.yml")}
     first, second = LANES
-    return [*first, *sorted(found - {*first, *second, *ON_MACHINES})], list(second)
+    return [*first, *sorted(found - {*first, *second, *ON_MACHINES, *ALONE})], list(second)
 
 
 def ground_of(scenario: str) -> Ground:
@@ -376,9 +378,11 @@ def machine_checks() -> list[Check]:
     return [_scenario(name) for name in ON_MACHINES]
 
 
-def _scenario(name: str, *needs: str) -> Check:
+def _scenario(name: str, *needs: str, after: tuple[str, ...] = ()) -> Check:
     reads = (f"extensions/molecule/{name}/*", "extensions/molecule/config.yml", "extensions/molecule/machine", *PLUGINS)
-    return Check(f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs, reads=reads, names=True)
+    return Check(
+        f"molecule-{name}", partial(life, name), timeout_s=1500, needs=needs, after=after, reads=reads, names=True
+    )
 
 
 def _on_cluster(name: str, body: Callable[[Shell], None], *, after: tuple[str, ...] = ()) -> Check:
@@ -405,6 +409,7 @@ def checks() -> list[list[Check]]:
     ]
     others = tuple(check.name for check in [*first, *second])
     last = [
+        *(_scenario(name, "cluster-up", after=others) for name in ALONE),
         _on_cluster("differential", differential, after=others),
         _on_cluster("scheduler", scheduler, after=others),
         _on_cluster("faults", faults, after=others),

@@ -14,7 +14,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import cache
 from pathlib import Path
 
@@ -44,8 +44,9 @@ def forget() -> None:
 
 def matching(patterns: Iterable[str]) -> set[str]:
     """Source files that a pattern matches; ``*`` matches slashes, too."""
-    wanted = tuple(patterns)
-    return {name for name in contents() if any(fnmatchcase(name, pattern) for pattern in wanted)}
+    wanted = "|".join(map(translate, sorted({*patterns})))
+    found = re.compile(wanted) if wanted else None
+    return {name for name in contents() if found and found.match(name)}
 
 
 def reached(start: Iterable[str]) -> set[str]:
