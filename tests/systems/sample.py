@@ -87,6 +87,8 @@ __sample_namespace: "{{ muster_namespace | default('ml') }}"
   muster.ml.apply:
     owner: "sample.{{ __sample_namespace }}"
     namespace: "{{ __sample_namespace }}"
+    # The preflight plans the object before the role creates its namespace.
+    expected_namespaces: ["{{ __sample_namespace }}"]
     definition: "{{ lookup('muster.ml.manifests', 'sample', namespace=__sample_namespace, greeting=sample_greeting) }}"
   register: __sample
   changed_when: __sample is changed and not __sample_dry_run | default(false)
