@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -43,11 +44,13 @@ def main() -> int:
     if desired:
         static.prepare()
 
-    def note(result: Result) -> None:
-        """Record the check, unless its inputs were changed while it ran."""
+    def note(results: Sequence[Result]) -> None:
+        """Record the checks, but for those whose inputs were changed during the run."""
         forget()
-        same = key_of(checks[result.name]) == keys[result.name]
-        green.note(result.name, keys[result.name], passed=result.ok and same)
+        for result in results:
+            if not result.unchanged:
+                same = key_of(checks[result.name]) == keys[result.name]
+                green.note(result.name, keys[result.name], passed=result.ok and same)
 
     same = [Result(name, True, 0, reason=f"since {since}", unchanged=True) for name, since in unchanged.items()]
     to_run = [[check for check in lane if check.name in desired] for lane in (shared, *lanes)]

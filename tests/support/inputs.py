@@ -65,9 +65,8 @@ def reached(start: Iterable[str]) -> set[str]:
 @cache
 def _named(file: str) -> frozenset[str]:
     """Patterns of what a source file names."""
-    if not file.endswith((".yml", ".yaml", ".j2", ".py")) or file.startswith(
-        "plugins/"
-    ):  # their examples name what they do not read
+    # The examples of plugins name what these do not read.
+    if file.startswith("plugins/") or not file.endswith((".yml", ".yaml", ".j2", ".py")):
         return frozenset()
     text = (ROOT / file).read_text(encoding="utf-8", errors="replace")
     names = {f"roles/{role}/*" for role in _FQCN.findall(text)}

@@ -138,7 +138,6 @@ class Board:
     lock: threading.Condition = field(default_factory=threading.Condition)
     running: set[str] = field(default_factory=set)
     """Names of the checks of this run that have not ended."""
-    ended: Callable[[Result], None] = lambda _result: None
 
     def say(self, text: str) -> None:
         with self.lock:
@@ -161,7 +160,6 @@ class Board:
             self.running.discard(name)
             if result:
                 self.results.append(result)
-                self.ended(result)
             self.lock.notify_all()
 
 
@@ -270,16 +268,16 @@ def run_lanes(
     logs: Path,
     shared: Sequence[Check] = (),
     unchanged: Sequence[Result] = (),
-    ended: Callable[[Result], None] = lambda _result: None,
+    ended: Callable[[Sequence[Result]], None] = lambda _results: None,
 ) -> int:
     """Run all lanes; the exit status says whether every check passed.
 
     ``shared``: checks without a lane, which a lane of their own runs and every other one that has ended. ``unchanged``: results of those
-    that need not run.
+    that need not run. ``ended`` gets all results.
     """
     logs.mkdir(parents=True, exist_ok=True)
     all_checks = [*itertools.chain(*lanes), *shared]
-    board = Board(logs, list(unchanged), running={check.name for check in all_checks}, ended=ended)
+    board = Board(logs, list(unchanged), running={check.name for check in all_checks})
     began = time.monotonic()
     queue = deque(shared)
     threads = [threading.Thread(target=run_lane, args=(board, lane, queue)) for lane in ([], *lanes)]
@@ -296,6 +294,7 @@ def run_lanes(
             thread.join(0.5)  # in short waits, so that a signal is seen to soon
     for number, handler in before.items():
         signal.signal(number, handler)
+    ended(board.results)
     asked = len(all_checks) + len(unchanged)
     passed = sum(r.ok for r in board.results)
     print(f"\n{table(board.results)}\n  {time.monotonic() - began:.0f} s in all; logs in {logs}\n")
