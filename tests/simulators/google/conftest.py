@@ -131,7 +131,7 @@ def left_alone(google: Simulator, run: Run) -> Callable[..., None]:
     """Make what belongs to a cluster. Runs for one of the same name in another region are refused, and are told how to go on, and the
     teardown there keeps it."""
 
-    def run_for_both(module_name: str, /, *, delete_data: str = "", **options: Any) -> None:
+    def run_for_both(module_name: str, /, *, delete_data: bool = False, **options: Any) -> None:
         there, here = ({**options, "owner": owner} for owner in (THERE, HERE))
         done = run(module_name, **there)
         assert not done.get("failed"), done["msg"]
@@ -144,7 +144,7 @@ def left_alone(google: Simulator, run: Run) -> Callable[..., None]:
             )
             ways = ("and run with adopt: true", f"give it the label muster-owner={HERE}", f"run with owner: {THERE}")
             assert any(way in told for way in ways)
-        gone = {"state": "absent", **({delete_data: True} if delete_data else {})}
+        gone = {"state": "absent", **({"delete_data": True} if delete_data else {})}
         kept = run(module_name, **here, **gone)
         assert kept["kept"].endswith(f"the mark of this owner (muster-owner={HERE}), but muster-owner={THERE}")
         assert (kept["changed"], google.attempts()) == (False, [])

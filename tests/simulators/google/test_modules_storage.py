@@ -150,7 +150,7 @@ def test_a_bucket_of_somebody_else_in_the_project_is_kept_with_its_objects(
 
 
 def test_a_bucket_of_the_cluster_of_another_region_is_left_alone(left_alone: Callable[..., None]) -> None:
-    left_alone("gcs_bucket", delete_data="delete_objects", name="of-both", location="us-central1")
+    left_alone("gcs_bucket", delete_data=True, name="of-both", location="us-central1")
 
 
 # Repositories
