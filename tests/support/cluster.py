@@ -91,7 +91,7 @@ GIVEN: list[dict[str, object]] = [
     {"muster_systems": ["elastic"]},
 ]
 # The local cluster and the code that all scenarios run.
-PLUGINS = ("plugins/*", "roles/local_cluster/*", "roles/local_images/*", "meta/*")
+PLUGINS = ("plugins/*", "roles/local_cluster/*", "roles/local_images/*", "tests/images/*", "meta/*")
 CANARY = f"canary-{secrets.token_hex(16)}"
 
 
@@ -279,7 +279,10 @@ def life(name: str, shell: Shell) -> None:
 def oldest_ansible(shell: Shell) -> None:
     """The oldest Ansible that we support, and the inventory of a cluster that somebody has, as it is: plan, train, again, remove."""
     programs, ground = oldest_programs(shell), SHARED.with_user("oldest-ansible")
-    playbook(shell, "local", "--tags", "local_images", "-e", json.dumps({"local_images_names": STAND_INS}))
+    playbook(
+        shell, "local", "--tags", "local_images", "-e", "@tests/images/published.yml",
+        "-e", json.dumps({"local_images_names": STAND_INS}),
+    )  # fmt: skip
     for settings in GIVEN:
         own = ("-e", json.dumps(settings))
         train = partial(on_given_cluster, shell, ground, programs, "site.yml", *own)

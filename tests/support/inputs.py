@@ -27,7 +27,7 @@ ALWAYS = (
 )  # fmt: skip
 _FQCN = re.compile(r"\bmuster\.ml\.([a-z][a-z0-9_]*)")
 _IMPORTED = re.compile(r"import_playbook: +(?:muster\.ml\.)?([a-z_]+)")
-_FOLDER = re.compile(r"\b((?:examples|roles)/[A-Za-z0-9_./-]+)")
+_FOLDER = re.compile(r"\b((?:examples|roles|tests/images)/[A-Za-z0-9_./-]+)")
 
 
 @cache

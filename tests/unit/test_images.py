@@ -117,15 +117,20 @@ def recipe_page() -> dict[str, Any]:
 
 
 def recipes() -> dict[str, Any]:
-    known = recipe_page()["__local_images_recipes"]
-    return {name: one for name, one in known.items() if name.startswith("published-")}
+    found: dict[str, Any] = load(ROOT / "tests" / "images" / "published.yml")["local_images_recipes"]
+    return found
 
 
 def contents(recipe: dict[str, Any]) -> set[str]:
-    """Paths of its programs and links; one that the recipe itself gives wins over that of the list which it names."""
-    own = set(re.findall(r"'dest': '([^']+)'", str(recipe)))
-    shared = re.search(r"{{ (\w+)", str(recipe.get("programs", "")))
-    return own or {row["dest"] for row in recipe_page()[shared[1]]} if shared else own
+    """Paths of its programs, files and links. Those of programs that the recipe itself gives win over those of the list that it names."""
+    own, links = set(re.findall(r"'dest': '([^']+)'", str(recipe))), named(recipe.get("links"))
+    return links | (own or named(recipe.get("programs")))
+
+
+def named(value: object) -> set[str]:
+    """Paths of the role's list that a template begins with."""
+    found = re.search(r"{{ (\w+)", str(value))
+    return {row["dest"] for row in recipe_page()[found[1]]} if found else set()
 
 
 def whole_name(image: str) -> str:

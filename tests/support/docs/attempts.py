@@ -76,7 +76,7 @@ def _attempt(line: str, words: list[str], copies: Mapping[str, str]) -> Attempt:
     if program != "ansible-playbook":
         raise LookupError(f"{line}: nothing says how {program} is tried")
     (playbook,) = (
-        Path(word.removeprefix("muster.ml.")).stem for word in rest if re.search(r"^[^=]*\.yml$|^muster\.ml\.", word)
+        Path(word.removeprefix("muster.ml.")).stem for word in rest if re.search(r"^[^=@]*\.yml$|^muster\.ml\.", word)
     )
     inventory = rest[rest.index("-i") + 1]
     if copies.get(inventory, inventory) in ("inventories/eks", "inventories/gke"):
