@@ -197,6 +197,30 @@ def test_wrong_options_of_one_stop_all(theirs: Theirs, servers: tuple[Server, Se
     assert [server.requests for server in servers] == [[], []]
 
 
+def test_a_variable_that_does_not_exist_stops_all(theirs: Theirs, servers: tuple[Server, Server]) -> None:
+    """The file of the inventory and the line are named. What a play of theirs registers is not judged, nor what they say is theirs."""
+    fleet(theirs, servers)
+    settings = {"etcd_data_dir": "/var/lib/etcd", "elastic_replica": 3, "elastic_preflght": True}
+    path = theirs.write("inventory/group_vars/muster_clusters.yml", settings)
+    assert theirs.play(SITE) == 2
+    for name, line, meant in (("elastic_preflght", 1, "elastic_preflight"), ("elastic_replica", 2, "elastic_replicas")):
+        assert (
+            f"{name} ({path.relative_to(theirs.folder)}:{line}) is not a variable of Muster. Did you mean {meant}?"
+            in theirs.told
+        )
+    assert "etcd_data_dir" not in theirs.told
+    assert [server.requests for server in servers] == [[], []]
+    assert theirs.play("muster.ml.status", muster_ignored_variables=["elastic_*"]) == 0, theirs.output
+    play = {
+        "hosts": "muster_clusters",
+        "gather_facts": False,
+        "tasks": [{"ansible.builtin.ping": {}, "register": "elastic_answer"}],
+    }
+    path.unlink()
+    theirs.write("own.yml", [play, {"import_playbook": "muster.ml.status"}])
+    assert theirs.play("own.yml") == 0, theirs.output
+
+
 def test_extra_variables_cannot_name_one_cluster_for_all(theirs: Theirs, servers: tuple[Server, Server]) -> None:
     hosts = fleet(theirs, servers)
     assert theirs.play(SITE, muster_kubeconfig=hosts["a"]["muster_kubeconfig"]) == 2

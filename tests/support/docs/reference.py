@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -144,6 +145,7 @@ def playbooks() -> str:
         for name in collection.inventories()
     ]
     targets = [(f"`make {name}`", text) for name, text in collection.make_targets().items()]
+    settings = importlib.import_module("ansible_collections.muster.ml.plugins.plugin_utils._settings").SETTINGS
     return "\n\n".join(
         [
             "# Playbooks, inventories, commands\n\nTo find what to run, and with which inventory.",
@@ -151,6 +153,11 @@ def playbooks() -> str:
             "`ansible-playbook -i INVENTORY muster.ml.PLAYBOOK`.",
             table(("playbook", "does"), rows),
             table(("inventory", "for"), inventories),
+            "Variables of the playbooks, for an inventory or `-e`. Those of roles are in [roles.md](roles.md).",
+            table(
+                ("name", "type", "for"),
+                [(f"`{name}`", type_of(row), row["description"]) for name, row in settings.items()],
+            ),
             table(("command in a clone", "does"), targets),
         ]
     )

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Lookup variable_problems."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: variable_problems
+short_description: List variables that do not exist, and values that no role takes
+version_added: 0.1.0
+author: Muster contributors (!UNKNOWN)
+description:
+  - Returns what is wrong with the variables of this collection that an inventory, a playbook or C(-e) sets for the current host.
+  - A name is wrong if it begins with C(muster_) or with the name of a role and is not documented, or if it differs from a documented one by
+    two letters at most.
+  - Of roles that have the name of a program which other projects configure as well, such as C(etcd), only the latter is judged.
+  - A value is wrong if the argument spec of the role refuses its type or is without it among the choices. Templates are not judged.
+options:
+  ignored:
+    description: Names, or patterns such as C(persia_dashboard_*), that are not judged. The playbooks give C(muster_ignored_variables).
+    type: list
+    elements: str
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Fail if a variable does not exist
+  ansible.builtin.assert:
+    that: problems | length == 0
+    fail_msg: "{{ problems | join(' ') }}"
+  vars:
+    problems: "{{ lookup('muster.ml.variable_problems', wantlist=true) }}"
+"""
+
+RETURN = r"""
+_raw:
+  description: One sentence for each problem, with the variable, where it is set, and the nearest name. Empty if there is none.
+  type: list
+  elements: str
+"""
+
+import os
+import pathlib
+import typing as t
+
+from ansible.plugins.lookup import LookupBase
+
+from ansible_collections.muster.ml.plugins.plugin_utils._variables import COLLECTION, Given, problems
+
+try:
+    from ansible._internal._datatag._tags import Origin
+except ImportError:  # an internal class: places are not named without it
+    Origin = None
+
+_PREFIXED = "_"
+_SCALARS = (str, int, float, bool, list, dict)
+
+
+class LookupModule(LookupBase):
+    def run(self, terms: t.Any, variables: dict[str, t.Any] | None = None, **kwargs: t.Any) -> list[str]:  # noqa: ARG002
+        self.set_options(var_options=variables, direct=kwargs)
+        given = (self._given(name, value) for name, value in (variables or {}).items())
+        return problems([row for row in given if row], self.get_option("ignored"))
+
+    def _given(self, name: str, value: object) -> Given | None:
+        """The variable, unless the collection itself, a task's result or Ansible set it."""
+        if (
+            _PREFIXED not in name
+            or name.startswith(("_", "ansible_"))
+            or not isinstance(value, (*_SCALARS, type(None)))
+        ):
+            return None
+        tag, of_name = _origin(value), _origin(name)
+        if tag is None and of_name is not None and value is not None and not isinstance(value, bool):
+            return (
+                None  # a registered result: its name has a place, its value has none; booleans and null never have one
+            )
+        place = tag or of_name
+        path = pathlib.Path(place.path) if place is not None and place.path else None
+        if path and any(path.is_relative_to(COLLECTION / folder) for folder in ("roles", "playbooks", "plugins")):
+            return None
+        constant = not self._templar.is_template(value) and type(value).__name__ != "EncryptedString"
+        return Given(name, value, _shown(place), constant)
+
+
+def _origin(value: object) -> t.Any:
+    return Origin.get_tag(value) if Origin else None
+
+
+def _shown(place: t.Any) -> str:
+    if place is None or not place.path:
+        return "set by -e"
+    path = os.path.relpath(place.path)
+    shown = place.path if path.startswith("..") else path
+    return f"{shown}:{place.line_num}" if place.line_num else shown

@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variables that no role has, and values that none takes, are refused with the nearest name; those of other projects are left alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from support.docs import collection
+
+from ansible_collections.muster.ml.plugins.plugin_utils import _variables
+from ansible_collections.muster.ml.plugins.plugin_utils._settings import SETTINGS
+from ansible_collections.muster.ml.plugins.plugin_utils._variables import Given, problems
+
+# As people write them, with what they mean.
+TYPOS = {
+    "persia_nn_worker_replica": "persia_nn_worker_replicas",
+    "persia_storage_clas_name": "persia_storage_class_name",
+    "persia_storage_classname": "persia_storage_class_name",
+    "persia_imgae": "persia_image",
+    "persia_Image": "persia_image",
+    "perisa_image": "persia_image",
+    "persia_bakend": "persia_backend",
+    "persia_namespce": "persia_namespace",
+    "persia_job-file": "persia_job_file",
+    "elastic_replica": "elastic_replicas",
+    "elastc_replicas": "elastic_replicas",
+    "elastic_minreplicas": "elastic_min_replicas",
+    "elastic_rdvz_backend": "elastic_rdzv_backend",
+    "elastic_nproc_pernode": "elastic_nproc_per_node",
+    "elastic_storage_sise": "elastic_storage_size",
+    "elastic_wait_timeot": "elastic_wait_timeout",
+    "elastic_waitfor": "elastic_wait_for",
+    "elastic_max_restart": "elastic_max_restarts",
+    "triton_replica": "triton_replicas",
+    "triton_modles": "triton_models",
+    "triton_gatway": "triton_gateway",
+    "tpu_typ": "tpu_type",
+    "tpu_slice": "tpu_slices",
+    "tpu_quene_name": "tpu_queue_name",
+    "studioml_experiment": "studioml_experiments",
+    "studioml_runer_image": "studioml_runner_image",
+    "studioml_runner_replica": "studioml_runner_replicas",
+    "rabbitmq_images": "rabbitmq_image",
+    "etcd_siz": "etcd_size",
+    "dataset_ulr": "dataset_url",
+    "dataset_sha265": "dataset_sha256",
+    "kueue_imge": "kueue_image",
+    "local_cluster_nmae": "local_cluster_name",
+    "local_cluster_node": "local_cluster_nodes",
+    "gke_cluster_release_chanel": "gke_cluster_release_channel",
+    "gke_node_pools_node": "gke_node_pools_nodes",
+    "eks_nodegroups_group": "eks_nodegroups_groups",
+    "eks_cluster_verion": "eks_cluster_version",
+    "gpu_drivers_flavor": "gpu_drivers_flavour",
+    "muster_system": "muster_systems",
+    "muster_plattform": "muster_platform",
+    "muster_name_space": "muster_namespace",
+    "muster_kube_config": "muster_kubeconfig",
+    "muster_gcp_projekt": "muster_gcp_project",
+    "eks_manage_clusters": "eks_manage_cluster",
+    "images_registri": "images_registry",
+}
+# Of kubespray's and deepops' inventories (group_vars and defaults of roles, autumn of 2026), those that are nearest to ours. All 2,337
+# names that are there were judged once, and none was taken for ours.
+OTHERS = [
+    "etcd_access_addresses", "etcd_data_dir", "etcd_deployment_type", "etcd_image_repo", "etcd_image_tag", "etcd_memory_limit",
+    "etcd_metrics", "etcd_retries", "etcd_version", "local_path_provisioner_enabled", "local_release_dir", "kube_network_plugin",
+    "prometheus_cfg_dir", "prometheus_container", "prometheus_operator_enabled", "registry_namespace", "kubeconfig_localhost",
+    "gcp_pd_csi_enabled", "nvidia_driver_version", "images_dir", "dataset", "namespace", "etcd_url_scheme_of_theirs",
+]  # fmt: skip
+VALUES: list[tuple[str, Any, str]] = [
+    ("persia_backend", "nativ", "must be one of native, operator, not nativ. Did you mean native?"),
+    ("elastic_replicas", "two", "must be of type int, not two."),
+    ("elastic_storage_enabled", "perhaps", "must be of type bool, not perhaps."),
+    ("elastic_rdzv_backend", "etcd", "must be one of c10d, etcd-v2, not etcd."),
+    ("elastic_tolerations", 3, "must be of type list of dict, not 3."),
+    ("muster_platform", "gcp", "must be one of local, existing, eks, gke, not gcp."),
+    ("muster_pod_security", "base", "must be one of privileged, baseline, restricted, not base."),
+    ("elastic_storage_access_modes", ["ReadWriteMany", "ReadWriteonce"], ""),
+    ("images_registry_password", {"secret": "hunter2"}, ""),
+]
+
+
+@pytest.mark.parametrize(("name", "meant"), TYPOS.items())
+def test_a_typo_is_told_with_its_place_and_the_nearest_name(name: str, meant: str) -> None:
+    assert meant in _variables.names()
+    (told,) = problems([Given(name, 1, "group_vars/all.yml:3")])
+    assert told.startswith(f"{name} (group_vars/all.yml:3) is not a variable of Muster. Did you mean {meant}?")
+    assert problems([Given(name, 1, "-e")], [name]) == problems([Given(name, 1, "-e")], [f"{name[:4]}*"]) == []
+
+
+@pytest.mark.parametrize("name", ["persia_color", "muster_banana", "elastic_gpu_memory", "studioml_runner_speed"])
+def test_a_name_that_is_nowhere_near_is_told_too(name: str) -> None:
+    (told,) = problems([Given(name, 1, "-e")])
+    assert "Did you mean" not in told
+    assert "muster_ignored_variables" in told
+
+
+def test_variables_of_other_projects_are_left_alone() -> None:
+    assert problems([Given(name, 1, "-e") for name in OTHERS]) == []
+
+
+@pytest.mark.parametrize(("name", "value", "told"), VALUES)
+def test_a_value_that_no_role_takes(name: str, value: object, told: str) -> None:
+    found = problems([Given(name, value, "-e")])
+    assert found == ([f"{name} (-e) {told}"] if told else found)
+    assert "hunter2" not in str(found)
+    assert problems([Given(name, value, "-e", constant=False)]) == []
+
+
+def test_every_default_is_taken() -> None:
+    given = [
+        Given(name, option["default"], "-e", constant="{{" not in str(option["default"]))
+        for role in collection.roles().values()
+        for name, option in role.options.items()
+        if option.get("default") is not None
+    ]
+    assert len(given) > 400
+    assert problems(given) == []
+
+
+def test_every_variable_of_roles_and_playbooks_is_known() -> None:
+    roles = {name for role in collection.roles().values() for name in role.options}
+    shared = re.compile(r"muster_|(eks|gke)_manage_|images_")
+    groups = {"muster_clusters", "muster_gcp_brokers"}  # of inventories
+    read = {name for name in collection.variables() if shared.match(name)} - groups - roles
+    assert read <= SETTINGS.keys()
+    assert SETTINGS.keys() - read <= {"eks_manage_efs", "eks_manage_s3"}
+    assert _variables.names().keys() == roles | SETTINGS.keys()
