@@ -236,15 +236,16 @@ def execute(ctx: Context) -> dict[str, t.Any]:
         return ctx.result(groups.delete_group(ctx, namespace, owner))
     data = desired(params, namespace)
     objects = manifests(data)
-    fetching.check_neighbours(ctx, data)
-    fetching.check_storage(ctx, data)
+    fetching.check_neighbours(ctx.cluster, data)
+    if not ctx.check:  # an earlier task may be about to create the claim, or its class
+        fetching.check_storage(ctx.cluster, data)
     if params["retry"]:
-        fetching.delete_failed(ctx, objects[-1], owner)
+        fetching.delete_failed(ctx.cluster, objects[-1], owner, check=ctx.check)
     report = groups.apply_group(ctx, objects, owner, wait=False, prune=True)
     if not params["wait"] or ctx.check:
         return ctx.result(report, path=data.folder)
     name = objects[-1]["metadata"]["name"]
-    message = fetching.wait(ctx, data, name, timeout=params["wait_timeout"])
+    message = fetching.wait(ctx.cluster, data, name, timeout=params["wait_timeout"], progress=ctx.progress)
     return ctx.result(report, path=data.folder, message=message)
 
 

@@ -216,7 +216,7 @@ def _present(ctx: Context, cluster: EtcdCluster, live: Manifest | None, owner: s
     report.merge(groups.delete_unwanted_policy(ctx, cluster.name, cluster.namespace, owner))
     result = {"url": cluster.url}
     if params["wait"] and not ctx.check:
-        views = members.wait(ctx, cluster, timeout=params["wait_timeout"])
+        views = members.wait(ctx.cluster, cluster, timeout=params["wait_timeout"], progress=ctx.progress)
         rows = [{"pod": v.pod, "version": v.version, "leads": v.leads, "peers": v.peers} for v in views]
         return ctx.result(report, members=rows, **result)
     return ctx.result(report, **result)

@@ -275,7 +275,15 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     if limits.steps and not ctx.check:
         live, before = routes.live()
         if live and route.shares(live) != route.shares(wanted.weights):
-            steps = Steps(ctx, wanted.namespace, limits, before, wanted.weights)
+            steps = Steps(
+                ctx.cluster,
+                wanted.namespace,
+                limits,
+                before,
+                wanted.weights,
+                timeout=ctx.params["wait_timeout"],
+                progress=ctx.progress,
+            )
             steps.walk(live, lambda weights, back: report.merge(routes.write(weights, back)))
     report.merge(routes.write(wait=params["wait"]))
     report.merge(delete_unwanted(ctx.cluster, routes.unwanted(), routes.owner, check=ctx.check))

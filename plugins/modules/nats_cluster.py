@@ -281,10 +281,10 @@ def _present(ctx: Context, cluster: NatsCluster, objects: list[Manifest], owner:
 
 def _wait(ctx: Context, cluster: NatsCluster, timeout: float) -> list[ServerView]:
     if ctx.params["wait_for"] == "running":
-        nats.wait_for_pods(ctx, cluster, timeout=timeout)
+        nats.wait_for_pods(ctx.cluster, cluster, timeout=timeout, progress=ctx.progress)
         return []
     wait = nats.replace_outdated if cluster.backend == "operator" else nats.wait
-    return wait(ctx, cluster, timeout=timeout)
+    return wait(ctx.cluster, cluster, timeout=timeout, progress=ctx.progress)
 
 
 def _server(view: ServerView) -> dict[str, t.Any]:

@@ -195,7 +195,7 @@ def _buckets(ctx: Context, wanted: ObjectStore, login: store.Login, *, runs: boo
     if ctx.check and not runs:
         return store.Buckets(sorted(names), names)
     if not ctx.check:
-        return store.wait(ctx, wanted, login, names, timeout=ctx.params["wait_timeout"])
+        return store.wait(ctx.cluster, wanted, login, names, timeout=ctx.params["wait_timeout"], progress=ctx.progress)
     try:
         return store.sync(ctx.cluster, wanted, login, names, check=True)
     except Unreachable as exc:

@@ -247,7 +247,8 @@ def _present(ctx: Context, namespace: str, owner: str, password: Sensitive | Non
         secrets = nodes.secret_manifests(once, broker, login, in_use=in_use)
         if live:
             check_live(broker, live)
-            nodes.change_password(ctx, broker, have, login)
+            if not ctx.check:
+                nodes.change_password(ctx.cluster, broker, have, login, warn=ctx.warn)
         elif not ctx.check:
             nodes.check_storage(ctx.cluster, broker)
         return [*secrets, *manifests(broker)], (broker, secrets, live)
@@ -257,7 +258,7 @@ def _present(ctx: Context, namespace: str, owner: str, password: Sensitive | Non
     result = {"amqp_url": broker.amqp_url, "management_url": broker.management_url, "admin_secret": broker.admin}
     result["ca_cert"] = nodes.authority_of(secrets) if live or not ctx.check else None
     if ctx.params["wait"] and not ctx.check:
-        found = nodes.wait(ctx, broker, timeout=ctx.params["wait_timeout"])
+        found = nodes.wait(ctx.cluster, broker, timeout=ctx.params["wait_timeout"], progress=ctx.progress)
         result |= {"version": found["version"], "nodes": found["nodes"]}
     return ctx.result(report, **result)
 

@@ -186,7 +186,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._edge import groups
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, module_main
-from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.plugins.module_utils._manifests.meta import (
     DNS_LABEL_MAX,
     check_count,
@@ -201,15 +200,22 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.triton import (
     model_gcs,
     model_volume,
 )
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model import Store
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_plan import Stored, plan
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model import (
+    Store,
+)
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_rollout import Rollout
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_source import (
     Source,
     check_model,
     read_source,
 )
-from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_states import absent, present, told
+from ansible_collections.muster.ml.plugins.module_utils._systems.triton.model_states import (
+    Outcome,
+    Wanted,
+    absent,
+    planned,
+    present,
+)
 from ansible_collections.muster.ml.plugins.module_utils._systems.triton.repository import Repository, checked_repository
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -285,17 +291,42 @@ def execute(ctx: Context) -> dict[str, t.Any]:
     params = ctx.params
     source = source_of(params)  # before any request
     namespace = groups.namespace_of(ctx)
-    rollout = Rollout(ctx, params["name"], namespace, params["model"])
+    rollout = Rollout(
+        ctx.cluster,
+        params["name"],
+        namespace,
+        params["model"],
+        timeout=params["wait_timeout"],
+        progress=ctx.progress,
+        warn=ctx.warn,
+    )
     owner = owner_of("triton_server", namespace, params["name"])  # what is noted goes with the server
+    wanted = Wanted(params["model"], source, params["versions"], purge=params["purge_versions"])
     try:
         with opened(ctx, namespace, owner) as store:
-            return absent(ctx, store, rollout) if params["state"] == "absent" else present(ctx, store, rollout, source)
+            if params["state"] == "absent":
+                return _result(ctx, absent(store, rollout, wanted, delete_data=params["delete_data"], check=ctx.check))
+            return _result(ctx, present(store, rollout, wanted, check=ctx.check))
     except NotFound:
         if not ctx.check or source is None:
             raise
         # Its store may be made by an earlier task of the same run.
-        made = plan(params["model"], source, Stored(), params["versions"], purge=False)
-        return told(ctx, Report(), made, {}, changed=True, shown=(Stored(), source))
+        return _result(ctx, planned(wanted))
+
+
+def _result(ctx: Context, found: Outcome) -> dict[str, t.Any]:
+    lists = {
+        "uploaded": found.uploaded,
+        "deleted": found.deleted,
+        "versions": found.versions,
+        "replicas": found.replicas,
+    }
+    result = ctx.result(found.report, **lists)
+    result["changed"] = bool(result["changed"] or found.changed)
+    if ctx.diff and found.difference:
+        header = f"model {ctx.params['model']} in {ctx.params['model_repository']}"
+        result["diff"] = [{"before_header": header, "after_header": header, **found.difference}]
+    return result
 
 
 def main() -> None:

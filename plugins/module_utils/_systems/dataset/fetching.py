@@ -21,7 +21,6 @@ from ..._training.status import Rank, rank_of
 from .manifests import Dataset, nested, place_of
 
 if t.TYPE_CHECKING:
-    from ..._edge.run import Context
     from ..._kube.cluster import Cluster
 
 
@@ -34,25 +33,20 @@ def _claim(data: Dataset) -> Ref:
     return Ref("v1", "PersistentVolumeClaim", data.claim_name, data.namespace)
 
 
-def check_storage(ctx: Context, data: Dataset) -> None:
-    """Refuse a claim that cannot be bound. In check mode an earlier task may be about to create it, or its class."""
-    if not ctx.check:
-        storage.check_claim(
-            ctx.cluster,
-            _claim(data),
-            size=data.storage_size,
-            storage_class=data.storage_class_name,
-            modes=data.access_modes,
-        )
+def check_storage(cluster: Cluster, data: Dataset) -> None:
+    """Refuse a claim that cannot be bound."""
+    storage.check_claim(
+        cluster, _claim(data), size=data.storage_size, storage_class=data.storage_class_name, modes=data.access_modes
+    )
 
 
-def check_neighbours(ctx: Context, data: Dataset) -> None:
+def check_neighbours(cluster: Cluster, data: Dataset) -> None:
     """Refuse the folder if it contains that of another data set on the same claim, or lies in it.
 
     The pod checks the claim itself; this fails before there is a pod.
     """
     try:
-        jobs = ctx.cluster.list("batch/v1", "Job", data.namespace, "app.kubernetes.io/name=dataset")
+        jobs = cluster.list("batch/v1", "Job", data.namespace, "app.kubernetes.io/name=dataset")
     except Forbidden:
         return
     for job in jobs:
@@ -67,14 +61,14 @@ def check_neighbours(ctx: Context, data: Dataset) -> None:
             )
 
 
-def delete_failed(ctx: Context, job: Manifest, owner: str) -> None:
+def delete_failed(cluster: Cluster, job: Manifest, owner: str, *, check: bool) -> None:
     """Delete a failed Job, so that it is created again."""
     ref = ref_of(job)
-    if job_state(ctx.cluster.get(ref)).failed:
-        delete_objects(ctx.cluster, [ref], owner, check=ctx.check, wait=True)
+    if job_state(cluster.get(ref)).failed:
+        delete_objects(cluster, [ref], owner, check=check, wait=True)
 
 
-def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
+def wait(cluster: Cluster, data: Dataset, name: str, *, timeout: float, progress: t.Callable[[str], None]) -> str:
     """Wait until the Job is complete; Failed, with the pod's last message, as soon as it has failed."""
     selector, ref = f"job-name={name}", Ref("batch/v1", "Job", name, data.namespace)
 
@@ -105,4 +99,4 @@ def wait(ctx: Context, data: Dataset, name: str, *, timeout: float) -> str:
 
     goal = f"Data set {data.namespace}/{data.name} is not complete"
     pods = watching.Changes.of_pods(data.namespace, selector)
-    return watching.watch_until(ctx.cluster, pods, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
+    return watching.watch_until(cluster, pods, observe_once, goal=goal, timeout=timeout, progress=progress)

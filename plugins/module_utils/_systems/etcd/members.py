@@ -24,7 +24,6 @@ from ..._training.status import rank_of
 from .manifests import METRICS_PORT, EtcdCluster, MemberView, member_view, problems, with_mutual_connections
 
 if t.TYPE_CHECKING:
-    from ..._edge.run import Context
     from ..._kube.cluster import Cluster
 
 _TIMEOUT = 5.0
@@ -90,7 +89,7 @@ def _view(cluster: Cluster, etcd: EtcdCluster, pod: Manifest) -> MemberView:
     return member_view(name, '"true"' in body, metrics if status == 200 else "")
 
 
-def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]:
+def wait(cluster: Cluster, etcd: EtcdCluster, *, timeout: float, progress: t.Callable[[str], None]) -> list[MemberView]:
     """Wait until every member is healthy and connected to every other one, and one of them leads."""
     labels = selector_of(etcd.labels)
 
@@ -106,7 +105,7 @@ def wait(ctx: Context, etcd: EtcdCluster, *, timeout: float) -> list[MemberView]
 
     goal = f"etcd {etcd.namespace}/{etcd.name} is not healthy"
     changes = watching.Changes.of_pods(etcd.namespace, labels)
-    return watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
+    return watching.watch_until(cluster, changes, observe_once, goal=goal, timeout=timeout, progress=progress)
 
 
 def _pending_reasons(cluster: Cluster, etcd: EtcdCluster, views: list[MemberView]) -> list[str]:

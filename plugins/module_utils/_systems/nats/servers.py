@@ -21,7 +21,6 @@ from ..._training.status import rank_of
 from .manifests import MONITOR_PORT, NatsCluster, ServerView, advice, is_stale, missing
 
 if t.TYPE_CHECKING:
-    from ..._edge.run import Context
     from ..._kube.cluster import Cluster
 
 T = t.TypeVar("T")
@@ -70,7 +69,7 @@ def _pending_reason(pod: Manifest) -> str | None:
     return None if rank.phase == "Running" and not rank.reason else rank.reason or rank.phase
 
 
-def wait_for_pods(ctx: Context, nats: NatsCluster, *, timeout: float) -> None:
+def wait_for_pods(cluster: Cluster, nats: NatsCluster, *, timeout: float, progress: t.Callable[[str], None]) -> None:
     """Wait until the pods of all servers run, without querying the servers."""
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
@@ -81,33 +80,43 @@ def wait_for_pods(ctx: Context, nats: NatsCluster, *, timeout: float) -> None:
             return None, None
         return None, "; ".join([f"{running} of {nats.size} servers run", *pending[:3]])
 
-    _watch(ctx, nats, observe_once, goal="does not run", timeout=timeout)
+    _watch(cluster, nats, observe_once, goal="does not run", timeout=timeout, progress=progress)
 
 
-def wait(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
+def wait(cluster: Cluster, nats: NatsCluster, *, timeout: float, progress: t.Callable[[str], None]) -> list[ServerView]:
     """Wait until every server has a route to every other one and max_payload is in force."""
 
     def observe_once(cluster: Cluster) -> tuple[list[ServerView], str | None]:
         found = views(cluster, pods(cluster, nats))
         return found, missing(nats, found)
 
-    return _watch(ctx, nats, observe_once, goal="is not as desired", timeout=timeout)
+    return _watch(cluster, nats, observe_once, goal="is not as desired", timeout=timeout, progress=progress)
 
 
-def _watch(ctx: Context, nats: NatsCluster, observe: Observe[T], *, goal: str, timeout: float) -> T:
+def _watch(
+    cluster: Cluster,
+    nats: NatsCluster,
+    observe: Observe[T],
+    *,
+    goal: str,
+    timeout: float,
+    progress: t.Callable[[str], None],
+) -> T:
     """Observe whenever a pod of a server changes, until nothing is missing."""
     return watching.watch_until(
-        ctx.cluster,
+        cluster,
         watching.Changes.of_pods(nats.namespace, selector_of(nats.labels)),
         observe,
         goal=f"NATS cluster {nats.namespace}/{nats.name} {goal}",
         timeout=timeout,
-        progress=ctx.progress,
+        progress=progress,
         hint=" ".join(filter(None, [OPERATOR_HINT, advice(nats)])) if nats.backend == "operator" else None,
     )
 
 
-def replace_outdated(ctx: Context, nats: NatsCluster, *, timeout: float) -> list[ServerView]:
+def replace_outdated(
+    cluster: Cluster, nats: NatsCluster, *, timeout: float, progress: t.Callable[[str], None]
+) -> list[ServerView]:
     """Replace, one by one, the servers that nats-operator leaves running with an older configuration; then wait.
 
     The operator rewrites the configuration of a changed NatsCluster, but no server reads it again; and it never changes the resources of
@@ -117,16 +126,18 @@ def replace_outdated(ctx: Context, nats: NatsCluster, *, timeout: float) -> list
     deletePod), and never looks at the NatsCluster again.
     """
     deadline, replaced = Deadline(timeout), set[str]()
-    outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)
+    outdated, said = _outdated(cluster, nats, replaced, deadline)
     while outdated:
         name, uid = outdated["name"], outdated["uid"]
-        ctx.progress(f"replaces server {name}, which runs with an older configuration")
-        bounded = ctx.cluster.within(deadline.answer_timeout)
+        progress(f"replaces server {name}, which runs with an older configuration")
+        bounded = cluster.within(deadline.answer_timeout)
         bounded.delete(Ref("v1", "Pod", name, nats.namespace), dry_run=False, uid=uid, grace_period_seconds=0)
         replaced.add(uid)
-        _wait_for_successor(ctx, nats, replaced, timeout=deadline.answer_timeout)
-        outdated, said = _outdated(ctx.cluster, nats, replaced, deadline)
-    return wait(ctx, nats, timeout=deadline.answer_timeout) if missing(nats, said) else said
+        _wait_for_successor(cluster, nats, replaced, timeout=deadline.answer_timeout, progress=progress)
+        outdated, said = _outdated(cluster, nats, replaced, deadline)
+    if not missing(nats, said):
+        return said
+    return wait(cluster, nats, timeout=deadline.answer_timeout, progress=progress)
 
 
 def _outdated(
@@ -142,11 +153,13 @@ def _outdated(
     return None, said
 
 
-def _wait_for_successor(ctx: Context, nats: NatsCluster, replaced: set[str], *, timeout: float) -> None:
+def _wait_for_successor(
+    cluster: Cluster, nats: NatsCluster, replaced: set[str], *, timeout: float, progress: t.Callable[[str], None]
+) -> None:
     """Wait until the replaced server has a successor that all others know; their max_payload does not matter yet."""
 
     def observe_once(cluster: Cluster) -> tuple[None, str | None]:
         found = [pod for pod in pods(cluster, nats) if pod["metadata"]["uid"] not in replaced]
         return None, missing(nats, views(cluster, found), payload=False)
 
-    _watch(ctx, nats, observe_once, goal="did not get its server back", timeout=timeout)
+    _watch(cluster, nats, observe_once, goal="did not get its server back", timeout=timeout, progress=progress)

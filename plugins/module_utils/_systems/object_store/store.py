@@ -29,7 +29,6 @@ from ..._manifests.pods import PodSettings
 from .manifests import ACCESS_KEY, PORT, REGION, SECRET_KEY, ObjectStore, login_secret
 
 if t.TYPE_CHECKING:
-    from ..._edge.run import Context
     from ..._kube.cluster import Cluster, Reads
 
 STORE_KUBERNETES: dict[str, t.Any] = {
@@ -153,7 +152,15 @@ def sync(cluster: Cluster, store: ObjectStore, login: Login, desired: Sequence[s
     return Buckets(sorted({*have, *missing}), missing)
 
 
-def wait(ctx: Context, store: ObjectStore, login: Login, desired: Sequence[str], *, timeout: float) -> Buckets:
+def wait(
+    cluster: Cluster,
+    store: ObjectStore,
+    login: Login,
+    desired: Sequence[str],
+    *,
+    timeout: float,
+    progress: t.Callable[[str], None],
+) -> Buckets:
     """Wait until the store answers, and create the missing buckets. A pod that has just been deleted still counts as ready for a moment."""
 
     def observe(cluster: Cluster) -> tuple[Buckets, str | None]:
@@ -161,7 +168,7 @@ def wait(ctx: Context, store: ObjectStore, login: Login, desired: Sequence[str],
 
     goal = f"Object store {store.namespace}/{store.name} does not answer"
     changes = watching.Changes.of_pods(store.namespace, selector_of(store.labels))
-    return watching.watch_until(ctx.cluster, changes, observe, goal=goal, timeout=timeout, progress=ctx.progress)
+    return watching.watch_until(cluster, changes, observe, goal=goal, timeout=timeout, progress=progress)
 
 
 class _AlreadyThere(MusterError):

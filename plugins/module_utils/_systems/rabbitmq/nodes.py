@@ -31,7 +31,6 @@ from .manifests import COOKIE, PASSWORD, USERNAME, RabbitmqCluster, authority_ma
 from .user import User, log_in
 
 if t.TYPE_CHECKING:
-    from ..._edge.run import Context
     from ..._kube.cluster import Cluster, Reads
 
 LABEL_CLAIM = "muster.ml/rabbitmq-cluster"
@@ -133,17 +132,19 @@ def _secret(broker: RabbitmqCluster, name: str, values: t.Mapping[str, Sensitive
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": encoded(values)}
 
 
-def change_password(ctx: Context, broker: RabbitmqCluster, have: Login | None, desired: Login) -> None:
+def change_password(
+    cluster: Cluster, broker: RabbitmqCluster, have: Login | None, desired: Login, *, warn: t.Callable[[str], None]
+) -> None:
     """Give the administrator of a running broker the desired password, before the Secret has it.
 
     A run that is killed between the two finds at the next time that the new one is set, and writes the Secret.
     """
-    if ctx.check or have == desired:
+    if have == desired:
         return
     wanted = User(name=desired.user, password=desired.password, own=True)
-    with management(ctx.cluster, broker, have or desired) as api:
+    with management(cluster, broker, have or desired) as api:
         log_in(api, wanted)
-        converge(wanted, api, absent=False, check=False, warn=ctx.warn)
+        converge(wanted, api, absent=False, check=False, warn=warn)
 
 
 def check_storage(cluster: Cluster, broker: RabbitmqCluster) -> None:
@@ -151,7 +152,7 @@ def check_storage(cluster: Cluster, broker: RabbitmqCluster) -> None:
     claims(broker).check_storage(cluster, size=broker.storage_size, storage_class=broker.storage_class_name)
 
 
-def wait(ctx: Context, broker: RabbitmqCluster, *, timeout: float) -> health.Row:
+def wait(cluster: Cluster, broker: RabbitmqCluster, *, timeout: float, progress: t.Callable[[str], None]) -> health.Row:
     """Wait until every node runs, knows the others and has no alarm; what the broker reports."""
 
     def observe_once(cluster: Cluster) -> tuple[health.Row, str | None]:
@@ -177,7 +178,7 @@ def wait(ctx: Context, broker: RabbitmqCluster, *, timeout: float) -> health.Row
 
     goal = f"RabbitMQ {broker.namespace}/{broker.name} is not healthy"
     changes = watching.Changes.of_pods(broker.namespace, selector_of(broker.labels))
-    return watching.watch_until(ctx.cluster, changes, observe_once, goal=goal, timeout=timeout, progress=ctx.progress)
+    return watching.watch_until(cluster, changes, observe_once, goal=goal, timeout=timeout, progress=progress)
 
 
 def _unhealthy(broker: RabbitmqCluster, found: health.Row) -> list[str]:

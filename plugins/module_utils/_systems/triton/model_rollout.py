@@ -28,7 +28,7 @@ from .replicas import reached
 from .server import DEPLOYMENT, labels_of
 
 if t.TYPE_CHECKING:
-    from ..._edge.run import Context
+    from ..._kube.cluster import Cluster
 
 _PAUSE = 1.0
 _LOADS_S = 3600.0
@@ -80,14 +80,24 @@ def served(index: Index) -> list[int]:
 class Rollout:
     """A model at the replicas of a server."""
 
-    def __init__(self, ctx: Context, name: str, namespace: str, model: str) -> None:
-        self._cluster, self._name, self._namespace, self._model = ctx.cluster, name, namespace, model
-        self._deadline = Deadline(ctx.params["wait_timeout"], SYSTEM_CLOCK)
-        self._progress = Progress(ctx.progress, SYSTEM_CLOCK)
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str,
+        namespace: str,
+        model: str,
+        *,
+        timeout: float,
+        progress: t.Callable[[str], None],
+        warn: t.Callable[[str], None],
+    ) -> None:
+        self._cluster, self._name, self._namespace, self._model = cluster, name, namespace, model
+        self._deadline = Deadline(timeout, SYSTEM_CLOCK)
+        self._progress = Progress(progress, SYSTEM_CLOCK)
         ref = Ref(*DEPLOYMENT, name, namespace)
         self.server = server_of(self._cluster.get(ref), ref)
         if self.server and self.server.mode == "none":
-            ctx.warn(f"{ref} has model_control_mode none: it serves what is uploaded from its next start on only.")
+            warn(f"{ref} has model_control_mode none: it serves what is uploaded from its next start on only.")
             self.server = None
 
     @property

@@ -25,7 +25,7 @@ from .route import Weights, between, shares
 from .server import DEPLOYMENT
 
 if t.TYPE_CHECKING:
-    from ..._edge.run import Context
+    from ..._kube.cluster import Cluster
 
 _PAUSE = 2.0
 _ANSWERS_S = 30.0
@@ -99,8 +99,19 @@ def wrong(name: str, seen: Counts, limits: Limits) -> str:
 class Steps:
     """The way of a route from its weights of BEFORE to those of AFTER."""
 
-    def __init__(self, ctx: Context, namespace: str, limits: Limits, before: Weights, after: Weights) -> None:
-        self._ctx, self._namespace, self._limits = ctx, namespace, limits
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        limits: Limits,
+        before: Weights,
+        after: Weights,
+        *,
+        timeout: float,
+        progress: t.Callable[[str], None],
+    ) -> None:
+        self._cluster, self._namespace, self._limits = cluster, namespace, limits
+        self._timeout, self._progress = timeout, progress
         self._before, self._after = before, after
         old, new = shares(before), shares(after)
         self._growing = [name for name, share in new.items() if share > old.get(name, 0)]
@@ -128,8 +139,8 @@ class Steps:
         found: dict[str, dict[str, Counts]] = {}
         for name in self._growing:
             found[name] = {}
-            for pod in ready_pods(self._ctx.cluster, name, self._namespace):
-                with reached(self._ctx.cluster, pod, timeout=_ANSWERS_S) as client:
+            for pod in ready_pods(self._cluster, name, self._namespace):
+                with reached(self._cluster, pod, timeout=_ANSWERS_S) as client:
                     found[name][pod.name] = counts_of(client.read("/v2/models/stats"))
         return found
 
@@ -167,9 +178,9 @@ class Steps:
             wait_for(
                 observe,
                 goal=f"At {step} % of the way the servers that get more requests cannot be judged",
-                deadline=Deadline(limits.interval + self._ctx.params["wait_timeout"], SYSTEM_CLOCK),
+                deadline=Deadline(limits.interval + self._timeout, SYSTEM_CLOCK),
                 pause=fixed_interval(min(_PAUSE, limits.interval / 4), SYSTEM_CLOCK),
-                progress=Progress(self._ctx.progress, SYSTEM_CLOCK),
+                progress=Progress(self._progress, SYSTEM_CLOCK),
             )
         except WaitTimeout as error:
             error.hint = "Too few requests: send some, or lower min_requests."

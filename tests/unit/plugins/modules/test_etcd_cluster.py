@@ -316,8 +316,7 @@ def test_a_member_that_lost_its_data_is_told_at_once() -> None:
         metadata = {"name": f"etcd-{number}", "namespace": "default", "labels": etcd_cluster_of.labels}
         cluster.add({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}, "status": status})
     cluster.log_lines["default", "etcd-1"] = '{"msg":"member 8211f1d0f64f3269 has already been bootstrapped"}'
-    context = Context(params={}, check=False, connect=lambda: cluster)
     with pytest.raises(
         Failed, match=r"member etcd-1 has lost its data.*data-etcd-1 is new and empty.*delete_data: true"
     ):
-        members.wait(context, etcd_cluster_of, timeout=1)
+        members.wait(cluster, etcd_cluster_of, timeout=1, progress=print)

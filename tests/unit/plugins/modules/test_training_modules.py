@@ -453,8 +453,7 @@ def test_servers_that_are_as_desired_are_asked_once(cluster: FakeCluster) -> Non
     serve(cluster, [1], [0])
     options = {**NATS, "backend": "operator"}
     checked = ArgumentSpecValidator(nats_cluster.ARGUMENT_SPEC).validate(options).validated_parameters
-    ctx = t.cast("Context", types.SimpleNamespace(cluster=cluster, progress=print))
-    found = nats_edge.replace_outdated(ctx, nats_cluster.desired(checked, "default"), timeout=1)
+    found = nats_edge.replace_outdated(cluster, nats_cluster.desired(checked, "default"), timeout=1, progress=print)
     assert [view.pod for view in found] == ["n-0", "n-1"]
     assert [request.verb for request in cluster.requests].count("list") == 1
 

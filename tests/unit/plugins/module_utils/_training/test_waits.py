@@ -23,7 +23,6 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Unreachable,
     WaitTimeout,
 )
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import storage, watching
 from ansible_collections.muster.ml.plugins.module_utils._kube.client import HttpCluster, Transport
 from ansible_collections.muster.ml.plugins.module_utils._kube.kubeconfig import Connection
@@ -98,8 +97,8 @@ def silent(*, at_once: bool) -> t.Iterator[HttpCluster]:
         server.server_close()
 
 
-def context(cluster: t.Any, told: t.Callable[[str], None] = lambda _message: None) -> Context:
-    return Context(params={}, check=False, connect=lambda: cluster, progress=told)
+def unseen(_message: str) -> None:
+    """Progress that nobody reads."""
 
 
 SERVERS = NatsCluster(name="n", namespace="default", size=SIZE, pod=PodSettings(image="nats:2"))
@@ -118,7 +117,7 @@ def test_sixty_servers_that_do_not_answer_end_with_the_wait(
             WaitTimeout,
             match=r"default/n is not as desired after .* s\. Last seen: 0 of 60 servers have all 59 routes; n-0: ",
         ):
-            ask(context(cluster), SERVERS, timeout=0.4)
+            ask(cluster, SERVERS, timeout=0.4, progress=unseen)
         assert time.monotonic() - began < 0.4 + 4  # one after the other they take 6 s at least
 
 
@@ -142,7 +141,7 @@ def test_members_of_etcd_are_asked_side_by_side() -> None:
     desired = members(cluster, 9)
     began = time.monotonic()
     with pytest.raises(WaitTimeout, match="etcd-0: /health answers 503"):
-        etcd.wait(context(cluster), desired, timeout=0.2)
+        etcd.wait(cluster, desired, timeout=0.2, progress=unseen)
     assert time.monotonic() - began < 3  # 4.5 one after the other
 
 
@@ -157,7 +156,7 @@ def test_members_of_etcd_whose_claims_cannot_be_read_are_waited_for(
         cluster.fail("get", f"data-etcd-{number}", ServerError(f"no answer for data-etcd-{number}"))
     quick(monkeypatch, cluster)
     with pytest.raises(WaitTimeout, match="etcd-0: PersistentVolumeClaim default/data-etcd-0 does not exist"):
-        etcd.wait(context(cluster), desired, timeout=30)
+        etcd.wait(cluster, desired, timeout=30, progress=unseen)
 
 
 # What a look asks, and what it says
@@ -248,7 +247,7 @@ def test_members_of_etcd_that_are_refused_are_told(cluster: FakeCluster, monkeyp
     say_refused(cluster, workload("StatefulSet", "etcd", "etcd", "etcd", 9))
     quick(monkeypatch, cluster)
     with pytest.raises(WaitTimeout, match=r"0 of 9 members have a pod; .*exceeded quota: q"):
-        etcd.wait(context(cluster), desired, timeout=9)
+        etcd.wait(cluster, desired, timeout=9, progress=unseen)
 
 
 def test_a_data_set_whose_pod_is_refused_says_so(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +255,7 @@ def test_a_data_set_whose_pod_is_refused_says_so(cluster: FakeCluster, monkeypat
     quick(monkeypatch, cluster)
     data = t.cast(Dataset, type("Data", (), {"namespace": "default", "name": "digits", "claim_name": "c"}))
     with pytest.raises(WaitTimeout, match=r"0 of 1 succeeded; FailedCreate: .*exceeded quota: q"):
-        fetching.wait(context(cluster), data, "fetch", timeout=9)
+        fetching.wait(cluster, data, "fetch", timeout=9, progress=unseen)
 
 
 def test_a_claim_that_may_not_be_looked_at_is_no_reason_to_fail(cluster: FakeCluster) -> None:
