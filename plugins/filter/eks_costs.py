@@ -38,7 +38,7 @@ options:
     type: int
     default: 0
   support_type:
-    description: Support policy of the control plane. Empty if somebody else pays for it.
+    description: Support policy of the control plane. Empty if the cluster has another owner.
     type: str
     choices: ["", STANDARD, EXTENDED]
     default: ""

@@ -93,7 +93,7 @@ def nodegroup_items(group: dict[str, t.Any], prices: dict[str, float], disk_size
 def items(
     region: str, *, support_type: str | None, nat_gateways: int, nodegroups: list[dict[str, t.Any]], disk_size: int
 ) -> list[Item]:
-    """What costs by the hour. Without ``support_type`` the control plane is somebody else's."""
+    """Resources with a price by the hour. Without ``support_type`` the control plane has another owner and is not counted."""
     prices = PRICES.get(region, {})
     found = []
     if support_type is not None:

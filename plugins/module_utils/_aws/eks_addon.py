@@ -141,7 +141,7 @@ def as_text(values: Body) -> str:
 
 
 def as_value(text: str | None) -> Body:
-    """The stored configuration. Somebody else may have written it as YAML, which then differs from every value."""
+    """The stored configuration. Another client may have written it as YAML, which then differs from every value."""
     try:
         return t.cast(Body, json.loads(text)) if text else {}
     except ValueError:

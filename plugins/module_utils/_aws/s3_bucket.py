@@ -83,7 +83,7 @@ class S3Bucket(Immediate):
         try:
             if api.read(self.label, "s3", "head_bucket", **self._named) is None:
                 return None
-            # Ownership first: nothing more need be read of somebody else's bucket.
+            # Ownership first: a bucket of another owner is not read any further.
             tags = tag_dict((api.read(self.label, "s3", "get_bucket_tagging", **self._named) or {}).get("TagSet"))
         except CallRefused as refused:
             if refused.code in DENIED:

@@ -92,7 +92,7 @@ def _absent(
         return Outcome(plan, live, plan.kept)
     _run(resource, api, dataclasses.replace(plan, steps=plan.steps[:-1]), wait_options, deadline, live, more=True)
     if len(plan.steps) > 1:
-        # The steps before may have taken minutes. Meanwhile somebody else may have created one of this name, or taken over this one.
+        # The steps before may have taken minutes. Meanwhile another client may have created a resource of this name, or changed its owner.
         now = resource.read(api)
         if now is None:
             return Outcome(plan, None, plan.kept)
@@ -145,7 +145,7 @@ def _refuse_to_delete(resource: Resource[A], api: A, options: ConvergeOptions, l
 
 
 def _refuse_others(resource: Resource[A], options: ConvergeOptions, live: Body | None) -> None:
-    """Refuse to change a resource that is somebody else's, or may be."""
+    """Refuse to change a resource that has another owner, or may have one."""
     if live is None:
         return
     if unknown := live.get("_unknown"):

@@ -95,7 +95,7 @@ class Resource(abc.ABC, t.Generic[A]):
         return ""
 
     def used_by(self, live: Body) -> str:  # noqa: ARG002
-        """Who else it belongs to, as a clause; empty for nobody."""
+        """The other owner of the resource as a clause, or nothing."""
         return ""
 
     def passes(self, refused: CallRefused) -> bool:  # noqa: ARG002

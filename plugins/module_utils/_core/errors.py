@@ -4,7 +4,7 @@
 
 """Expected failures, by meaning: one hierarchy for Kubernetes, AWS and this machine.
 
-Code that calls something raises the class that says what the failure means, whoever reported it, so that the code above can decide by
+Code that calls something raises the class that says what the failure means, independent of its source, so that the code above can decide by
 class (ask again, leave alone, give up) and never by the text of a message. Only the edge (_edge/failure.py) turns an error into a failed
 task. Any other exception is a bug, and is shown with its traceback.
 

@@ -22,7 +22,7 @@ def draft_prefix(path: pathlib.Path) -> str:
 
 @contextlib.contextmanager
 def replaced(path: pathlib.Path, mode: int = 0o600) -> Iterator[t.IO[bytes]]:
-    """A file for the new content of PATH, which has it whole or stays as it was. Nobody else can read it before it has its MODE."""
+    """Open a file that replaces PATH as a whole at the end. Until it has its MODE, only its owner can read it."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path))
     draft = pathlib.Path(name)
     try:
@@ -36,7 +36,7 @@ def replaced(path: pathlib.Path, mode: int = 0o600) -> Iterator[t.IO[bytes]]:
 
 @contextlib.contextmanager
 def locked(lock: pathlib.Path) -> Iterator[None]:
-    """Wait until nobody else holds the lock. The kernel ends the lock of a killed process."""
+    """Wait until no other process holds the lock. The kernel releases the lock of a killed process."""
     with _lock(lock):
         try:
             yield
@@ -46,7 +46,7 @@ def locked(lock: pathlib.Path) -> Iterator[None]:
 
 def _lock(lock: pathlib.Path) -> t.IO[str]:
     while True:
-        # The last holder removes the file, and the last cluster its folder: then this one locks nobody out.
+        # The last holder removes the file, and the last cluster its folder: a lock on a removed file excludes no other process.
         with contextlib.suppress(FileExistsError):
             lock.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as opened:

@@ -79,7 +79,7 @@ class _Reading:
     def admitted(self, one: Group) -> Group:
         """The group with its pods as the API server would keep them, by a dry run: with defaults, priority, overhead and tolerations.
 
-        Where it does not answer, such as without the right to create pods, taints keep out nobody.
+        Where it does not answer, such as without the right to create pods, taints are not judged.
         """
         described = {"labels": dict(one.labels), "annotations": dict(one.annotations)}
         metadata = {"name": "muster-preflight", "namespace": one.namespace, **described}

@@ -275,7 +275,7 @@ class GcpInstance(Labelled):
         return super()._differs(key, live, desired) if key != "diskType" else not same(live, desired)
 
     def plan_absent(self, live: Body | None) -> Plan:
-        """No disk goes with the machine, whoever attached it: what is to go is deleted for itself."""
+        """Detach every disk from the deletion of the VM. Disks that are to be deleted are deleted by their own request."""
         if live is None:
             return Plan()
         rows = [row for row in live.get("disks") or () if row.get("autoDelete") and row.get("type") == "PERSISTENT"]

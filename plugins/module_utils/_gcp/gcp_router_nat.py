@@ -40,7 +40,7 @@ ONLY_WITH = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GcpRouterNat(Described):
-    """A router with one NAT of ours. NATs of other names in it are somebody else's: they stay, and keep the router."""
+    """A Cloud Router with one NAT. NATs of other names in it have other owners: they stay, and keep the router."""
 
     NOUN = "router"
     SERVICE, COLLECTION = "compute", "routers"
@@ -105,7 +105,7 @@ class GcpRouterNat(Described):
         return dataclasses.replace(step, request={**request, "nats": [nat]})
 
     def change_step(self, change: Change, fields: Body, live: Body) -> Step:
-        """A patch replaces all NATs of the router: the others, and what somebody set at ours, are sent again."""
+        """The body of a patch, which replaces all NATs of the router: other NATs, and fields that other clients set, are sent again."""
         step = super().change_step(change, fields, live)
         if "nat" not in fields:
             return step

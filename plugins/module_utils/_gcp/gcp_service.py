@@ -49,7 +49,7 @@ class GcpServices(Resource):
     def state(self, live: Body | None) -> State:  # noqa: ARG002  # enabling is waited for through its operation
         return State(stable=True, seen="there")
 
-    def marks(self, live: Body) -> dict[str, str]:  # noqa: ARG002  # an API is nobody's
+    def marks(self, live: Body) -> dict[str, str]:  # noqa: ARG002  # APIs have no owner label
         return {}
 
     def plan(self, live: Body | None) -> Plan:

@@ -16,7 +16,7 @@ from .._cloud.plan import Body, without_none
 from .._core.errors import InvalidInput
 from .gke import cidr_block
 
-# Ranges that nobody has on the internet; without a public address, GKE takes no others.
+# Private and reserved ranges; without a public address of the control plane, GKE accepts no others.
 _RESERVED = tuple(
     ipaddress.IPv4Network(text)
     for text in (
@@ -74,7 +74,7 @@ def _reserved(text: str) -> bool:
 
 
 def merged_networks(live: Body | None, asked: Body) -> Body:
-    """The request, with what the live networks say that nobody spoke of: they are replaced as a whole."""
+    """Merge the live value into the request, because GKE replaces the networks as a whole."""
     networks = asked["ipEndpointsConfig"].get("authorizedNetworksConfig")
     if networks is None:
         return asked

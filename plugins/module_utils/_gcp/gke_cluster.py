@@ -322,7 +322,7 @@ def _first_pools(live: Body | None) -> list[Body]:
 
 
 def _update(field: str, value: t.Any, live: Body) -> t.Any:
-    """The value of the field of ClusterUpdate. What is replaced whole keeps what nobody spoke of."""
+    """The value of the field of ClusterUpdate. The live value is merged into fields that GKE replaces as a whole."""
     if field == "networkConfig":
         return value["defaultEnablePrivateNodes"]
     if field in ("monitoringConfig", "loggingConfig"):

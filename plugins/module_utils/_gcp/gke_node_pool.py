@@ -248,7 +248,7 @@ class GkeNodePool(Rest):
 
 
 def _request(change: Change, fields: Body, live: Body) -> Body:
-    """The body of a change. What is replaced whole keeps what nobody spoke of."""
+    """The body of a change. The live value is merged into fields that GKE replaces as a whole."""
     if change.method == "setManagement":
         now = {key: bool((live.get("management") or {}).get(key)) for key in ("autoRepair", "autoUpgrade")}
         return {"management": merged(now, fields["management"])}

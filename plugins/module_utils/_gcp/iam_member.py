@@ -4,7 +4,7 @@
 
 """One member of one role in the policy of a resource. A policy is read, changed and written as a whole.
 
-It has an etag. Somebody who changed it in between makes Google refuse ours; then it is read and planned again.
+It has an etag. Google refuses the request if the policy has changed in between; then it is read and planned again.
 
 Private to the collection.
 """
@@ -183,7 +183,7 @@ def _same_condition(one: Body | None, other: Body | None) -> bool:
 
 
 def converge_member(wanted: IamMember, api: Api, *, check: bool) -> Outcome:
-    """Write the policy as it should be; while somebody else is faster, again from what it then is."""
+    """Write the policy; where another client was faster, read it and try again."""
     wanted.validate()
     backoff = Backoff(api.clock, first=0.5, factor=1.7, longest=10.0)
     sent = Plan()

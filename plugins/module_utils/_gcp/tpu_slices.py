@@ -29,7 +29,7 @@ Row = t.Mapping[str, t.Any]
 
 # "TPU v5e" and "TPU v6e": the shapes, and the chips of one machine. 2x4 is one machine with 8 chips, which Google made for serving, or
 # two with 4 ("TPU v6e", the note on slices with 8 chips; for v5e the table "Cloud TPU v5e types for training"). The first one is taken
-# where nobody says which.
+# where no topology is given.
 _FLAT: dict[str, tuple[int, ...]] = {
     "1x1": (1,),
     "2x2": (4,),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-# The form that kubeadm writes. A file in another form is not ours, or somebody has changed it.
+# The form that kubeadm writes. A file in another form was written or changed by other means.
 _FIELD = re.compile(r"^ +(server|certificate-authority-data): *(\S+) *$", re.MULTILINE)
 
 

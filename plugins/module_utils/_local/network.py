@@ -179,7 +179,7 @@ def missing_steps(spec: ClusterSpec, *, egress: bool) -> list[Step]:
             else Step("no address translation to the outside", ("nft", "delete", "table", "ip", table))
         )
     if egress and FORWARDING.read_text(encoding="utf-8").strip() == "0":
-        # Write the note first: without it, forwarding counts as switched on by somebody else, and stays on.
+        # Write the note first: without it, forwarding counts as switched on by the administrator, and stays on.
         steps.append(Step("note about forwarding", ("touch", str(FORWARDING_NOTE))))
         steps.append(Step("forwarding between interfaces", ("sysctl", "-q", "-w", "net.ipv4.ip_forward=1")))
     return steps

@@ -29,7 +29,7 @@ MOUNT_POINTS = Path(STATE_ROOT) / "mount-points.json"
 
 
 def write_if_changed(path: Path, text: str, mode: int) -> bool:
-    """Replace a file atomically, so that nobody ever reads half of it."""
+    """Replace a file atomically, so that readers see the old or the new content."""
     if path.is_file() and path.read_text(encoding="utf-8") == text and path.stat().st_mode & 0o777 == mode:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

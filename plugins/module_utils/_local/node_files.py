@@ -38,7 +38,7 @@ class HostTraits:
     cgroup_version: int
     # The mount points of the cgroup hierarchies: one for version 2, one per controller for version 1.
     cgroup_mounts: tuple[str, ...]
-    # Without CAP_SYS_RESOURCE nobody may lower an OOM score or raise a limit.
+    # Without CAP_SYS_RESOURCE a process may not lower an OOM score or raise a limit.
     may_raise_limits: bool
     cni_bin_dirs: tuple[str, ...]
 

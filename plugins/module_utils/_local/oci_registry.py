@@ -28,7 +28,7 @@ from .host import run
 from .oci import OciImage
 from .oci_nodes import write_layout
 
-# An annotation of the manifest: an image that somebody builds upon ours does not inherit it, as it would a label.
+# An annotation of the manifest: images that are built upon this one inherit its labels, but not its annotations.
 RECIPE = "ml.muster.recipe"
 ADDRESS = re.compile(r"(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|[A-Za-z0-9-]+(?=:))(:[0-9]+)?(/[a-z0-9._-]+)*")
 # Docker Hub's credentials lie under another name than its images.

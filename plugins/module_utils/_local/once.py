@@ -18,12 +18,12 @@ from . import spec
 
 
 def machine() -> t.ContextManager[None]:
-    """Nobody else changes mount points and forwarding, which all clusters on this machine share."""
+    """Hold the lock of mount points and forwarding, which all clusters on this machine share."""
     return locked(Path(spec.STATE_ROOT) / ".lock")
 
 
 @contextlib.contextmanager
 def making(target: Path) -> t.Iterator[bool]:
-    """Wait until nobody else makes this file of the cache, and return whether it is still missing."""
+    """Wait until no other process makes this file of the cache, and return whether it is still missing."""
     with locked(target.with_name(f".{target.name}.lock")):
         yield not target.is_file()

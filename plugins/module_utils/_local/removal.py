@@ -29,7 +29,7 @@ from .once import machine
 from .spec import DEFAULT_LOG_FOLDER, MAX_NODES, RUN_ROOT, STATE_ROOT, ClusterSpec, NodeSpec, record_file
 
 DATA_OPTION = "local_cluster_remove_data: true (delete_data)"
-# Names that we create in a cluster's folder. Anything else there is somebody's.
+# Names that we create in a cluster's folder. Anything else there has another owner.
 OWN_FOLDERS = ("bin", "nodes", "supervisor", "volumes")
 # The API server's name for a rotated log (lumberjack's backupTimeFormat).
 ROTATED = r"-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}"

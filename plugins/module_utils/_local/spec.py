@@ -20,7 +20,7 @@ from .._core.errors import InvalidInput
 
 STATE_ROOT = "/var/lib/muster"
 RUN_ROOT = "/run/muster"
-# Created by us. A folder that somebody else chose for a log is theirs.
+# Folders that the role creates. A folder for logs that the user names is not removed.
 DEFAULT_LOG_FOLDER = Path("/var/log/muster")
 # Linux allows 15 characters in the name of an interface; we need "mu-", "-" and two digits.
 # A name with the ending of a node's name would be mistaken for one.

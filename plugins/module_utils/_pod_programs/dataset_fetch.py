@@ -51,7 +51,7 @@ _EMPTY = hashlib.sha256(b"").hexdigest()
 # Seconds without a sign of life after which another run's draft, or its turn at the folder, may be taken over: more than the
 # longest that a run which lives is silent (a read that times out, then a pause between attempts).
 _QUIET = 600.0
-# Seconds after which what nobody came back for is removed.
+# Seconds after which files of an interrupted download are removed.
 _ABANDONED = 86400.0
 # Everything that this program puts into .muster, apart from the turn itself. What does not look like this is never removed.
 _OURS = re.compile(r"[0-9a-f]{16}(\.[\w-]+)?\.part|(fresh|marker|now|turn)\.[\w-]+")
@@ -530,7 +530,7 @@ def is_there(marker: dict[str, t.Any], target: Path, sha256: str, kind: str, nam
 
 
 def check_folder(root: Path, path: str, marker: dict[str, t.Any]) -> None:
-    """Refuse, before anything changes, a folder that has to do with another data set or with what nobody wrote down."""
+    """Refuse, before anything changes, a folder that belongs to another data set, or has files that no record names."""
     target = root / path
     real = Path(os.path.realpath(target))
     if Path(os.path.realpath(root)) not in real.parents:
@@ -622,7 +622,7 @@ class Turn:
         except FileNotFoundError:
             return True
         if aside.read_text(encoding="utf-8") != holder:
-            # It was somebody else's new one.
+            # Another process had made a new one.
             with contextlib.suppress(FileExistsError):
                 os.link(aside, self.path)
         aside.unlink()

@@ -238,7 +238,7 @@ def host_name(node: t.Any) -> str:
 
 
 class PatientHolder(Torch):
-    """The state of the rendezvous, in which nobody is lost only because nobody could send a heartbeat."""
+    """The state of the rendezvous. While no agent could send a heartbeat, none counts as lost."""
 
     was_away = False
     patient_until = 0.0
@@ -471,7 +471,7 @@ class LeavingAgent(Torch):
         return dataclasses.replace(self.ended, state=WorkerState.HEALTHY)
 
     def _exit_barrier(self) -> None:
-        """Leave the others, all of which are done, too; after a failure there is nobody to wait for."""
+        """Leave the other agents, all of which are done; after a failure there is no agent to wait for."""
         if self.ended is not None:
             signal.signal(signal.SIGTERM, lambda *_signal: os._exit(0))
             self.handler.take_leave()

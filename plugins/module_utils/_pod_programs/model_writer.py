@@ -4,7 +4,7 @@
 
 """Write a model's folder on a volume for a client of a forwarded port: model_writer.py FOLDER PORT
 
-It listens at the pod's own loopback only, so that nobody reaches it but who may forward ports of the pod.
+It listens at the pod's loopback address only, so that it is reached by port forwarding alone.
 
 GET / lists the files with their SHA-256, PUT /PATH?sha256=SUM puts one aside, POST / moves those put aside to where they belong, whole
 versions at once, PUT /config.pbtxt replaces the configuration at once, DELETE /PATH deletes a file, and the folders that are empty then.

@@ -213,7 +213,7 @@ class Launch:
             time.sleep(min(1, self.interval))
 
     def watch_peers(self, known: Peers, done: threading.Event) -> None:
-        """End the child when a peer was replaced. While a pod is missing there is nobody to start again with."""
+        """End the child when a peer was replaced. While a pod is missing, the training cannot start again."""
         while not done.wait(self.interval):
             now, missing = resolve(self.peers)
             if not missing and now != known and not done.is_set():
@@ -235,7 +235,7 @@ class Launch:
             leave(EXIT_MISCONFIGURED, f"persia-launcher cannot be started in this image: {error}")
         self.starting = False
         if self.stopping:
-            # The signal came when there was a process, but nobody knew its number yet.
+            # The signal came after the fork, before the process ID was stored.
             self.end_child()
         done = threading.Event()
         if self.peers:
@@ -282,7 +282,7 @@ class Launch:
     def trainers_are_gone(self, known: Peers) -> bool:
         """Wait for the trainers to end. Should they start again instead, they need all data again."""
         limit, gone = float(setting("MUSTER_LINGER_SECONDS", "90")), 0.0
-        # Whoever asks to stop now: the work is done.
+        # A request to stop after the end of the work changes nothing.
         with contextlib.suppress(Stopped):
             say("all data sent, waiting for the trainers to end")
             while self.peers and gone < limit:

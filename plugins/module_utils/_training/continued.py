@@ -24,7 +24,7 @@ def with_live_programs(
 ) -> list[Manifest]:
     """Return OBJECTS with the data of CONFIG, the live ConfigMap, if the live WORKLOADS were made with other programs.
 
-    The options are the same, so another hash means other programs. With the same hash, somebody else has changed the data.
+    The options are the same, so another hash means other programs. With the same hash, the data was changed by another client.
     """
     live = {notes[ANNOTATION_CONFIG_HASH] for notes in _annotations(workloads)}
     desired = {notes[ANNOTATION_CONFIG_HASH] for notes in _annotations(objects)}

@@ -10,7 +10,7 @@ killed and takes others with it. The bound is therefore several runs in a row, a
 
 * A run of SHORT seconds or more did some work; what failed before it does not count.
 * The pauses of Kubernetes (10, 20, 40 seconds) give what is missing more than a minute to come.
-* What ended before the wait began counts, but does not suffice: whoever corrected the cause and waits again sees one more attempt.
+* What ended before the wait began counts, but does not suffice: after the cause was corrected, a new wait allows one more attempt.
 * Not counted is what the Job itself does not count (podFailurePolicy), a disruption, and who was killed from outside.
 
 An image is refused if the registry answers that it does not exist, or not for this pod. An image that is being pushed may come yet, so the

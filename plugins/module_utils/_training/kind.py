@@ -125,7 +125,7 @@ class Backend:
     workloads: Sequence[Workload]
     """The objects that create the pods."""
     named: bool = False
-    """The workload has the training's name and counts whoever created it; otherwise workloads are found by the label."""
+    """Whether the workload is found by the training's name, with any owner; otherwise workloads are found by the label."""
     installed_by: str = ""
     """What installs the kind of the first workload, with the role, for the message."""
     immutable_because: str = ""

@@ -48,7 +48,7 @@ def why_queued(cluster: Cluster, workload: Manifest) -> str:
             return f"{where}: this cluster has no Kueue (role muster.ml.kueue)"
         found = list(cluster.list(API_VERSION, WORKLOAD, namespace, f"{LABEL_JOB_UID}={uid}"))
     except MusterError:
-        # Whoever may train need not be allowed to read what Kueue makes.
+        # A user who may run trainings may lack the right to read the Workloads of Kueue.
         return where
     said = _said(found[-1]) if found else "Kueue has not seen it yet"
     return f"{where}: {said}" if said else where

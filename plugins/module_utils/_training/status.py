@@ -84,7 +84,7 @@ class Rank:
     created: str = ""
     started: str | None = None
     finished: str | None = None
-    # Waiting longer does not help, because somebody has to act.
+    # Waiting longer does not help, because the cause does not go away by itself.
     stuck: bool = False
     # What the registry said.
     refused_image: str = ""

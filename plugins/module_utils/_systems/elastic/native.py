@@ -158,7 +158,7 @@ def _job(job: ElasticJob) -> Manifest:
     rules = [
         *([_on_exit("FailJob", EXIT_PERMANENT, FETCH)] if job.is_remote else []),
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-        # The pod was stopped, by a scale-down or by somebody who deleted it.
+        # The pod was stopped, by a scale-down or because it was deleted.
         _on_exit("Ignore", EXIT_STOPPED),
         _on_exit("FailJob", EXIT_SCRIPT_FAILED),
         _on_exit("FailJob", EXIT_MISCONFIGURED),

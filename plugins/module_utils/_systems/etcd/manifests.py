@@ -214,7 +214,7 @@ def _tls_arguments(cluster: EtcdCluster) -> list[str]:
 
 def _member_pod(cluster: EtcdCluster) -> PodSettings:
     alive = {"httpGet": {"path": "/health?serializable=true", "port": METRICS_PORT}}
-    # Without a leader a member serves nobody, but a restart would not bring one.
+    # Without a leader a member serves no client, but a restart would not elect one.
     serves = {"httpGet": {"path": "/health", "port": METRICS_PORT}}
     secured = [name for name, on in (("peer", cluster.peer_tls), ("server", cluster.client_tls)) if on]
     volumes = [{"name": f"{n}-tls", "secret": {"secretName": f"{cluster.name}-{n}-tls"}} for n in secured]

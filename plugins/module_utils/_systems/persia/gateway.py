@@ -30,7 +30,7 @@ def logged(texts: Sequence[str]) -> dict[str, t.Any]:
 
 
 def require(address: str | None, namespace: str, cluster: Cluster) -> None:
-    """Raise if ADDRESS is a Service of the cluster that nobody answers. Whether another address answers only pods can tell."""
+    """Raise if ADDRESS is a Service of the cluster without ready endpoints. Other addresses can be tried by pods only."""
     if address is None:
         return
     host, _colon, port = address.rpartition(":")
@@ -47,7 +47,7 @@ def require(address: str | None, namespace: str, cluster: Cluster) -> None:
 
 
 def _problem(cluster: Cluster, ref: Ref, port: int) -> str | None:
-    """Why nobody answers at this port of a Service."""
+    """The reason why a port of a Service has no ready endpoint."""
     service = cluster.get(ref)
     if service is None:
         return f"{ref} does not exist"

@@ -157,7 +157,7 @@ def persia_job_resource(job: PersiaJob) -> Manifest:
 
 
 def _gateway_env(job: PersiaJob) -> list[Manifest]:
-    """Somebody else's gateway, in the place of the operator's own: of two values PERSIA gets the later one."""
+    """Environment with the address of another gateway than the operator's: of two values PERSIA takes the later one."""
     return [{"name": "PERSIA_METRICS_GATEWAY_ADDR", "value": job.metrics.address}] if job.metrics.address else []
 
 

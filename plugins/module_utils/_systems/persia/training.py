@@ -175,7 +175,7 @@ def _before_removal(request: Request, namespace: str, name: str) -> Report:
     mine = KIND.owner(namespace, name)
     config = request.cluster.get(Ref("v1", "ConfigMap", f"{name}-config", namespace))
     if config is not None and labels_of(live).get(LABEL_OWNER) != mine:
-        return Report()  # somebody else's, beside one of our trainings
+        return Report()  # a workload of another owner with the name of the training
     return _stop(request, mine, Observed(job_status(name, namespace, ()), [live]))
 
 

@@ -138,7 +138,7 @@ def merged(live: Settings, desired: Settings, record: Record, *, overwrite: bool
     for path, value in {**missing, **wanted}.items():
         current, plain = _found(config, path), revealed(value)
         if current == plain and _key(path) not in record:
-            continue  # somebody else has set the same: it is theirs
+            continue  # set to the same value before, by other means: it is kept
         if current != plain:
             before |= {} if current is _MISSING else {dotted(path): _shown(current, value)}
             after[dotted(path)] = value

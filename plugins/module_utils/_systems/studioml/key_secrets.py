@@ -116,7 +116,7 @@ class _Stored:
 
     @property
     def bare(self) -> bool:
-        """Somebody else's, and not to be taken over: it is used as it is, or refused."""
+        """Whether the Secret has another owner and is not adopted: it is used as it is, or refused."""
         owner = labels_of(self.item or {}).get(LABEL_OWNER)
         return self.item is not None and owner != self.desired.owner and not self.desired.adopt
 
@@ -139,7 +139,7 @@ class _Stored:
 
     def manifest(self, data: Mapping[str, str | Sensitive], fingerprints: Mapping[str, str | None] | None = None,
                  *, generated: bool, numbered: bool = False) -> Manifest:  # fmt: skip
-        """The Secret with these values. Nothing but the values is demanded of somebody else's."""
+        """The Secret with these values. Of a Secret with another owner only the values are compared."""
         metadata: Manifest = {"name": self.ref.name, "namespace": self.ref.namespace}
         if not self.bare:
             annotations = {ANNOTATION_GENERATED: "key"} if generated else {}
@@ -382,7 +382,7 @@ def _made(desired: Desired, make: Callable[[], Pair]) -> Pair:
 
 
 def _public(stored: _Stored, pair: Pair, read: Callable[[str, str], str]) -> str:
-    """The public key of a pair. That of somebody else's Secret is checked, because it is not corrected."""
+    """The public key of a pair. In a Secret of another owner it is checked, because it cannot be corrected."""
     text = stored.text(PUBLIC_KEY)
     if not stored.bare or stored.raised or text is None:
         return _kept_spelling(stored, PUBLIC_KEY, pair.public, pair.fingerprint, read)

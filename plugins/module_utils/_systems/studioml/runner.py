@@ -9,7 +9,7 @@ What the objects must have was read in the manifests and the code of leaf-ai/stu
 - Every flag is a variable, too: upper case, ``-`` as ``_`` (``envflag.Parse`` in cmd/runner/main.go). ``MESSAGE_CRYPT`` of its own example
   is no flag, so keys are found only because ``encrypt-dir`` has the same default.
 - An experiment gets every variable of the runner (``extractValidEnv`` in cmd/runner/processor.go), that of the broker's address, too.
-  The Secret therefore protects the password from whoever reads Deployments, and not from experimenters.
+  The Secret therefore protects the password from users who may read Deployments, and not from experimenters.
 - The cache needs a folder that exists (``InitObjStore``); otherwise it stays off, and nothing but the log says so.
 - It talks to a store with TLS only at AWS or with ``s3-ca``, and then trusts nothing else (internal/s3/s3.go).
 - Without a GPU it does not start, unless ``cpu-only`` is set (``validateGPUOpts``).

@@ -20,7 +20,7 @@ DRIVER = "gcsfuse.csi.storage.gke.io"
 ANNOTATION = "gke-gcsfuse/volumes"
 _VOLUME = "bucket"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
-# Folders that nobody made an object for are there all the same. A checkpoint is written beside its place and renamed when it is whole,
+# Folders need no object of their own (implicit directories). A checkpoint is written beside its place and renamed when it is whole,
 # which Cloud Storage FUSE refuses without a limit, because it renames one object after the other.
 _OPTIONS = ("implicit-dirs", "rename-dir-limit=200000")
 

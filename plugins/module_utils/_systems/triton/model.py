@@ -69,7 +69,7 @@ def carry_out(
             store.put_config(made.config.text)
         replicas = rollout.wait_served(made.versions, known)
     except WaitTimeout:
-        # What is in the store may be good; nobody has refused it.
+        # The files in the store may be good: no server has refused them.
         store.note(store.verify(), check=False)
         raise
     except MusterError as error:
