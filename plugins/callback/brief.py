@@ -36,7 +36,7 @@ from ansible.plugins.callback.default import CallbackModule as Default
 from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
 from ansible_collections.muster.ml.plugins.plugin_utils._rows import parts
 
-_POLICIES = Path(__file__).resolve().parents[2] / "docs" / "platforms" / "eks-policies"
+_POLICIES = Path(__file__).resolve().parents[2] / "playbooks" / "files" / "eks-policies"
 _PACE = 30.0  # seconds between two lines of a task that tries again
 _NOT_PRINTED = ("display_ok_hosts", "display_skipped_hosts")
 _MESSAGES = ("debug", "ansible.builtin.debug")
@@ -136,7 +136,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         super().v2_runner_on_failed(result, ignore_errors)
         found = result._result
         said = [found.get("msg", ""), *(part.get("msg", "") for part in parts(found) if part.get("failed"))]
-        for line in explained("\n".join(map(str, said)), _POLICIES, "docs/platforms/eks-policies"):
+        for line in explained("\n".join(map(str, said)), _POLICIES):
             self._display.display(f"    {line}", color=constants.COLOR_ERROR)
 
     def v2_runner_retry(self, result: t.Any) -> None:

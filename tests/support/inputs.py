@@ -27,7 +27,8 @@ ALWAYS = (
 )  # fmt: skip
 _FQCN = re.compile(r"\bmuster\.ml\.([a-z][a-z0-9_]*)")
 _IMPORTED = re.compile(r"import_playbook: +(?:muster\.ml\.)?([a-z_]+)")
-_FOLDER = re.compile(r"\b((?:examples|roles|tests/images)/[A-Za-z0-9_./-]+)")
+# By its name, or from within another role.
+_ROLE = re.compile(r"(?:\broles/|\brole_path[ ~}']*/\.\./)(\w[\w./-]*)")
 
 
 @cache
@@ -50,7 +51,7 @@ def matching(patterns: Iterable[str]) -> set[str]:
 
 
 def reached(start: Iterable[str]) -> set[str]:
-    """Source files that match START, and the roles, playbooks and example folders that they name, and so on."""
+    """Source files that match START, and the roles and playbooks that they name, and so on."""
     found: set[str] = set()
     new = matching(start)
     while new:
@@ -71,7 +72,7 @@ def _named(file: str) -> frozenset[str]:
     text = (ROOT / file).read_text(encoding="utf-8", errors="replace")
     names = {f"roles/{role}/*" for role in _FQCN.findall(text)}
     names |= {f"playbooks/{name}.yml" for name in (*_FQCN.findall(text), *_IMPORTED.findall(text))}
-    return frozenset(names | {f"{path.rstrip('/.')}*" for path in _FOLDER.findall(text)})
+    return frozenset(names | {f"roles/{path.rstrip('/.')}*" for path in _ROLE.findall(text)})
 
 
 def key(names: Iterable[str]) -> str:

@@ -115,7 +115,7 @@ class Check:
     reads: tuple[str, ...] = ("*",)
     """Patterns of the source files that decide about the result; see inputs.py."""
     names: bool = False
-    """Whether roles, playbooks and examples count that these files name."""
+    """Whether roles and playbooks count that these files name."""
 
 
 @dataclass

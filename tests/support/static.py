@@ -40,7 +40,7 @@ def ruff(shell: Shell) -> None:
 
 def mypy(shell: Shell) -> None:
     shell.run(BIN / "mypy", "-p", "ansible_collections.muster.ml.plugins.module_utils", cwd=ROOT)
-    for example in sorted((ROOT / "examples").iterdir()):
+    for example in sorted(ROOT.glob("roles/*/files/example")):
         # Each is a folder of scripts that import each other, as in their pods.
         shell.run(BIN / "mypy", *sorted(example.glob("*.py")), cwd=ROOT, env={"MYPYPATH": str(example)})
     own = ("tests/run.py", "tests/support", "tests/acceptance/filter_plugins")
@@ -177,13 +177,13 @@ def prepare() -> None:
     private_home()
 
 
-CODE = ("plugins/*", "tests/*", "examples/*", "scripts/*", "*.toml", ".importlinter")
+CODE = ("plugins/*", "tests/*", "roles/*.py", "scripts/*", "*.toml", ".importlinter")
 PLAYS = ("roles/*", "playbooks/*", "site.yml", "inventories/*", "plugins/*", "meta/*", "galaxy.yml")
 # What the tests of a simulated cloud play: its roles, and those of the systems that they plan.
 CLOUDS = {
     "aws": ("roles/e[kf]s_*", "roles/s3_*", "roles/elastic/*", "playbooks/eks*", "inventories/eks/*", "docs/platforms/eks*"),
-    "google": ("roles/g[kc][eps]*", "roles/filestore_csi/*", "roles/studioml*", "roles/triton*", "roles/tpu/*", "roles/inference_gateway/*",
-               "playbooks/gke*", "inventories/gke/*", "docs/platforms/gke*"),
+    "google": ("roles/g[kc][eps]*", "roles/filestore_csi/*", "roles/studioml*", "roles/triton*", "roles/tpu/*", "roles/elastic/files/*",
+               "roles/inference_gateway/*", "playbooks/gke*", "inventories/gke/*", "docs/platforms/gke*"),
 }  # fmt: skip
 BESIDE = (
     "plugins/*",
@@ -207,9 +207,9 @@ CHECKS = [
     Check("imports", imports, reads=CODE),
     Check("unit", unit),
     Check("histories", histories, reads=("plugins/*", "tests/histories/*", "tests/unit/*")),
-    Check("inventories", inventories, reads=(*PLAYS, "tests/inventories/*", "tests/unit/fakes/*", "examples/*")),
+    Check("inventories", inventories, reads=(*PLAYS, "tests/inventories/*", "tests/unit/fakes/*")),
     Check("rabbitmq", rabbitmq, reads=("plugins/*", "tests/rabbitmq/*")),
-    Check("studioml", studioml, timeout_s=1800, reads=("plugins/*", "roles/local_images/*", "roles/studioml*", "examples/*",
+    Check("studioml", studioml, timeout_s=1800, reads=("plugins/*", "roles/local_images/*", "roles/studioml*", "roles/elastic/files/*",
                                                        "tests/studioml/*", "tests/rabbitmq/*", "tests/unit/fakes/*")),
     Check("yaml", yaml),
     Check("shell", shell_scripts),

@@ -23,7 +23,7 @@ PAGES = sorted(
 ) + sorted(path for folder in ("inventories", "playbooks") for path in (ROOT / folder).rglob("*.yml"))
 SOURCES = [
     path
-    for folder in ("roles", "inventories", "playbooks", "plugins", "examples")
+    for folder in ("roles", "inventories", "playbooks", "plugins")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in (".py", ".yml", ".yaml", ".j2", ".md") and path.is_file()
 ]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,9 @@ COMMANDS = {"ansible.builtin.command", "ansible.builtin.shell", "ansible.builtin
 
 # What these delete, stop or disable may be another's: they ask for no record. Muster's own modules host_file and host_record do.
 ON_HOSTS = "file copy apt apt_repository dnf package pip user group cron systemd systemd_service service iptables known_hosts mount"
+# Where files may be that roles, playbooks and plugins read: the inclusion rules of the Ansible package allow no other folders.
+RUN_TIME_FOLDERS = {"meta", "playbooks", "plugins", "roles"}
+FOLDER_VARIABLE = re.compile(r"\b(role_path|playbook_dir)[ ~}']*(/[\w./*-]+)")
 DELETING_PROGRAMS = (
     "rm rmdir unlink find shred mv userdel groupdel dpkg apt apt-get dnf yum rpm systemctl service umount iptables"
 )
@@ -278,3 +282,22 @@ def test_a_role_has_a_scenario(role: Path) -> None:
     scenario = ROOT / "extensions" / "molecule" / role.name
     parts = ("molecule.yml", "converge.yml", "verify.yml", "cleanup.yml")
     assert simulated or claimed or [part for part in parts if not (scenario / part).is_file()] == []
+
+
+def files_read(path: Path) -> Iterator[Path]:
+    """The paths of the collection, some with wildcards, that a file of a role or a playbook names by its own folder."""
+    for variable, rest in FOLDER_VARIABLE.findall(path.read_text(encoding="utf-8")):
+        base = ROOT / "playbooks" if variable == "playbook_dir" else ROOT.joinpath(*path.relative_to(ROOT).parts[:2])
+        yield Path(os.path.normpath(f"{base}{rest}"))
+
+
+def test_roles_and_playbooks_read_files_of_allowed_folders_only() -> None:
+    found = {
+        file
+        for folder in ("roles", "playbooks")
+        for path in (ROOT / folder).rglob("*.yml")
+        for file in files_read(path)
+    }
+    assert len(found) > 5
+    assert sorted(file for file in found if not list(ROOT.glob(str(file.relative_to(ROOT))))) == []
+    assert sorted(file for file in found if file.relative_to(ROOT).parts[0] not in RUN_TIME_FOLDERS) == []

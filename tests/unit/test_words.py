@@ -19,7 +19,7 @@ from support.docs import collection
 from support.places import ROOT
 from support.reading import load, parse
 
-PLACES = ("roles", "playbooks", "site.yml", "extensions/molecule", "tests/acceptance", "examples")
+PLACES = ("roles", "playbooks", "site.yml", "extensions/molecule", "tests/acceptance")
 # Folders of roles and scenarios whose files are values or texts.
 NO_TASKS = {"defaults", "files", "meta", "templates", "vars"}
 # What a name may begin with. A new verb is welcome when none of these says the same.

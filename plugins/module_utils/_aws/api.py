@@ -78,9 +78,9 @@ BUCKET_BUSY = "OperationAborted"
 IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "FileSystemInUse"}
 BUSY = ("currently in status", "not in Active State")
 HINTS = {
-    "AccessDenied": "The caller lacks this permission; see docs/platforms/eks-policies",
-    "AccessDeniedException": "The caller lacks this permission; see docs/platforms/eks-policies",
-    "UnauthorizedOperation": "The caller lacks this permission; see docs/platforms/eks-policies",
+    "AccessDenied": "The caller lacks this permission; see playbooks/files/eks-policies",
+    "AccessDeniedException": "The caller lacks this permission; see playbooks/files/eks-policies",
+    "UnauthorizedOperation": "The caller lacks this permission; see playbooks/files/eks-policies",
     "ResourceLimitExceededException": "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
     BUCKET_BUSY: "S3 frees the name of a deleted bucket only after a while, up to an hour: run again later",
     "ExpiredToken": "Renew the credentials and run again; finished steps are not repeated",

@@ -110,7 +110,7 @@ class EksNodegroup(Resource):
         if "not authorized to launch instances" not in str(refused):
             return refused
         hint = "For a launch template the caller lacks ec2:RunInstances or ec2:CreateTags"
-        return CallRefused(str(refused), code=refused.code, hint=f"{hint}; see docs/platforms/eks-policies")
+        return CallRefused(str(refused), code=refused.code, hint=f"{hint}; see playbooks/files/eks-policies")
 
     def _custom(self, live: Body | None) -> bool:
         """Whether the image of the nodes is, or would be, that of the launch template."""

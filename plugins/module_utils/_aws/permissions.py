@@ -28,16 +28,16 @@ def missing_actions(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def explained(text: str, folder: Path, shown: str) -> list[str]:
+def explained(text: str, folder: Path) -> list[str]:
     """A line for each missing action: where in the policies it is given."""
     lines = []
     for action in missing_actions(text):
-        places = [place for name in NAMES for place in _places(action, folder / f"{name}.json", f"{shown}/{name}.json")]
-        lines.append(f"{action}: " + ("; ".join(places) or f"in none of the policies of {shown}"))
+        places = [place for name in NAMES for place in _places(action, folder / f"{name}.json")]
+        lines.append(f"{action}: " + ("; ".join(places) or f"in none of the policies of {folder}"))
     return lines
 
 
-def _places(action: str, path: Path, shown: str) -> t.Iterator[str]:
+def _places(action: str, path: Path) -> t.Iterator[str]:
     text = path.read_text(encoding="utf-8")
     numbered = list(enumerate(text.splitlines(), start=1))
     for statement in json.loads(text)["Statement"]:
@@ -45,5 +45,5 @@ def _places(action: str, path: Path, shown: str) -> t.Iterator[str]:
         for pattern in statement["Action"]:
             if fnmatchcase(action.lower(), pattern.lower()):
                 lines = [number for number, line in numbered if number > first and f'"{pattern}"' in line]
-                yield f"{shown}, line {lines[0]} (statement {statement['Sid']})"
+                yield f"{path}, line {lines[0]} (statement {statement['Sid']})"
                 break

@@ -19,7 +19,7 @@ Event = dict[str, Any]
 
 EVENT = re.compile(r"muster\.ml/elastic (\{.*\})")
 PROGRESS = ("step", "epoch")
-# Of the digits that examples/elastic/train.py trains on.
+# Of the digits that roles/elastic/files/example/train.py trains on.
 SAMPLES = 1440
 STEPS_AN_EPOCH = 24
 

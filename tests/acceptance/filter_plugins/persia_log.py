@@ -14,7 +14,7 @@ from typing import Any
 STARTED = re.compile(r"starting: persia-launcher (\S+) (.*)")
 FLAG = re.compile(r"--(\S+) (\d+)")
 ENDED = re.compile(r"MUSTER rank=(\d+) world_size=(\d+) loss=([\d.]+) auc=([\d.]+) weights=(\w+)")
-# Of the survey in examples/persia: 5,093 rows to train on, 64 a batch.
+# Of the survey in roles/persia/files/example: 5,093 rows to train on, 64 a batch.
 BATCHES_AN_EPOCH = 79
 FIRST_STEP = re.compile(r"MUSTER attempt=(?P<attempt>\w+) step=\d+ time=(?P<time>[\d.]+)")
 TRAINED = re.compile(

@@ -25,7 +25,7 @@ from .client import REGION, Simulator
 from .permissions import CALLER_KEY
 
 ROOT = Path(__file__).resolve().parents[3]
-POLICIES = ROOT / "docs" / "platforms" / "eks-policies"
+POLICIES = ROOT / "playbooks" / "files" / "eks-policies"
 TOKEN = "k8s-aws-v1.canary-token-of-the-cluster"
 NAMES = ("muster", "theirs", *shapes.NAMES)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from simulators.aws.holdings import holdings
-from simulators.aws.play import Play, playground, without
+from simulators.aws.play import POLICIES, Play, playground, without
 from simulators.processes import recap
 
 OFFICE = {"eks_cluster_public_access_cidrs": ["203.0.113.0/24"]}
@@ -57,7 +57,7 @@ def test_a_missing_permission_is_one_clear_error(
     assert (done.returncode, recap(done)["failed"]) == (2, 1), done.stdout[-3000:]
     told = [line.strip() for line in done.stdout.splitlines() if "(statement " in line]
     assert len(told) == 1, done.stdout[-3000:]
-    assert told[0].startswith(f"{action}: docs/platforms/eks-policies/")
+    assert told[0].startswith(f"{action}: {POLICIES}/")
     assert f"(statement {statement})" in told[0]
 
 

@@ -650,7 +650,7 @@ def test_every_statement_was_needed_and_its_lack_is_told(play: Play, aws: Simula
                 if need.action.startswith("eks")
                 else denied(Asked("ec2", "X", REGION, {}), need).message
             )
-            told = explained(said, POLICIES, "eks-policies")
+            told = explained(said, POLICIES)
             assert len(told) == 1
             assert f"statement {statement['Sid']})" in told[0]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.docs.commands import READERS_INVENTORY, commands
+from support.docs.commands import READERS_INVENTORY, commands, own_path
 from support.docs.pages import Page
 
 READS = {"status", "existing"}
@@ -23,8 +23,8 @@ LISTED = {
 }
 LEFT = {
     "scripts/molecule": "is a check of its own",
-    "ansible-galaxy": "installs what is not in Galaxy yet",
-    "pip": "installs into the reader's Python",
+    "ansible-galaxy": "is run by the check package",
+    **dict.fromkeys((".", "pip", "python3"), "makes or changes the reader's Python"),
     "kubectl": "asks for what a training has left",
     "jq": "reads the audit log of the reader's cluster",
 }
@@ -59,7 +59,7 @@ def attempts(page: Page) -> Iterator[Attempt]:
                     name: shlex.split(text) for name, _equals, text in (word.partition("=") for word in words[1:])
                 }
             elif words[0] == "cp":
-                copies[words[-1]] = words[-2]
+                copies[words[-1]] = own_path(words[-2])
                 yield Attempt(line, "as it is", argv=tuple(words))
             elif page.name.endswith(page_of_clusters):
                 yield Attempt(line, "left", why)

@@ -17,14 +17,17 @@ from support.docs import collection
 from support.docs.collection import NAMESPACE
 from support.docs.fences import in_variables
 from support.docs.pages import Page
+from support.places import ROOT
+from support.reading import load
 
 # What is not ours to check.
-OUTSIDE = {"kubectl", "export", "git", "jq", "nsenter", "aws"}
+OUTSIDE = {".", "python3", "kubectl", "export", "git", "jq", "nsenter", "aws"}
 WITH_VALUE = {"-i", "-e", "--limit", "--tags", "--skip-tags", "-t"}
 FLAGS = {"--check", "--diff", "--ask-become-pass", "-v", "-vvv"}
 PLACEHOLDER = re.compile(r"^(\.\.\.|(muster\.ml\.)?[A-Z][A-Z_]+)$")
 # The reader's own, in texts about using the installed collection.
 READERS_INVENTORY = "my-inventory"
+CLONE = "/home/me/ml"
 
 
 class Commands:
@@ -126,24 +129,34 @@ class Commands:
     def _copy(self, *words: str) -> Iterator[str]:
         *sources, target = [word for word in words if not word.startswith("-")]
         self._made.add(target)
-        yield from self._files(*sources)
+        yield from self._files(*map(own_path, sources))
 
     def _pip(self, *words: str) -> Iterator[str]:
         desired = [b for a, b in pairwise(words) if a in ("-r", "--requirement")]
-        yield from self._files(*(re.sub(r"^~?/.*/muster/ml/", "", word) for word in desired))
+        yield from self._files(*map(own_path, desired))
 
     def _files(self, *words: str) -> Iterator[str]:
         paths = [word for word in words if "/" in word or word.endswith((".txt", ".yml", ".py"))]
         yield from (f"there is no {path}" for path in paths if path not in collection.files() and path[0] not in "/~")
 
     def _galaxy(self, *words: str) -> Iterator[str]:
-        if words != ("collection", "install", "muster.ml"):
-            yield "ansible-galaxy installs muster.ml here, nothing else"
+        artefact = f"muster-ml-{load(ROOT / 'galaxy.yml')['version']}.tar.gz"
+        if words[:2] not in {("collection", "build"), ("collection", "install")} or words[2:] not in {
+            (CLONE,),
+            (f"git+file://{CLONE}",),
+            (artefact,),
+        }:
+            yield f"ansible-galaxy builds and installs {CLONE} and {artefact} here, nothing else"
 
     def _script(self, program: str, *words: str) -> Iterator[str]:
         yield from self._files(program)
         if program == "scripts/molecule" and words[0] not in collection.scenarios():
             yield f"there is no scenario {words[0]}"
+
+
+def own_path(word: str) -> str:
+    """The path in the collection, of one in the folder where ansible-galaxy installs it."""
+    return re.sub(r"^~?/.*/muster/ml/", "", word)
 
 
 def made_by(page: Page) -> tuple[str, ...]:

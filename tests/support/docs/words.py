@@ -21,7 +21,7 @@ from support.docs.pages import Page
 from support.places import ROOT
 from support.reading import load, syntax
 
-TOP = "docs|roles|playbooks|plugins|scripts|tests|inventories|examples|extensions|changelogs"
+TOP = "docs|roles|playbooks|plugins|scripts|tests|inventories|extensions|changelogs"
 # roles/owner and roles/container.admin are roles of Google's.
 PATH = re.compile(
     rf"(?<![\w./~<$:@{{-])((?:{TOP})/(?<!roles/(?=[a-z]+\.|(?:owner|editor)\b))[\w./*<>{{}}-]*[\w*>}}]|_[a-z]+(?:_[a-z]+)*/[\w./]+\.py)"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import csv
-import fnmatch
 import re
 from pathlib import Path
 
@@ -22,9 +21,8 @@ DATA = {"elastic": "digits.csv", "persia": "fair.csv"}
 def brought(system: str) -> dict[str, str]:
     """The files that the default of the role names, as they are in its ConfigMap."""
     defaults = load(ROOT / "roles" / system / "defaults" / "main.yml")
-    patterns = re.findall(r"'/\.\./\.\./(examples/[^']+)'", defaults[f"{system}_files"])
-    files = [path for path in (ROOT / "examples" / system).iterdir() if path.is_file()]
-    named = [path for path in files if any(fnmatch.fnmatch(str(path.relative_to(ROOT)), one) for one in patterns)]
+    patterns = re.findall(r"role_path ~ '/([^']+)'", defaults[f"{system}_files"])
+    named = {path for pattern in patterns for path in (ROOT / "roles" / system).glob(pattern)}
     return {path.name: path.read_text(encoding="utf-8") for path in named}
 
 

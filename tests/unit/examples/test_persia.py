@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "persia"
+EXAMPLE = Path(__file__).resolve().parents[3] / "roles" / "persia" / "files" / "example"
 # In a pod the files lie beside each other in the folder that Python was started with.
 sys.path.insert(0, str(EXAMPLE))
 settings, dataset, metrics, exchange = (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "persia"
+EXAMPLE = Path(__file__).resolve().parents[3] / "roles" / "persia" / "files" / "example"
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "persia"
+EXAMPLE = Path(__file__).resolve().parents[3] / "roles" / "persia" / "files" / "example"
 NOTHING = ("numpy", "persia", "persia.ctx", "persia.embedding", "persia.embedding.data", "persia.env", "torch")
 
 

@@ -108,4 +108,4 @@ def test_a_missing_permission_is_followed_by_the_line_that_gives_it(tmp_path: Pa
     lines = printed(tmp_path, {"Work": [{"name": "Ask", "ansible.builtin.fail": {"msg": said}}]})
     named = [line for line in lines if "(statement " in line]
     assert len(named) == 1
-    assert named[0].startswith("    ec2:CreateVpc: docs/platforms/eks-policies/apply.json, line ")
+    assert named[0].startswith(f"    ec2:CreateVpc: {ROOT}/playbooks/files/eks-policies/apply.json, line ")

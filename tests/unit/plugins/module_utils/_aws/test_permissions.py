@@ -10,7 +10,7 @@ from support.places import ROOT
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.permissions import explained
 
-FOLDER = ROOT / "docs" / "platforms" / "eks-policies"
+FOLDER = ROOT / "playbooks" / "files" / "eks-policies"
 SAID = "You are not authorized to perform this operation. User: u is not authorized to perform: {} on resource: r"
 
 
@@ -38,20 +38,20 @@ SAID = "You are not authorized to perform this operation. User: u is not authori
     ids=lambda value: value[-30:] if isinstance(value, str) else "",
 )
 def test_the_line_is_named(text: str, statements: list[tuple[str, str, str, str]]) -> None:
-    told = explained(text, FOLDER, "policies")
+    told = explained(text, FOLDER)
     assert len(told) == len(statements)
     for said, (action, name, sid, line) in zip(told, statements, strict=True):
         lines = (FOLDER / f"{name}.json").read_text().splitlines()
         number = next(n for n, one in enumerate(lines, start=1) if one.strip() == line)
-        assert said == f"{action}: policies/{name}.json, line {number} (statement {sid})"
+        assert said == f"{action}: {FOLDER}/{name}.json, line {number} (statement {sid})"
 
 
 def test_one_that_several_policies_give_is_named_in_each() -> None:
-    (told,) = explained(SAID.format("ec2:DeleteNatGateway"), FOLDER, "p")
+    (told,) = explained(SAID.format("ec2:DeleteNatGateway"), FOLDER)
     assert told.count("statement ") == 2
     assert "MakeNetworks" in told
     assert "DeleteNetworks" in told
 
 
 def test_what_no_policy_gives_is_said_to_be_none() -> None:
-    assert "in none of the policies of p" in explained(SAID.format("iam:CreateUser"), FOLDER, "p")[0]
+    assert f"in none of the policies of {FOLDER}" in explained(SAID.format("iam:CreateUser"), FOLDER)[0]

@@ -100,7 +100,7 @@ class Exchange:
             path.unlink(missing_ok=True)
 
     def loaders(self) -> dict[int, int]:
-        """Announced loader -> the number of loaders it was told there are."""
+        """Map each announced loader to the number of loaders that it announced."""
         found = {}
         for path in self.loader_dir.glob("[0-9]*.json"):
             value = read_json(path)

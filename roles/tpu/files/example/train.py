@@ -32,7 +32,7 @@ MEMORY = 68_719_476_736  # bytes, as GKE's page on TPUs says
 
 
 def say(event: str, **fields: Any) -> None:
-    """One line for each event; what all processes know is told by the first one."""
+    """Print one line for each event; the first process prints what all processes know."""
     print(json.dumps({"event": event, "time": round(time.time(), 3), **fields}), flush=True)
 
 
@@ -55,7 +55,7 @@ def join(timeout: int) -> None:
         num_processes=world,
         process_id=int(os.environ["MUSTER_SLICE"]) * hosts + int(os.environ["JOB_COMPLETION_INDEX"]),
         initialization_timeout=timeout,
-        # It is told everything, and looks for nothing.
+        # Address, number and rank of the processes are given above; nothing is detected.
         cluster_detection_method="deactivate",
         # A lost peer ends the others after this time, where it is not the JobSet that ends them first.
         heartbeat_timeout_seconds=10,
