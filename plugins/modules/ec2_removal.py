@@ -61,7 +61,7 @@ resource:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.ec2 import NetworkPart
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "id": {"type": "str", "required": True},
@@ -75,9 +75,12 @@ def resource(params: dict[str, t.Any]) -> NetworkPart:
     return NetworkPart(params["id"])
 
 
+execute = converger(resource, "resource", only_removes=True)
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "resource", only_removes=True)
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

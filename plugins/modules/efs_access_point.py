@@ -116,7 +116,7 @@ from ansible.module_utils.common.dict_transformations import snake_dict_to_camel
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsAccessPoint
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger, wait_options
 
 CREATION_INFO: dict[str, t.Any] = {
     "type": "dict",
@@ -156,9 +156,12 @@ def resource(params: dict[str, t.Any]) -> EfsAccessPoint:
     return EfsAccessPoint(**given)
 
 
+execute = converger(resource, "access_point")
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "access_point")
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.efs import EfsFileSystem
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger, wait_options
 
 DAYS = (1, 7, 14, 30, 60, 90, 180, 270, 365)
 TRANSITIONS = ["NEVER", *(f"AFTER_{days}_DAY{'S' if days > 1 else ''}" for days in DAYS)]
@@ -162,9 +162,12 @@ def resource(params: dict[str, t.Any]) -> EfsFileSystem:
     return EfsFileSystem(**{field.name: params[field.name] for field in dataclasses.fields(EfsFileSystem)})
 
 
+execute = converger(resource, "file_system")
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "file_system")
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

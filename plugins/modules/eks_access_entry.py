@@ -103,7 +103,7 @@ import typing as t
 from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksAccessEntry
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger
 
 TYPES = ["STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX"]
 SCOPE: dict[str, t.Any] = {
@@ -139,9 +139,12 @@ def resource(params: dict[str, t.Any]) -> EksAccessEntry:
     return EksAccessEntry(**given)
 
 
+execute = converger(resource, "access_entry")
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "access_entry")
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, check_version, successor
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger, wait_options
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
@@ -157,15 +157,13 @@ def check(api: Api, params: dict[str, t.Any]) -> str:
     return ""
 
 
+CONSTRAINTS: dict[str, t.Any] = {"mutually_exclusive": [("service_account_role_arn", "pod_identity_associations")]}
+execute = converger(resource, "addon", check=check)
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(
-        ARGUMENT_SPEC,
-        resource,
-        "addon",
-        check=check,
-        mutually_exclusive=[("service_account_role_arn", "pod_identity_associations")],
-    )
+    aws_main(ARGUMENT_SPEC, execute, **CONSTRAINTS)
 
 
 if __name__ == "__main__":

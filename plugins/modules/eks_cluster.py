@@ -163,7 +163,7 @@ from ansible_collections.muster.ml.plugins.module_utils._aws.eks_cluster import 
     EksCluster,
     support_notice,
 )
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger, wait_options
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
@@ -200,9 +200,12 @@ def notice(api: Api, params: dict[str, t.Any]) -> str:
     return support_notice(api, params["version"], params["support_type"], dt.datetime.now(dt.UTC).date())
 
 
+execute = converger(resource, "cluster", check=notice)
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "cluster", check=notice)
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ roles:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_info import read_cluster
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import info_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, surveyor
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
@@ -106,9 +106,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = surveyor(lambda api, params: read_cluster(api, params["name"], params["roles"]))
+
+
 def main() -> None:
     """Run as a module."""
-    info_main(ARGUMENT_SPEC, lambda api, params: read_cluster(api, params["name"], params["roles"]))
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.launch_template import LaunchTemplate
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
@@ -111,9 +111,12 @@ def resource(params: dict[str, t.Any]) -> LaunchTemplate:
     return LaunchTemplate(**{field.name: params[field.name] for field in dataclasses.fields(LaunchTemplate)})
 
 
+execute = converger(resource, "launch_template")
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "launch_template")
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -190,7 +190,7 @@ from ansible.module_utils.common.dict_transformations import snake_dict_to_camel
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, look_up
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger, wait_options
 
 LAUNCH_TEMPLATE: dict[str, t.Any] = {
     "type": "dict",
@@ -257,9 +257,12 @@ def resource(params: dict[str, t.Any]) -> EksNodegroup:
     return EksNodegroup(**given)
 
 
+execute = converger(resource, "nodegroup", check=look_up)
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "nodegroup", check=look_up)
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksPodIdentityAssociation
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
@@ -95,9 +95,12 @@ def resource(params: dict[str, t.Any]) -> EksPodIdentityAssociation:
     return EksPodIdentityAssociation(**{field.name: params[field.name] for field in fields})
 
 
+execute = converger(resource, "association")
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "association")
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ remains:
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_remains import read_remains
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import info_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, surveyor
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
@@ -80,9 +80,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = surveyor(lambda api, params: read_remains(api, params["name"], owned_only=params["owned_only"]))
+
+
 def main() -> None:
     """Run as a module."""
-    info_main(ARGUMENT_SPEC, lambda api, params: read_remains(api, params["name"], owned_only=params["owned_only"]))
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ address:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_address import GcpAddress
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -105,9 +105,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = converger(GcpAddress, "address")
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, GcpAddress, "address")
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ repository:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_artifact_repository import GcpArtifactRepository
 
 FORMATS = ["APT", "DOCKER", "GENERIC", "GO", "KFP", "MAVEN", "NPM", "PYTHON", "YUM"]
@@ -107,9 +107,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = converger(GcpArtifactRepository, "repository")
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, GcpArtifactRepository, "repository")
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ firewall:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_firewall import GcpFirewall
 
 RULE: dict[str, dict[str, t.Any]] = {
@@ -174,9 +174,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = converger(GcpFirewall, "firewall")
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, GcpFirewall, "firewall")
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

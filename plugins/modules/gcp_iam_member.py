@@ -97,7 +97,11 @@ policy:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import STATE, member_main
+from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
+from ansible_collections.muster.ml.plugins.module_utils._edge.failure import Result
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import STATE, api_of, gcp_main, result_of
+from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._gcp.iam_member import IamMember, converge_member, place
 
 RESOURCES = ("project", "service_account", "bucket", "repository")
 CONDITION: dict[str, dict[str, t.Any]] = {
@@ -120,9 +124,23 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+def execute(ctx: HostContext) -> Result:
+    """Converge the member, which has no state, owner or operation of its own."""
+    params = ctx.params
+    absent = params["state"] == "absent"
+    condition = without_none(params["condition"]) if params["condition"] else None
+    api = api_of(ctx, lenient=ctx.check or absent)
+    where = place(params["project"], params["resource"])
+    wanted = IamMember(where, params["role"], params["member"], condition, absent)
+    outcome = converge_member(wanted, api, check=ctx.check)
+    for text in wanted.told(outcome.live):
+        ctx.warn(text)
+    return {**result_of(outcome, "policy", diff=ctx.diff), "policy": wanted.shown(outcome.live)}
+
+
 def main() -> None:
     """Run as a module."""
-    member_main(ARGUMENT_SPEC)
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

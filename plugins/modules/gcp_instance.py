@@ -122,6 +122,7 @@ import typing as t
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import (
     OWNER,
     STATE,
+    converger,
     from_options,
     gcp_main,
     wait_options,
@@ -157,9 +158,12 @@ def boot_disk(params: dict[str, t.Any]) -> GcpDisk:
     return from_options(GcpDisk, {**params, "delete": params["delete_data"]})
 
 
+execute = converger(GcpInstance, "instance", check=look_up, remains=boot_disk)
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, GcpInstance, "instance", check=look_up, remains=boot_disk)
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

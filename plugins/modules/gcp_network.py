@@ -73,7 +73,7 @@ network:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_network import GcpNetwork
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -88,9 +88,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = converger(GcpNetwork, "network")
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, GcpNetwork, "network")
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

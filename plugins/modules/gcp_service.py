@@ -53,7 +53,7 @@ services:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service import GcpServices
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -62,9 +62,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = converger(GcpServices, "services")
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, GcpServices, "services")
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

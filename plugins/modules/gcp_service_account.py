@@ -61,7 +61,7 @@ service_account:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service_account import GcpServiceAccount
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -73,9 +73,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = converger(GcpServiceAccount, "service_account")
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, GcpServiceAccount, "service_account")
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ subnetwork:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_subnetwork import GcpSubnetwork
 
 RANGE: dict[str, dict[str, t.Any]] = {
@@ -147,9 +147,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = converger(GcpSubnetwork, "subnetwork")
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, GcpSubnetwork, "subnetwork")
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ bucket:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcs_bucket import GcsBucket
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
@@ -104,9 +104,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = converger(GcsBucket, "bucket")
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, GcsBucket, "bucket")
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -82,10 +82,9 @@ key:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import STATE
-from ansible_collections.muster.ml.plugins.module_utils._edge.hmac import hmac_main
-from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
-from ansible_collections.muster.ml.plugins.module_utils._edge.run import connector
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import STATE, full_spec
+from ansible_collections.muster.ml.plugins.module_utils._edge.hmac import execute
+from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 
 SECRET: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "required": True},
@@ -103,7 +102,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = full_spec(
 
 def main() -> None:
     """Run as a module."""
-    hmac_main(ARGUMENT_SPEC, connector)
+    module_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

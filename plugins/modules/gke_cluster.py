@@ -219,7 +219,7 @@ cluster:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main, wait_options
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_cluster import ADDONS, DISABLED_ADDONS, GkeCluster
 
 NETWORKS: dict[str, t.Any] = {
@@ -270,9 +270,12 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
+execute = converger(GkeCluster, "cluster")
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, GkeCluster, "cluster")
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ leftovers:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import info_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import gcp_main, surveyor
 from ansible_collections.muster.ml.plugins.module_utils._gcp.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_info import read_cluster, read_leftovers
 
@@ -121,9 +121,12 @@ def survey(api: Api, params: dict[str, t.Any]) -> dict[str, t.Any]:
     return {**found, "leftovers": read_leftovers(api, *where)} if params["leftovers"] else found
 
 
+execute = surveyor(survey)
+
+
 def main() -> None:
     """Run as a module."""
-    info_main(ARGUMENT_SPEC, survey)
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

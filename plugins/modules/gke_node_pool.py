@@ -318,6 +318,7 @@ from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import witho
 from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import (
     OWNER,
     STATE,
+    converger,
     from_options,
     gcp_main,
     wait_options,
@@ -421,9 +422,12 @@ def resource(params: dict[str, t.Any]) -> GkeNodePool:
     return from_options(GkeNodePool, given)
 
 
+execute = converger(resource, "node_pool")
+
+
 def main() -> None:
     """Run as a module."""
-    gcp_main(ARGUMENT_SPEC, resource, "node_pool")
+    gcp_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.iam_oidc_provider import IamOidcProvider
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
@@ -84,9 +84,12 @@ def resource(params: dict[str, t.Any]) -> IamOidcProvider:
     return IamOidcProvider(**{field.name: params[field.name] for field in dataclasses.fields(IamOidcProvider)})
 
 
+execute = converger(resource, "provider")
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "provider")
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_bucket import S3Bucket
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,
@@ -83,9 +83,12 @@ def resource(params: dict[str, t.Any]) -> S3Bucket:
     return S3Bucket(**{field.name: params[field.name] for field in dataclasses.fields(S3Bucket)})
 
 
+execute = converger(resource, "bucket", with_caller=True)
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "bucket", with_caller=True)
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

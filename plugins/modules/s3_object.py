@@ -61,7 +61,7 @@ from pathlib import Path
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.s3_object import S3Object
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import aws_main, converger
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "bucket": {"type": "str", "required": True},
@@ -79,9 +79,12 @@ def resource(params: dict[str, t.Any]) -> S3Object:
     return S3Object(params["bucket"], params["name"], params["account"], content)
 
 
+execute = converger(resource, "object", with_caller=True)
+
+
 def main() -> None:
     """Run as a module."""
-    aws_main(ARGUMENT_SPEC, resource, "object", with_caller=True)
+    aws_main(ARGUMENT_SPEC, execute)
 
 
 if __name__ == "__main__":

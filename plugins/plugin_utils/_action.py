@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import gc
 import pathlib
 import typing as t
 
@@ -15,12 +14,11 @@ from ansible.utils.display import Display
 
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
 from ansible_collections.muster.ml.plugins.module_utils._edge import promises
-from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context, connector
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
-from ansible_collections.muster.ml.plugins.plugin_utils._early import KUBERNETES, import_early
+from ansible_collections.muster.ml.plugins.plugin_utils._early import KUBERNETES, import_early, save_garbage_collection
 
 import_early(KUBERNETES)
 
@@ -28,9 +26,6 @@ display = Display()
 
 _PROMISES = pathlib.Path(C.DEFAULT_LOCAL_TMP) / "muster_promised"
 """Of one run of Ansible, whose processes share this folder, and which deletes it at its end."""
-
-_GARBAGE = 100_000
-"""New objects between two searches for garbage; Python's default of 700 costs a tenth of an apply of 2,000 manifests."""
 
 
 class MusterAction(ControllerAction):
@@ -67,10 +62,7 @@ class MusterAction(ControllerAction):
                 file.write("".join(f"{line}\n" for line in fresh))
 
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
-        # This process was forked for one task. Ansible's objects and most of ours live until its end, so collecting garbage is wasted
-        # time.
-        gc.freeze()
-        gc.set_threshold(_GARBAGE)
+        save_garbage_collection()
         params = self.prepare(to_plain_values(params))
         warnings: list[str] = []
         known = self._promises()
@@ -84,9 +76,7 @@ class MusterAction(ControllerAction):
             promises=promises.read(known),
         )
         try:
-            found = self.module.execute(context)
-        except EXPECTED as exc:
-            found = {"failed": True, "changed": False, **failure(exc)}
+            found = self._execute(context)
         finally:
             context.close()
         self._promise(promises.written(context.promises), known)

@@ -17,6 +17,8 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
+
 
 class ControllerAction(ActionBase, abc.ABC):
     """Subclasses name their module: ``module = apply``."""
@@ -26,15 +28,17 @@ class ControllerAction(ActionBase, abc.ABC):
     _supports_diff = True
     _cluster = ""
     """The host, if it is one of several that stand for clusters."""
+    _variables: t.Mapping[str, t.Any] = {}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
-        variables = task_vars or {}
+        self._variables = variables = task_vars or {}
         if variables.get("inventory_hostname") in variables.get("groups", {}).get("muster_clusters", ()):
             self._cluster = variables["inventory_hostname"]
         if self._runs_elsewhere():
             return {**result, **self._run_elsewhere(task_vars)}
-        checked = ArgumentSpecValidator(self._argument_spec(), **self.module.CONSTRAINTS).validate(self._task.args)
+        constraints = getattr(self.module, "CONSTRAINTS", {})
+        checked = ArgumentSpecValidator(self._argument_spec(), **constraints).validate(self._task.args)
         if checked.error_messages:
             return {**result, "failed": True, "msg": "; ".join(checked.error_messages)}
         found = self._run_here(dict(checked.validated_parameters))
@@ -53,6 +57,12 @@ class ControllerAction(ActionBase, abc.ABC):
     @abc.abstractmethod
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         """Execute the module with its options. Expected errors become a failed result."""
+
+    def _execute(self, context: t.Any) -> dict[str, t.Any]:
+        try:
+            return dict(self.module.execute(context))
+        except EXPECTED as exc:
+            return {"failed": True, "changed": False, **failure(exc)}
 
     def _runs_elsewhere(self) -> bool:
         task = self._task

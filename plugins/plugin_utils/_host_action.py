@@ -13,7 +13,6 @@ from ansible.utils.display import Display
 
 from ansible_collections.muster.ml.plugins.module_utils._core.brief import in_brief
 from ansible_collections.muster.ml.plugins.module_utils._core.clock import SYSTEM_CLOCK
-from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
 
@@ -38,10 +37,7 @@ class HostAction(ControllerAction):
                 warn=warnings.append,
                 progress=lambda message: progress.show(self._named(message)),
             )
-            try:
-                found = self.module.execute(context)
-            except EXPECTED as exc:
-                found = {"failed": True, "changed": False, **failure(exc)}
+            found = self._execute(context)
         return {**found, "warnings": warnings}
 
 

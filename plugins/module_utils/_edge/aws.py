@@ -4,8 +4,8 @@
 
 """The edge of the modules that work on AWS: Ansible's and amazon.aws's side of them.
 
-A module file has ARGUMENT_SPEC, ``resource(params)`` and a ``main`` that calls ``aws_main``. Authentication, region and
-endpoint are those of amazon.aws.
+A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that calls ``aws_main``; the action plugin of the same name runs
+the same ``execute`` on the controller. Authentication, region and endpoint are those of amazon.aws.
 
 Private to the collection.
 """
@@ -18,14 +18,24 @@ import typing as t
 from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
 from ansible.module_utils.common.warnings import warn
 
-from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleAWSModule
+from ansible_collections.amazon.aws.plugins.module_utils.botocore import (
+    HAS_BOTO3,
+    boto3_conn,
+    check_sdk_version_supported,
+    get_aws_connection_info,
+    get_aws_region,
+)
+from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleAWSModule, aws_argument_spec
 
 from .._aws.api import Api
 from .._aws.plan import with_owner_tags
 from .._aws.resource import Resource
 from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
-from .failure import EXPECTED, failure
+from .._core.errors import InvalidInput
+from .failure import EXPECTED, Result, failure
+from .host import HostContext
 
+HAS_LIBRARIES: bool = HAS_BOTO3
 Spec = dict[str, dict[str, t.Any]]
 # The keys in these are the user's own words, and keep their spelling.
 WORDS = ["labels", "tags", "Tags"]
@@ -66,54 +76,104 @@ def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
     return result
 
 
+class Login(t.Protocol):
+    """An account and a region, as amazon.aws finds them in the options and in the environment."""
+
+    @property
+    def region(self) -> str | None: ...
+
+    def client(self, service: str) -> t.Any: ...
+
+
+@dataclasses.dataclass
+class AwsContext(HostContext):
+    """As HostContext, with the login."""
+
+    login: Login = dataclasses.field(kw_only=True)
+
+
+class _Options:
+    """The options of a task in the place of amazon.aws's module, for its functions that connect."""
+
+    _name = "AWS"
+
+    def __init__(self, params: dict[str, t.Any]) -> None:
+        self.params = params
+
+    @property
+    def region(self) -> str | None:
+        region: str | None = get_aws_region(self)
+        return region
+
+    def client(self, service: str) -> t.Any:
+        region, endpoint, login = get_aws_connection_info(self)
+        return boto3_conn(self, conn_type="client", resource=service, region=region, endpoint=endpoint, **login)
+
+    def fail_json(self, msg: str, **_more: t.Any) -> t.NoReturn:
+        raise InvalidInput(msg)
+
+
 Make = t.Callable[[dict[str, t.Any]], Resource]
 Survey = t.Callable[[Api, dict[str, t.Any]], dict[str, t.Any]]
 Check = t.Callable[[Api, dict[str, t.Any]], str]
+Execute = t.Callable[[AwsContext], Result]
 
 
-def aws_main(
-    argument_spec: Spec,
-    make: Make,
-    key: str,
-    *,
-    check: Check | None = None,
-    with_caller: bool = False,
-    only_removes: bool = False,
-    **constraints: t.Any,
-) -> None:
-    """Parse, converge, report.
+def full_spec(own: Spec) -> Spec:
+    """The options of one module, with those of the login."""
+    return {**aws_argument_spec(), **own}
+
+
+def on_controller(**context: t.Any) -> AwsContext:
+    """The context of a task that runs in the process of its action plugin."""
+    check_sdk_version_supported(warn=context["warn"])
+    return AwsContext(**context, login=_Options(context["params"]))
+
+
+def converger(
+    make: Make, key: str, *, check: Check | None = None, with_caller: bool = False, only_removes: bool = False
+) -> Execute:
+    """The ``execute`` of a module for one resource.
 
     ``check`` may ask AWS whether the desired state is possible, before anything is done; a text that it returns is a warning.
     ``with_caller`` adds ``account`` and ``partition`` of the caller to the options that ``make`` gets. ``only_removes`` is for a module
     that deletes and has no option ``state``; without either, the resource is to be there.
     """
-    module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
-    params = {**module.params, "region": module.region}
-    api = Api(module.client)
-    wait_options = WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))
-    mark = params.get("only_tagged") or {}
-    absent = only_removes or params.get("state") == "absent"
-    options = ConvergeOptions(absent, module.check_mode, mark, params.get("adopt", False))
-    try:
+
+    def execute(ctx: AwsContext) -> Result:
+        params = {**ctx.params, "region": ctx.login.region}
+        api = Api(ctx.login.client)
+        mark = params.get("only_tagged") or {}
+        absent = only_removes or params.get("state") == "absent"
         tags, purge = with_owner_tags(params.get("tags"), mark, purge=params.get("purge_tags", True))
         params.update(tags=tags, purge_tags=purge, **(dataclasses.asdict(api.caller()) if with_caller else {}))
-        notice = check(api, params) if check and not options.absent else ""
+        notice = check(api, params) if check and not absent else ""
         resource = make(params)
-        outcome = converge(resource, api, options, wait_options)
-    except EXPECTED as exc:
-        module.fail_json(**failure(exc))
-    degraded = outcome.live is not None and outcome.live.get("status") == "DEGRADED"
-    seen = f"{resource.label} is {resource.state(outcome.live).seen}" if degraded else ""
-    for text in filter(None, (notice, seen, outcome.kept)):
-        warn(text)  # not module.warn, because amazon.aws passes that on in a way that Ansible warns about
-    module.exit_json(**result_of(outcome, key, diff=module._diff))
+        options = ConvergeOptions(absent, ctx.check, mark, params.get("adopt", False))
+        outcome = converge(
+            resource, api, options, WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))
+        )
+        degraded = outcome.live is not None and outcome.live.get("status") == "DEGRADED"
+        seen = f"{resource.label} is {resource.state(outcome.live).seen}" if degraded else ""
+        for text in filter(None, (notice, seen, outcome.kept)):
+            ctx.warn(text)
+        return result_of(outcome, key, diff=ctx.diff)
+
+    return execute
 
 
-def info_main(argument_spec: Spec, survey: Survey) -> None:
-    """Parse, ask, report: for modules that only read."""
-    module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True)
+def surveyor(survey: Survey) -> Execute:
+    """The ``execute`` of a module that only reads."""
+    return lambda ctx: {"changed": False, **snake_case_result(survey(Api(ctx.login.client), ctx.params))}
+
+
+def aws_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:
+    """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as mutually_exclusive."""
+    module = AnsibleAWSModule(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
+    # amazon.aws's module.warn passes a warning on in a way that Ansible warns about.
+    given = {"params": module.params, "check": module.check_mode, "diff": module._diff, "warn": warn}
     try:
-        found = survey(Api(module.client), module.params)
+        result = execute(AwsContext(**given, login=module))
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
-    module.exit_json(changed=False, **snake_case_result(found))
+    module.exit_json(**result)

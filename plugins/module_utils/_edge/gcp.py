@@ -4,7 +4,8 @@
 
 """The edge of the modules that work on Google Cloud: Ansible's and google.cloud's side of them.
 
-A module file has ARGUMENT_SPEC and a ``main`` that calls ``gcp_main``. Project, credentials and scopes are those of google.cloud.
+A module file has ARGUMENT_SPEC, ``execute(ctx) -> result`` and a ``main`` that calls ``gcp_main``; the action plugin of the same name runs
+the same ``execute`` on the controller. Project, credentials and scopes are those of google.cloud.
 
 Private to the collection.
 """
@@ -14,21 +15,26 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ansible.module_utils.basic import env_fallback
 from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
-from ansible.module_utils.common.warnings import warn
 
-from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import GcpModule, GcpSession
+from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import (
+    HAS_GOOGLE_LIBRARIES,
+    HAS_REQUESTS,
+    GcpSession,
+)
 
 from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
-from .._cloud.plan import Body, Plan, without_none
-from .._core.errors import InvalidInput
+from .._cloud.plan import Body, Plan
+from .._core.errors import InvalidInput, Unauthorized
 from .._gcp.api import Api
 from .._gcp.compare import MAPS, mark_of
 from .._gcp.errors import library_errors, without_secrets
-from .._gcp.iam_member import IamMember, converge_member, place
 from .._gcp.resource import Resource
-from .failure import EXPECTED, failure
+from .failure import Result
+from .host import HostContext, host_main
 
+HAS_LIBRARIES: bool = HAS_GOOGLE_LIBRARIES and HAS_REQUESTS
 Spec = dict[str, dict[str, t.Any]]
 R = t.TypeVar("R", bound=Resource)
 SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
@@ -38,19 +44,50 @@ STATE: Spec = {"state": {"type": "str", "choices": ["present", "absent"], "defau
 OWNER: Spec = {"owner": {"type": "str"}, "adopt": {"type": "bool", "default": False}}
 
 
+def _login(name: str, kind: str = "str", **more: t.Any) -> Spec:
+    return {name: {"type": kind, "fallback": (env_fallback, [f"GCP_{name.upper()}"]), **more}}
+
+
+AUTH: Spec = {
+    **_login("project"),
+    **_login("auth_kind", required=True, choices=["machineaccount", "serviceaccount", "accesstoken", "application"]),
+    **_login("service_account_email"),
+    **_login("service_account_file", "path"),
+    **_login("service_account_contents", "jsonarg", no_log=True),
+    **_login("access_token", no_log=True),
+    **_login("scopes", "list", elements="str"),
+    **_login("env_type"),
+}
+"""The options of google.cloud's GcpModule, which adds them itself and is an AnsibleModule; a test compares them."""
+
+
+def full_spec(own: Spec) -> Spec:
+    """The options of one module, with those of the login."""
+    return {**AUTH, **own}
+
+
 def wait_options(seconds: int) -> Spec:
     return {"wait": {"type": "bool", "default": True}, "wait_timeout": {"type": "int", "default": seconds}}
+
+
+class Options:
+    """The options of a task in the place of google.cloud's module, for its session."""
+
+    def __init__(self, params: dict[str, t.Any]) -> None:
+        self.params = {**params, "scopes": params.get("scopes") or SCOPES}
+
+    def fail_json(self, msg: str) -> t.NoReturn:
+        raise Unauthorized(f"There are no credentials for Google: {msg}.")
 
 
 class HttpSession:
     """google.cloud's session, with one set of credentials for all requests of the module."""
 
-    def __init__(self, module: GcpModule) -> None:
-        module.params["scopes"] = module.params.get("scopes") or SCOPES
-        ours = GcpSession(module, "muster")
-        self._headers = ours._headers()
+    def __init__(self, params: dict[str, t.Any]) -> None:
+        session = GcpSession(Options(params), "muster")
+        self._headers = session._headers()
         with library_errors():
-            self._session = ours.session()
+            self._session = session.session()
 
     def request(self, verb: str, url: str, *, json: Body | None, params: Body) -> tuple[int, t.Any]:
         with library_errors():
@@ -93,49 +130,48 @@ def from_options(kind: type[R], params: dict[str, t.Any]) -> R:
 
 Make = t.Callable[[dict[str, t.Any]], Resource]
 Check = t.Callable[[Api, dict[str, t.Any]], None]
+Survey = t.Callable[[Api, dict[str, t.Any]], Body]
+Execute = t.Callable[[HostContext], Result]
 
 
-def module_of(argument_spec: Spec, *, base: type[GcpModule] = GcpModule, **constraints: t.Any) -> GcpModule:
-    """Parse the options. All of google.cloud's need a project; ours say so when there is none."""
-    module = base(argument_spec={**argument_spec}, supports_check_mode=True, **constraints)
-    if not module.params["project"]:
-        missing = InvalidInput("No project is given", hint="Set project, or GCP_PROJECT in the environment")
-        module.fail_json(**failure(missing))
-    return module
+def api_of(ctx: HostContext, *, lenient: bool) -> Api:
+    """The project of a task. All options of google.cloud need one; ours say so when there is none."""
+    if not ctx.params["project"]:
+        raise InvalidInput("No project is given", hint="Set project, or GCP_PROJECT in the environment")
+    return Api(HttpSession(ctx.params), project=ctx.params["project"], lenient=lenient)
 
 
-def gcp_main(
-    argument_spec: Spec,
-    kind: type[Resource] | Make,
-    key: str,
-    *,
-    check: Check | None = None,
-    remains: Make | None = None,
-    **constraints: t.Any,
-) -> None:
-    """Parse, converge, report.
+def on_controller(**context: t.Any) -> HostContext:
+    """The context of a task that runs in the process of its action plugin."""
+    return HostContext(**context)
+
+
+def converger(
+    kind: type[Resource] | Make, key: str, *, check: Check | None = None, remains: Make | None = None
+) -> Execute:
+    """The ``execute`` of a module for one resource.
 
     ``kind`` is made from the options of its fields' names, or by a function. ``check`` may ask Google whether the desired state is
     possible, before anything is done. ``remains`` makes what it leaves behind when it is deleted, and what is deleted next.
     """
-    module = module_of(argument_spec, **constraints)
-    params = module.params
-    waiting = WaitOptions(params.get("wait", True), params.get("wait_timeout", 300))
-    try:
+
+    def execute(ctx: HostContext) -> Result:
+        params = dict(ctx.params)
+        waiting = WaitOptions(params.get("wait", True), params.get("wait_timeout", 300))
         mark = mark_of(params.get("owner"))
-        options = ConvergeOptions(params.get("state") == "absent", module.check_mode, mark, params.get("adopt", False))
-        api = Api(HttpSession(module), project=params["project"], lenient=options.check or options.absent)
+        options = ConvergeOptions(params.get("state") == "absent", ctx.check, mark, params.get("adopt", False))
+        api = api_of(ctx, lenient=options.check or options.absent)
         if check and not options.absent:
             check(api, params)
         desired = from_options(kind, params) if isinstance(kind, type) else kind(params)
         outcome = converge(desired, api, options, waiting)
         if remains and options.absent and not outcome.kept:
             outcome = together(outcome, converge(remains(params), api, options, waiting))
-    except EXPECTED as exc:
-        module.fail_json(**failure(exc))
-    if outcome.kept:
-        warn(outcome.kept)
-    module.exit_json(**result_of(outcome, key, diff=module._diff))
+        if outcome.kept:
+            ctx.warn(outcome.kept)
+        return result_of(outcome, key, diff=ctx.diff)
+
+    return execute
 
 
 def together(first: Outcome, then: Outcome) -> Outcome:
@@ -145,29 +181,11 @@ def together(first: Outcome, then: Outcome) -> Outcome:
     return Outcome(plan, first.live, then.kept)
 
 
-def member_main(argument_spec: Spec) -> None:
-    """Parse, converge, report, for a member of a policy, which has no state, owner or operation of its own."""
-    module = module_of(argument_spec)
-    params, check = module.params, module.check_mode
-    absent = params["state"] == "absent"
-    condition = without_none(params["condition"]) if params["condition"] else None
-    try:
-        api = Api(HttpSession(module), project=params["project"], lenient=check or absent)
-        where = place(params["project"], params["resource"])
-        wanted = IamMember(where, params["role"], params["member"], condition, absent)
-        outcome = converge_member(wanted, api, check=check)
-    except EXPECTED as exc:
-        module.fail_json(**failure(exc))
-    for text in wanted.told(outcome.live):
-        warn(text)
-    module.exit_json(**{**result_of(outcome, "policy", diff=module._diff), "policy": wanted.shown(outcome.live)})
+def surveyor(survey: Survey) -> Execute:
+    """The ``execute`` of a module that only reads. Where an API is not enabled nothing is there."""
+    return lambda ctx: {"changed": False, **snake_case_result(survey(api_of(ctx, lenient=True), ctx.params))}
 
 
-def info_main(argument_spec: Spec, survey: t.Callable[[Api, dict[str, t.Any]], Body]) -> None:
-    """Parse, ask, report: for modules that only read. Where an API is not enabled nothing is there."""
-    module = module_of(argument_spec)
-    try:
-        found = survey(Api(HttpSession(module), project=module.params["project"], lenient=True), module.params)
-    except EXPECTED as exc:
-        module.fail_json(**failure(exc))
-    module.exit_json(changed=False, **snake_case_result(found))
+def gcp_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> None:
+    """Parse, execute, report. ``constraints`` are those of AnsibleModule, such as required_if."""
+    host_main(full_spec(argument_spec), execute, **constraints)

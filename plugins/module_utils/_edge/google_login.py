@@ -14,9 +14,9 @@ import typing as t
 
 from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import GcpSession
 
-from .._core.errors import InvalidInput, Unauthorized
+from .._core.errors import InvalidInput
 from .._gcp.errors import library_errors
-from .gcp import SCOPES
+from .gcp import Options
 
 # What google.cloud's modules take from the environment, by their auth_kind.
 KINDS = {
@@ -27,22 +27,12 @@ KINDS = {
 }
 
 
-class _Environment:
-    """Stands for a module of google.cloud whose options are all in the environment."""
-
-    def __init__(self, auth_kind: str | None) -> None:
-        token = "accesstoken" if os.environ.get("GCP_ACCESS_TOKEN") else "application"
-        kind = auth_kind or os.environ.get("GCP_AUTH_KIND") or token
-        if kind not in KINDS:
-            raise InvalidInput(f"auth_kind: '{kind}' is unknown.", f"One of {', '.join(KINDS)}.")
-        given = {name: os.environ.get(f"GCP_{name.upper()}") for name in KINDS[kind]}
-        self.params: dict[str, t.Any] = {"auth_kind": kind, "scopes": SCOPES, **given}
-
-    def fail_json(self, msg: str) -> t.NoReturn:
-        raise Unauthorized(f"There are no credentials for Google: {msg}.")
-
-
 def credentials_of(auth_kind: str | None) -> t.Any:
     """Credentials for the libraries of Google, as google.cloud's modules would have them without an option."""
+    token = "accesstoken" if os.environ.get("GCP_ACCESS_TOKEN") else "application"
+    kind = auth_kind or os.environ.get("GCP_AUTH_KIND") or token
+    if kind not in KINDS:
+        raise InvalidInput(f"auth_kind: '{kind}' is unknown.", f"One of {', '.join(KINDS)}.")
+    given = {name: os.environ.get(f"GCP_{name.upper()}") for name in KINDS[kind]}
     with library_errors():
-        return GcpSession(_Environment(auth_kind), "muster")._credentials()
+        return GcpSession(Options({"auth_kind": kind, **given}), "muster")._credentials()

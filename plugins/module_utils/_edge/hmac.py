@@ -14,10 +14,6 @@ from __future__ import annotations
 import base64
 import typing as t
 
-from ansible.module_utils.common.warnings import warn
-
-from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import GcpModule
-
 from .._core.errors import Failed, InvalidInput, MusterError, Overtaken
 from .._core.sensitive import Sensitive
 from .._gcp.api import Api
@@ -27,33 +23,18 @@ from .._kube.objects import LABEL_OWNER, Manifest, Ref, annotations_of, labels_o
 from .._kube.removal import delete_objects
 from .._kube.report import Action, Change
 from .._manifests.meta import owner_of
-from .failure import EXPECTED, failure
-from .gcp import HttpSession, Spec, module_of
+from .gcp import api_of
 
 if t.TYPE_CHECKING:
     from .._gcp.plan import Step
     from .._kube.cluster import Cluster
+    from .run import Context
 
 ACCESS_KEY, SECRET_KEY = "access_key", "secret_key"
 ANNOTATION_BEFORE = "muster.ml/hmac-keys-before"
 ANNOTATION_REPLACED = "muster.ml/hmac-keys-replaced"
 APPLIED, DELETED = "kubernetes:secrets.apply", "kubernetes:secrets.delete"
 Result = dict[str, t.Any]
-
-
-class _Quiet(GcpModule):
-    """Options are neither logged nor returned: a kubeconfig may hold a token."""
-
-    def _log_invocation(self) -> None:
-        """Write nothing to the system log."""
-
-    def exit_json(self, **kwargs: t.Any) -> t.NoReturn:
-        super().exit_json(**kwargs, invocation={"module_args": {"check": self.check_mode}})
-        raise SystemExit
-
-    def fail_json(self, msg: str, **kwargs: t.Any) -> t.NoReturn:
-        super().fail_json(msg, **kwargs, invocation={"module_args": {"check": self.check_mode}})
-        raise SystemExit
 
 
 class Keeper:
@@ -206,30 +187,19 @@ class Run:
             write()
 
 
-def hmac_main(argument_spec: Spec, connect: t.Callable[[dict[str, t.Any]], t.Callable[[], Cluster]]) -> None:
-    """Parse, make or delete the key, report."""
-    module = module_of(argument_spec, base=_Quiet)
-    params, check = module.params, module.check_mode
-    cluster = None
-    try:
-        keys = HmacKeys(params["project"], params["email"])
-        api = Api(HttpSession(module), project=params["project"], lenient=check or params["state"] == "absent")
-        cluster = connect(params)()
-        keeper = Keeper(cluster, params["secret"]["name"], params["secret"]["namespace"] or cluster.namespace)
-        result = execute(
-            Run(keys, keeper, api, check=check), absent=params["state"] == "absent", rotate=params["rotate"]
-        )
-    except EXPECTED as exc:
-        module.fail_json(**failure(exc))
-    finally:
-        if cluster is not None:
-            cluster.close()
-    if not module._diff:
+def execute(ctx: Context) -> Result:
+    """Make or delete the key, and report."""
+    params, absent = ctx.params, ctx.params["state"] == "absent"
+    keys = HmacKeys(params["project"], params["email"])
+    api = api_of(ctx, lenient=ctx.check or absent)
+    keeper = Keeper(ctx.cluster, params["secret"]["name"], params["secret"]["namespace"] or ctx.cluster.namespace)
+    result = _converge(Run(keys, keeper, api, check=ctx.check), absent=absent, rotate=params["rotate"], warn=ctx.warn)
+    if not ctx.diff:
         result.pop("diff")
-    module.exit_json(**result)
+    return result
 
 
-def execute(run: Run, *, absent: bool, rotate: bool) -> Result:
+def _converge(run: Run, *, absent: bool, rotate: bool, warn: t.Callable[[str], None]) -> Result:
     """Do it; what users should know besides is a warning."""
     keeper, before, existed = run.keeper, run.keeper.note.access_id, run.keeper.exists
     kept = ""
