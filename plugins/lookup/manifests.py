@@ -17,6 +17,8 @@ description:
     P(muster.ml.traefik#role), P(muster.ml.gpu_drivers#role), P(muster.ml.prometheus#role),
     P(muster.ml.local_cluster#role), P(muster.ml.namespace#role), P(muster.ml.efs_csi#role) and P(muster.ml.s3_artifacts#role).
     No cluster is asked or changed.
+  - For an operator whose project releases a manifest these are the objects of that manifest (O(manifest)), in the namespace, and with the
+    image and resources, that the options say.
   - The roles use it themselves. It is also useful for GitOps, where the objects are written to files that another program applies.
   - An option is a variable of the role without the role's name. The role's defaults are good values for required options.
 options:
@@ -26,10 +28,21 @@ options:
     type: list
     elements: str
     required: true
-  crds:
-    description: Return the CustomResourceDefinitions of an operator, too, before its objects.
-    type: bool
-    default: false
+  part:
+    description:
+      - Objects to return. V(objects) are all but the CustomResourceDefinitions, and V(queues) are the queues of kueue.
+    type: str
+    choices: [all, crds, objects, queues]
+    default: all
+  manifest:
+    description: URL or path of the manifest that the project of an operator released.
+    type: str
+  manifest_sha256:
+    description: SHA-256 of O(manifest).
+    type: str
+  overrides:
+    description: Strategic merge patch of the Deployment in O(manifest).
+    type: dict
   namespace:
     description: Namespace of the objects, which has to exist. Required for the operators, prometheus, efs_csi and s3_artifacts.
     type: str
@@ -203,6 +216,10 @@ options:
   role_arn:
     description: ARN of that IAM role, for O(identity=irsa).
     type: str
+  integrations:
+    description: Kinds of jobs that kueue queues, by the names of its integrations. Defaults to V([batch/job, jobset.x-k8s.io/jobset]).
+    type: list
+    elements: str
   resource_flavors:
     description: Kinds of nodes, as the role kueue takes them.
     type: list
@@ -272,16 +289,16 @@ EXAMPLES = r"""
     definition: >-
       {{ lookup('muster.ml.manifests', 'nats_operator', namespace='ml', image='natsio/nats-operator:0.8.3') }}
 
-- name: Write the manifests of training-operator into a Git repository that Argo CD or Flux applies
+- name: Write the manifests of JobSet into a Git repository that Argo CD or Flux applies
   ansible.builtin.copy:
-    dest: "{{ my_repository }}/training-operator.yml"
+    dest: "{{ my_repository }}/jobset.yml"
     content: "{{ objects | map('to_nice_yaml', indent=2) | join('---\n') }}"
     mode: "0644"
   vars:
     objects: >-
-      {{ lookup('muster.ml.manifests', 'training_operator', crds=true, namespace='training-operator',
-                image='ghcr.io/kubeflow/training-v1/training-operator:v1-93c5489',
-                resources={'requests': {'cpu': '10m', 'memory': '64Mi'}, 'limits': {'memory': '512Mi'}}) }}
+      {{ lookup('muster.ml.manifests', 'jobset', namespace='jobset-system', image='registry.k8s.io/jobset/jobset:v0.12.0',
+                manifest='https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml',
+                manifest_sha256='a41aaf12dd0b7b0a3d626b8d6107f32c3dc889d7e7830adc46b8cdb77a8963bb') }}
 """
 
 RETURN = r"""
@@ -293,16 +310,18 @@ _raw:
 
 import dataclasses
 import importlib
+import inspect
 import pathlib
 import types
 import typing as t
 
-import yaml
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
+from ansible_collections.muster.ml.plugins.module_utils._kube.source import from_release
+from ansible_collections.muster.ml.plugins.module_utils._manifests.operators import DEFINITION, definitions, type_of
 
 COLLECTION = pathlib.Path(__file__).parents[2]
 UTILS = "ansible_collections.muster.ml.plugins.module_utils"
@@ -316,11 +335,11 @@ class LookupModule(LookupBase):
         self.set_options(var_options=variables, direct=kwargs)
         # A misspelt option has no type; build() refuses it, whatever its value.
         given = {name: self.get_option(name) if self.has_option(name) else kwargs[name] for name in kwargs}
-        with_kinds = given.pop("crds", False)
-        return [[*(kinds(term) if with_kinds else []), *build(term, to_plain_values(given))] for term in terms]
+        part = given.pop("part", "all")
+        return [build(term, to_plain_values(given), part) for term in terms]
 
 
-def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+def build(name: str, given: dict[str, t.Any], part: str = "all") -> list[dict[str, t.Any]]:
     """The objects of role NAME; an option that is None keeps the builder's default."""
     builder = find(name)
     options = {field.name: field for field in dataclasses.fields(options_of(builder))}
@@ -332,15 +351,26 @@ def build(name: str, given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     if missing:
         raise AnsibleError(f"{name} needs the option {', '.join(missing)}.")
     try:
-        return t.cast("list[dict[str, t.Any]]", to_plain_values(builder.manifests(options_of(builder)(**desired))))
+        made = objects_of(builder, options_of(builder)(**desired), part)
     except InvalidInput as error:
         raise AnsibleError(f"{name}: {error}") from error
+    return t.cast("list[dict[str, t.Any]]", to_plain_values(made))
 
 
-def kinds(name: str) -> list[dict[str, t.Any]]:
-    """The CustomResourceDefinitions of role NAME."""
-    files = sorted((COLLECTION / "roles" / name / "files" / "crds").glob("*.yml"))
-    return [to_plain_values(yaml.safe_load(path.read_text(encoding="utf-8"))) for path in files]
+def objects_of(builder: types.ModuleType, options: t.Any, part: str) -> list[dict[str, t.Any]]:
+    """A part of the objects. The released manifest is read only for what is taken from it."""
+    if part == "queues":
+        return list(builder.queues(options))
+    takes_released = len(inspect.signature(builder.manifests).parameters) > 1
+    released: list[dict[str, t.Any]] = []
+    if hasattr(options, "manifest") and (takes_released or part != "objects"):
+        released = [one for one in from_release(options.manifest, options.manifest_sha256) if one]
+    crds = definitions(released)
+    if part == "crds":
+        return crds
+    objects = builder.manifests(options, released) if takes_released else builder.manifests(options)
+    others = [one for one in objects if type_of(one) != DEFINITION]
+    return others if part == "objects" else [*crds, *others]
 
 
 def builders() -> dict[str, str]:

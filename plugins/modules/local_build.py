@@ -7,13 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_build
-short_description: Build programs and container images into the cache
+short_description: Build programs, container images and released manifests
 version_added: 0.1.0
 description:
   - Builds programs from folders with C(go.mod) and C(go.sum), which pin them and their dependencies, and keeps them in a cache.
     The same pins and flags are never built twice.
   - Builds container images at the same time, so that all cores have work until the end. Module M(muster.ml.local_image) finds them in the
     cache.
+  - Writes manifests that projects release, from the sources in their Go modules. The result must have the digest of the released file.
   - Go downloads the modules from C(go env GOPROXY) and verifies them with C(go.sum).
   - After a failure nothing else begins; what is being built ends first and is kept.
 author:
@@ -61,6 +62,62 @@ options:
   builder:
     description: Folder with the C(go.mod) and C(go.sum) that pin umoci. Required with O(images).
     type: path
+  manifests:
+    description:
+      - Manifests to write. Check mode writes them, too, because the tasks that follow read them.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: File to write. Everybody may read it.
+        type: path
+        required: true
+      sha256:
+        description: SHA-256 of the file as the project released it.
+        type: str
+        required: true
+      module_dir:
+        description: Folder with the C(go.mod) and C(go.sum) that pin the module.
+        type: path
+        required: true
+      module:
+        description: Path of the module.
+        type: str
+        required: true
+      kustomization:
+        description: Folder of the module that kustomize builds. Without it the files of O(manifests[].sources) are joined.
+        type: str
+        default: ''
+      images:
+        description: Images by the names that they have in the kustomization.
+        type: dict
+        default: {}
+      sources:
+        description: Texts and files of the module, in this order.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          text:
+            description: Text to insert.
+            type: str
+            default: ''
+          files:
+            description: Glob pattern of files in the module.
+            type: str
+            default: ''
+          before:
+            description: Text before each file. C({path}) in it stands for the path of the file in the module.
+            type: str
+            default: ''
+          replace:
+            description: Words to replace in these files.
+            type: dict
+            default: {}
+  kustomize:
+    description: Folder with the C(go.mod) and C(go.sum) that pin kustomize. Required with O(manifests[].kustomization).
+    type: path
   cache_dir:
     description: Folder of the cache. Programs are kept below C(bin/), images below C(images/).
     type: path
@@ -90,6 +147,18 @@ EXAMPLES = r"""
             dest: /nats-server
         config:
           entrypoint: [/nats-server]
+
+- name: Write the manifest that JobSet 0.12.0 was released with
+  muster.ml.local_build:
+    kustomize: /srv/build/kustomize
+    manifests:
+      - path: /var/cache/muster/manifests/jobset-0.12.0.yaml
+        sha256: a41aaf12dd0b7b0a3d626b8d6107f32c3dc889d7e7830adc46b8cdb77a8963bb
+        module_dir: /srv/build/jobset
+        module: sigs.k8s.io/jobset
+        kustomization: config/default
+        images:
+          us-central1-docker.pkg.dev/k8s-staging-images/jobset/jobset: registry.k8s.io/jobset/jobset:v0.12.0
 """
 
 RETURN = r"""
@@ -115,22 +184,35 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Inva
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
 from ansible_collections.muster.ml.plugins.module_utils._edge.recipe import (
     FOLDER,
+    MAP,
     NEEDED,
     OFF,
     TEXT,
     WORDS,
     checked_recipe,
+    rows,
 )
-from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, oci_nodes
+from ansible_collections.muster.ml.plugins.module_utils._local import gobuild, oci_nodes, released
 from ansible_collections.muster.ml.plugins.module_utils._local.oci import OciImage
 from ansible_collections.muster.ml.plugins.module_utils._local.programs import go_build
 from ansible_collections.muster.ml.plugins.module_utils._local.side_by_side import Build, Progress, side_by_side
 
 PROGRAM = {"name": NEEDED, "module_dir": FOLDER, "package": NEEDED, "ldflags": TEXT, "tags": WORDS, "cgo": OFF}
+MANIFEST = {
+    "path": FOLDER,
+    "sha256": NEEDED,
+    "module_dir": FOLDER,
+    "module": NEEDED,
+    "kustomization": TEXT,
+    "images": MAP,
+    "sources": rows(text=TEXT, files=TEXT, before=TEXT, replace=MAP),
+}
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "programs": {"type": "list", "elements": "dict", "default": [], "options": PROGRAM},
     "images": {"type": "dict", "default": {}},
     "builder": {"type": "path"},
+    "manifests": rows(**MANIFEST),
+    "kustomize": {"type": "path"},
     "cache_dir": {"type": "path", "default": "~/.cache/muster"},
 }
 CONSTRAINTS: dict[str, t.Any] = {}
@@ -145,6 +227,35 @@ def build_of_program(program: gobuild.GoBuild, number: str) -> Build:
 
 def build_of_image(image: OciImage, builder: str) -> Build:
     return Build(f"building {image.name}", functools.partial(oci_nodes.build, image, image.umoci(builder)))
+
+
+def write_manifests(ctx: HostContext) -> bool:
+    """Write the manifests that are missing or differ. Returns whether there were any."""
+    desired = [
+        released.ReleasedManifest(**{**row, "path": Path(row["path"]), "module_dir": Path(row["module_dir"])})
+        for row in ctx.params["manifests"]
+    ]
+    if any(one.kustomization for one in desired) and not ctx.params["kustomize"]:
+        raise InvalidInput(
+            "manifests has a kustomization, and kustomize is missing.",
+            hint="Give the folder with kustomize's go.mod and go.sum.",
+        )
+    missing = [one for one in desired if not one.is_there()]
+    for one in missing:
+        ctx.progress(f"writing {one.path.name}")
+        released.write(one, lambda: kustomize_program(ctx))
+    return bool(missing)
+
+
+def kustomize_program(ctx: HostContext) -> Path:
+    desired = gobuild.GoBuild(
+        name="kustomize",
+        module_dir=Path(ctx.params["kustomize"]),
+        package="sigs.k8s.io/kustomize/kustomize/v5",
+        cache_dir=Path(ctx.params["cache_dir"]),
+        architecture=gobuild.architecture(),
+    )
+    return gobuild.ensure(desired, "building kustomize", ctx.progress)
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
@@ -169,8 +280,9 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
             ],
             ctx.progress,
         )
+    written = write_manifests(ctx)
     return {
-        "changed": bool(missing_programs or missing_images),
+        "changed": bool(missing_programs or missing_images or written),
         "paths": [str(one.path) for one in programs],
         "elapsed": round(SYSTEM_CLOCK.monotonic() - started),
     }

@@ -17,11 +17,13 @@ from support import reading
 from support.docs.collection import tasks_in
 
 ROOT = Path(__file__).resolve().parents[2]
-ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
+# Tasks that other roles import, without options and a README of their own.
+INTERNAL = [ROOT / "roles" / "released_operator"]
+ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir() and path not in INTERNAL)
 # Those that put something on a cluster or a machine.
 DEPLOYING = [r for r in ROLES if any((r / "tasks" / f"{phase}.yml").exists() for phase in ("install", "configure"))]
 # Whose tasks obey the rules about errors, commands and waiting.
-TASK_FOLDERS = [role / "tasks" for role in ROLES] + [ROOT / "tests" / "acceptance"]
+TASK_FOLDERS = [role / "tasks" for role in [*ROLES, *INTERNAL]] + [ROOT / "tests" / "acceptance"]
 PARTS = ("README.md", "defaults/main.yml", "meta/main.yml", "meta/argument_specs.yml", "tasks/main.yml")
 PHASES = ("preflight", "install", "configure", "verify")
 # What exists, for all phases: whichever of them a tag selects, this page runs before.

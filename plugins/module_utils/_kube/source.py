@@ -82,11 +82,25 @@ def from_url(url: str, sha256: str) -> list[t.Any]:
     except (urllib.error.URLError, OSError, ValueError) as exc:
         raise InvalidInput(f"url {url} cannot be read: {getattr(exc, 'reason', None) or exc}.",
                            hint="Give a local copy with src where the URL cannot be reached.") from exc  # fmt: skip
+    return _verified(body, f"url {url}", sha256)
+
+
+def from_release(where: str, sha256: str) -> list[t.Any]:
+    """Objects from a URL or the path of a file, if the digest of its content is the given one."""
+    if where.startswith(("http://", "https://")):
+        return from_url(where, sha256)
+    try:
+        return _verified(pathlib.Path(where).expanduser().read_bytes(), where, sha256)
+    except OSError as exc:
+        raise InvalidInput(f"{where} cannot be read: {exc}.", hint="Nothing was changed.") from exc
+
+
+def _verified(body: bytes, where: str, sha256: str) -> list[t.Any]:
     found = hashlib.sha256(body).hexdigest()
     if not hmac.compare_digest(found, sha256.lower().removeprefix("sha256:")):
-        raise InvalidInput(f"url {url} has sha256 {found}, not the {sha256} that was expected.",
+        raise InvalidInput(f"{where} has sha256 {found}, not the {sha256} that was expected.",
                            hint="Look at what changed before you take the new digest. Nothing was changed.")  # fmt: skip
     try:
-        return from_definition(_decoded(body), url)
+        return from_definition(_decoded(body), where)
     except UnicodeDecodeError as exc:
-        raise InvalidInput(f"url {url} is not text: {exc}.", hint="Nothing was changed.") from exc
+        raise InvalidInput(f"{where} is not text: {exc}.", hint="Nothing was changed.") from exc

@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the operators that Muster installs have in common: their options, their Deployment and its pod."""
+"""What the operators that Muster installs have in common: their options, their Deployment and its pod.
+
+ReleasedOperator is one whose project releases a manifest: all of it is installed, and only what the options say differs.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import dataclasses
 import typing as t
 from collections.abc import Mapping, Sequence
 
+from .._core.errors import InvalidInput
+from .merge import apply_overrides
 from .meta import ANNOTATION_SERVES, ANNOTATION_USES, Manifest, compact, metadata
 from .pods import READ_ONLY_CONTAINER, resources
 
@@ -88,3 +93,67 @@ def operator_pod(operator: Operator, container: Mapping[str, t.Any], *, user: in
             **more,
         }
     )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReleasedOperator:
+    """An operator as its project released it. ``manifest``: URL or path; ``overrides``: a strategic merge patch of its Deployment."""
+
+    manifest: str
+    manifest_sha256: str
+    namespace: str
+    image: str
+    resources: Mapping[str, t.Any] | None = None
+    overrides: Mapping[str, t.Any] | None = None
+
+
+NAMESPACE = ("v1", "Namespace")
+DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+DEPLOYMENT = ("apps/v1", "Deployment")
+
+
+def type_of(one: Manifest) -> tuple[str, str]:
+    """API version and kind of an object."""
+    return one["apiVersion"], one["kind"]
+
+
+def definitions(released: Sequence[Manifest]) -> list[Manifest]:
+    """The CustomResourceDefinitions of a released manifest."""
+    return [one for one in released if type_of(one) == DEFINITION]
+
+
+def overlaid(released: Sequence[Manifest], operator: ReleasedOperator, deployment: str) -> list[Manifest]:
+    """The objects of a released manifest in the namespace, and with the image and resources, of OPERATOR.
+
+    DEPLOYMENT: name of the one that runs the operator. The Namespace is left out, because role namespace makes it.
+    """
+    there = [one for one in released if (type_of(one), one["metadata"]["name"]) == (DEPLOYMENT, deployment)]
+    if not there:
+        raise InvalidInput(
+            f"{operator.manifest} has no Deployment {deployment}.", hint="Give the manifest of a supported version."
+        )
+    serves = " ".join(f"instances:{one['metadata']['name']}" for one in definitions(released))
+    (container, *_others) = there[0]["spec"]["template"]["spec"]["containers"]
+    main = compact({
+        "name": container["name"],
+        "image": operator.image,
+        "imagePullPolicy": "IfNotPresent",
+        "resources": {"$patch": "replace", **resources(operator.resources, "resources")} if operator.resources else None,
+    })  # fmt: skip
+    patch = {
+        "metadata": {"annotations": {ANNOTATION_SERVES: serves}} if serves else {},
+        "spec": {"template": {"spec": {"containers": [main]}}},
+    }
+    patched = apply_overrides(apply_overrides(there[0], patch), operator.overrides)
+    objects = [patched if one is there[0] else one for one in released if type_of(one) != NAMESPACE]
+    home = there[0]["metadata"]["namespace"]
+    return objects if home == operator.namespace else [_moved(one, home, operator.namespace) for one in objects]
+
+
+def _moved(value: t.Any, old: str, new: str, key: str = "") -> t.Any:
+    """VALUE with namespace NEW instead of OLD: where a field is called so, and in the values of a selector of namespaces."""
+    if isinstance(value, Mapping):
+        return {name: _moved(item, old, new, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_moved(item, old, new, key) for item in value]
+    return new if value == old and key in {"namespace", "values"} else value

@@ -26,7 +26,7 @@ import pytest
 import yaml
 from google.cloud import container_v1, storage
 from google.oauth2.credentials import Credentials
-from support import canary
+from support import canary, released
 
 from simulators.google import clients
 from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
@@ -86,6 +86,10 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
         "muster_gke_nodes": 50,
         "triton_gateway": True,
     }
+    # The release cannot be reached from here.
+    jobset = released.manifest("jobset", {"jobsets.jobset.x-k8s.io/v1alpha2": "JobSet"})
+    file = released.written(tmp_path_factory.mktemp("released"), jobset)
+    settings |= {f"jobset_{name}": value for name, value in file.items()}
     with playground(tmp_path_factory.mktemp("gke"), settings) as ground:
         yield ground
 

@@ -4,7 +4,7 @@
 
 """What role traefik installs: Traefik as a controller of the Gateway API, with its class, and the permissions it uses and no more.
 
-The kinds of the Gateway API are text: crds/ in the files of the role.
+The CustomResourceDefinitions are those of the manifest that the Gateway API was released with.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ EVERYWHERE = [
 class Traefik(Operator):
     """``drain_timeout``: seconds for which a pod that ends accepts requests; ``exit_timeout``: for those in flight then."""
 
+    manifest: str = ""
+    manifest_sha256: str = ""
     class_name: str = "traefik"
     replicas: int = 1
     service_type: str = "LoadBalancer"

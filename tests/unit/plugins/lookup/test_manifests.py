@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible.errors import AnsibleError
+from support.released import manifest, written
 
 from ansible_collections.muster.ml.plugins.lookup import manifests as lookup
 
@@ -31,7 +32,7 @@ NAMES = [
     "traefik",
     "training_operator",
 ]
-OWN = {"_terms", "crds"}
+OWN = {"_terms", "part"}
 # What a role makes itself: an image from its pinned versions, the ARN of the IAM role that it created.
 NO_VARIABLE = {"local_cluster": {"storage_image"}, "s3_artifacts": {"role_arn"}}
 OPERATOR = {"namespace": "ml", "image": "natsio/nats-operator:0.8.3"}
@@ -68,29 +69,37 @@ def test_an_option_is_a_variable_of_the_role(name: str) -> None:
     assert {n: compared(variables[f"{name}_{n}"]) for n in names} == {n: compared(documented()[n]) for n in names}
 
 
-def test_the_kinds_of_an_operator() -> None:
-    found = [kind["spec"]["names"]["kind"] for name in NAMES for kind in lookup.kinds(name)]
-    assert found == [
-        "JobSet",
-        "AdmissionCheck",
-        "ClusterQueue",
-        "Cohort",
-        "LocalQueue",
-        "ProvisioningRequestConfig",
-        "ResourceFlavor",
-        "Workload",
-        "WorkloadPriorityClass",
-        "NatsCluster",
-        "NatsServiceRole",
-        "PersiaJob",
-        "BackendTLSPolicy",
-        "Gateway",
-        "GatewayClass",
-        "GRPCRoute",
-        "HTTPRoute",
-        "ReferenceGrant",
-        "PyTorchJob",
-    ]
+def kinds(objects: list[dict[str, t.Any]]) -> list[str]:
+    return [one["kind"] for one in objects]
+
+
+@pytest.fixture
+def jobset(tmp_path: Path) -> dict[str, str]:
+    released = manifest("jobset", {"jobsets.jobset.x-k8s.io": "JobSet"})
+    return {"namespace": "jobset-system", "image": "example.com/jobset:v1", **written(tmp_path, released)}
+
+
+def test_a_released_manifest_in_parts(jobset: dict[str, str]) -> None:
+    crds, others, everything = (lookup.build("jobset", jobset, part) for part in ("crds", "objects", "all"))
+    assert kinds(crds) == ["CustomResourceDefinition"]
+    assert "Deployment" in kinds(others)
+    assert everything == [*crds, *others]
+
+
+@pytest.mark.parametrize("part", ["crds", "objects"])
+def test_a_manifest_with_another_digest_is_refused(jobset: dict[str, str], part: str) -> None:
+    with pytest.raises(AnsibleError, match=r"not the 0000 that was expected\. .*Nothing was changed"):
+        lookup.build("jobset", {**jobset, "manifest_sha256": "0000"}, part)
+
+
+def test_a_manifest_is_read_only_where_it_is_needed(tmp_path: Path) -> None:
+    """Where another program installed the CustomResourceDefinitions, nothing is fetched."""
+    absent = {"namespace": "a", "image": "a", "manifest": str(tmp_path / "absent"), "manifest_sha256": "0"}
+    assert "Deployment" in kinds(lookup.build("traefik", absent, "objects"))
+    flavors = lookup.build("kueue", {**absent, "resource_flavors": [{"name": "any"}]}, "queues")
+    assert kinds(flavors) == ["ResourceFlavor"]
+    with pytest.raises(AnsibleError, match="absent cannot be read"):
+        lookup.build("traefik", absent, "crds")
 
 
 def test_an_option_that_is_none_is_left_out() -> None:

@@ -13,35 +13,43 @@ import yaml
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.kinds import BUILT_IN, misspelt, nearest
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Resource, group_of
-from ansible_collections.muster.ml.plugins.module_utils._kube.order import kinds_of_definitions
 
 ROOT = pathlib.Path(__file__).parents[5]
-OURS = {
-    pair: Resource(f"{pair[1].lower()}s", True)
-    for path in sorted(ROOT.glob("roles/*/files/crds/*.yml"))
-    for pair in kinds_of_definitions(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-}
-# Of the experimental Gateway API, Istio, Traefik, the training operator and Prometheus' operator: neighbours with much the same names.
-NEIGHBOURS = {
-    (api_version, kind): Resource(f"{kind.lower()}s", True)
-    for api_version, kinds in {
-        "gateway.networking.k8s.io/v1": "TCPRoute TLSRoute UDPRoute ListenerSet",
-        "traefik.io/v1alpha1": "IngressRoute IngressRouteTCP IngressRouteUDP Middleware MiddlewareTCP TLSOption TLSStore",
-        "networking.istio.io/v1": "Gateway VirtualService ServiceEntry WorkloadEntry WorkloadGroup DestinationRule",
-        "kubeflow.org/v1": "TFJob MPIJob MXJob XGBoostJob PaddleJob JAXJob",
-        "monitoring.coreos.com/v1": "PodMonitor ServiceMonitor Prometheus PrometheusRule Probe Alertmanager",
-    }.items()
-    for kind in kinds.split()
-}
-SERVED = [(api_version, kind, resource) for (api_version, kind), resource in {**BUILT_IN, **OURS, **NEIGHBOURS}.items()]
+KUEUE = (
+    "AdmissionCheck ClusterQueue Cohort LocalQueue MultiKueueCluster MultiKueueConfig ProvisioningRequestConfig ResourceFlavor Topology"
+    " Workload WorkloadPriorityClass"
+)
 
 
-def test_the_definitions_of_our_roles_were_found() -> None:
-    assert {group_of(api_version) for api_version, _kind in OURS} >= {
-        "gateway.networking.k8s.io",
-        "kueue.x-k8s.io",
-        "nats.io",
+def kinds(table: dict[str, str]) -> dict[tuple[str, str], Resource]:
+    """The kinds of each API version, as they are served."""
+    return {
+        (api_version, kind): Resource(f"{kind.lower()}s", True)
+        for api_version, words in table.items()
+        for kind in words.split()
     }
+
+
+# Of the operators that roles install.
+OURS = kinds({
+    "gateway.networking.k8s.io/v1": "BackendTLSPolicy Gateway GatewayClass GRPCRoute HTTPRoute",
+    "gateway.networking.k8s.io/v1beta1": "Gateway GatewayClass HTTPRoute ReferenceGrant",
+    "jobset.x-k8s.io/v1alpha2": "JobSet",
+    "kubeflow.org/v1": "PyTorchJob TFJob MPIJob XGBoostJob PaddleJob JAXJob",
+    "kueue.x-k8s.io/v1beta1": KUEUE,
+    "kueue.x-k8s.io/v1beta2": KUEUE,
+    "nats.io/v1alpha2": "NatsCluster NatsServiceRole",
+    "persia.com/v1": "PersiaJob",
+})  # fmt: skip
+# Of the experimental Gateway API, Istio, Traefik and Prometheus' operator: neighbours with much the same names.
+NEIGHBOURS = kinds({
+    "gateway.networking.k8s.io/v1": "TCPRoute TLSRoute UDPRoute ListenerSet",
+    "traefik.io/v1alpha1": "IngressRoute IngressRouteTCP IngressRouteUDP Middleware MiddlewareTCP TLSOption TLSStore",
+    "networking.istio.io/v1": "Gateway VirtualService ServiceEntry WorkloadEntry WorkloadGroup DestinationRule",
+    "kubeflow.org/v1": "MXJob",
+    "monitoring.coreos.com/v1": "PodMonitor ServiceMonitor Prometheus PrometheusRule Probe Alertmanager",
+})  # fmt: skip
+SERVED = [(api_version, kind, resource) for (api_version, kind), resource in {**BUILT_IN, **OURS, **NEIGHBOURS}.items()]
 
 
 @pytest.mark.parametrize("pair", [*OURS, *NEIGHBOURS], ids="/".join)

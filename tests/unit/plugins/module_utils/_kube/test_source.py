@@ -164,3 +164,16 @@ class UnsafeBytes(bytes):
 def test_text_of_a_lookup_is_read_with_the_oldest_ansible_too() -> None:
     """PyYAML takes str and none of its subclasses."""
     assert to_plain_values(Unsafe("kind: ConfigMap")).__class__ is str
+
+
+def test_a_released_manifest_must_have_its_digest(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "released.yaml"
+    path.write_text(TWO)
+    digest = hashlib.sha256(TWO.encode()).hexdigest()
+    assert source.from_release(str(path), digest) == [{"kind": "A"}, {"kind": "B"}]
+    with pytest.raises(InvalidInput, match=f"has sha256 {digest}, not the 00"):
+        source.from_release(str(path), "00")
+    with pytest.raises(InvalidInput, match=r"none\.yaml cannot be read"):
+        source.from_release(str(tmp_path / "none.yaml"), digest)
+    with pytest.raises(InvalidInput, match=r"url http://localhost:1/x\.yaml cannot be read"):
+        source.from_release("http://localhost:1/x.yaml", digest)

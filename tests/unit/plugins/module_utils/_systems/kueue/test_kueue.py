@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kueue: what is applied, which jobs need it in order to be created, and which queues are refused."""
+"""Kueue: what differs from its released manifest, which jobs need it in order to be created, and which queues are refused."""
 
 from __future__ import annotations
 
@@ -10,12 +10,25 @@ import json
 import typing as t
 
 import pytest
+from support.released import manifest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
-from ansible_collections.muster.ml.plugins.module_utils._systems.kueue.kueue import KueueController, manifests
+from ansible_collections.muster.ml.plugins.module_utils._systems.kueue.kueue import KueueController, manifests, queues
 
 Golden = t.Callable[[str, list[dict[str, t.Any]]], None]
+RELEASED = manifest(
+    "kueue",
+    {"clusterqueues.kueue.x-k8s.io": "ClusterQueue"},
+    {
+        "vclusterqueue.kb.io": "kueue.x-k8s.io",
+        "vjob.kb.io": "batch",
+        "vjobset.kb.io": "jobset.x-k8s.io",
+        "vpod.kb.io": "",
+    },
+)
 GIVEN: dict[str, t.Any] = {
+    "manifest": "m",
+    "manifest_sha256": "s",
     "namespace": "kueue-system",
     "image": "registry.k8s.io/kueue/kueue:v0.19.2",
     "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "2Gi"}},
@@ -53,43 +66,49 @@ QUEUES: dict[str, t.Any] = {
 }
 
 
-def test_the_controller_with_its_webhooks(golden: Golden) -> None:
-    golden("kueue", manifests(KueueController(**GIVEN)))
+def applied(**given: t.Any) -> list[dict[str, t.Any]]:
+    return manifests(KueueController(**GIVEN, **given), RELEASED)
+
+
+def hooks(objects: list[dict[str, t.Any]]) -> list[str]:
+    return [hook["name"] for one in objects for hook in one.get("webhooks", ())]
 
 
 def test_the_queues(golden: Golden) -> None:
-    made = manifests(KueueController(**GIVEN, **QUEUES))
-    golden("kueue_queues", [one for one in made if one["apiVersion"] == "kueue.x-k8s.io/v1beta2"])
+    golden("kueue_queues", queues(KueueController(**GIVEN, **QUEUES)))
+
+
+def test_jobs_of_kinds_that_it_does_not_queue_are_created_without_it() -> None:
+    assert hooks(applied()) == ["vclusterqueue.kb.io", "vjob.kb.io", "vjobset.kb.io"]
+    assert hooks(applied(integrations=["pod"])) == ["vclusterqueue.kb.io", "vpod.kb.io"]
 
 
 def test_jobs_in_no_queue_are_created_without_it() -> None:
-    webhooks = [webhook for one in manifests(KueueController(**GIVEN)) for webhook in one.get("webhooks", ())]
-    others = [hook for hook in webhooks if hook["rules"][0]["apiGroups"] != ["kueue.x-k8s.io"]]
-    assert sorted({hook["rules"][0]["resources"][0] for hook in others}) == ["jobs", "jobsets"]
-    only = [{"key": "kueue.x-k8s.io/queue-name", "operator": "Exists"}]
-    assert [hook["objectSelector"]["matchExpressions"] for hook in others] == [only] * 4
+    selectors = {hook["name"]: hook.get("objectSelector") for one in applied() for hook in one.get("webhooks", ())}
+    only = {"matchExpressions": [{"key": "kueue.x-k8s.io/queue-name", "operator": "Exists"}]}
+    assert selectors == {"vclusterqueue.kb.io": None, "vjob.kb.io": only, "vjobset.kb.io": only}
 
 
-def test_it_may_change_no_pod_and_no_secret_nor_definition_of_others() -> None:
-    rules = [rule for one in manifests(KueueController(**GIVEN)) for rule in one.get("rules", ())]
-    assert [rule for rule in rules if "pods" in rule["resources"]] == []
-    guarded = {
-        "secrets",
-        "customresourcedefinitions",
-        "mutatingwebhookconfigurations",
-        "validatingwebhookconfigurations",
+def test_it_queues_what_its_integrations_say() -> None:
+    (config,) = [one for one in applied(integrations=["pod"]) if one["kind"] == "ConfigMap"]
+    assert json.loads(config["data"]["controller_manager_config.yaml"]) == {
+        "integrations": {"frameworks": ["pod"]},
+        "leaderElection": {"leaderElect": True},
     }
-    writing = [r for r in rules if guarded & set(r["resources"]) and not set(r["verbs"]) <= {"list", "watch"}]
-    assert len(writing) == 4
-    assert [rule for rule in writing if not rule.get("resourceNames")] == []
+
+
+def test_an_integration_that_kueue_does_not_have_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="integrations: batch/cronjob is none of Kueue's"):
+        applied(integrations=["batch/cronjob"])
 
 
 def test_another_configuration_starts_it_again() -> None:
-    objects = manifests(KueueController(**GIVEN))
-    config = json.loads(next(one for one in objects if one["kind"] == "ConfigMap")["data"]["config.yaml"])
-    assert config["integrations"]["frameworks"] == ["batch/job", "jobset.x-k8s.io/jobset"]
-    deployment = next(one for one in objects if one["kind"] == "Deployment")
-    assert deployment["spec"]["template"]["metadata"]["annotations"]["muster.ml/config-hash"]
+    def config_hash(objects: list[dict[str, t.Any]]) -> str:
+        (deployment,) = [one for one in objects if one["kind"] == "Deployment"]
+        return str(deployment["spec"]["template"]["metadata"]["annotations"]["muster.ml/config-hash"])
+
+    assert config_hash(applied()) == config_hash(applied())
+    assert config_hash(applied()) != config_hash(applied(integrations=["pod"]))
 
 
 @pytest.mark.parametrize(
@@ -122,10 +141,10 @@ def test_another_configuration_starts_it_again() -> None:
 )
 def test_a_queue_that_could_not_work_is_refused(queue: dict[str, t.Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said.replace("(", r"\(")):
-        manifests(KueueController(**GIVEN, cluster_queues=[{"name": "q", **queue}]))
+        queues(KueueController(**GIVEN, cluster_queues=[{"name": "q", **queue}]))
 
 
 def test_a_name_counts_once() -> None:
     twice = [{"name": "any"}, {"name": "any"}]
     with pytest.raises(InvalidInput, match="resource_flavors: any is there twice"):
-        manifests(KueueController(**GIVEN, resource_flavors=twice))
+        queues(KueueController(**GIVEN, resource_flavors=twice))

@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Manifests that a project releases, made from the Go module with their sources, byte by byte as the project's own release does.
+
+The module is pinned by go.mod and go.sum, and the result by the digest of the released file.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+import typing as t
+from pathlib import Path
+
+from .._core.errors import InvalidInput, Rejected
+from .._core.files import replaced
+from .host import run
+from .once import making
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReleasedManifest:
+    """One file. ``kustomization``: folder of the module that kustomize builds, ``images`` replaces images in it by name.
+
+    Without it, ``sources`` are joined: ``text`` as it is, or the files of the glob pattern ``files``, each after ``before`` (in which
+    ``{path}`` is its path) and with ``replace`` applied.
+    """
+
+    path: Path
+    sha256: str
+    module: str
+    module_dir: Path
+    kustomization: str = ""
+    images: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    sources: t.Sequence[t.Mapping[str, t.Any]] = ()
+
+    def is_there(self) -> bool:
+        return self.path.is_file() and _digest(self.path.read_bytes()) == self.sha256
+
+
+def write(desired: ReleasedManifest, kustomize: t.Callable[[], Path], runner: t.Callable[..., str] = run) -> None:
+    """Write the file, whole or not at all. KUSTOMIZE returns the path of that program, which it may have to build first."""
+    with making(desired.path) as _missing:
+        if desired.is_there():
+            return
+        folder = module_folder(desired, runner)
+        text = _built(desired, folder, kustomize(), runner) if desired.kustomization else _joined(desired, folder)
+        body = text.encode()
+        if _digest(body) != desired.sha256:
+            raise Rejected(
+                f"{desired.path.name}: made of {desired.module}, it has sha256 {_digest(body)}, expected {desired.sha256}.",
+                hint="Pin the digest of the file that the project released for the version in go.mod. Nothing was written.",
+            )
+        with replaced(desired.path, mode=0o644) as file:
+            file.write(body)
+
+
+def module_folder(desired: ReleasedManifest, runner: t.Callable[..., str] = run) -> Path:
+    """The folder in which Go keeps the module, downloaded if it is missing."""
+    argv = ["go", "mod", "download", "-json", desired.module]
+    said = json.loads(runner(argv, env={"GOFLAGS": "-mod=readonly", "GOWORK": "off"}, cwd=str(desired.module_dir)))
+    pin = f"{desired.module} {said['Version']} {said['Sum']}"
+    if pin not in (desired.module_dir / "go.sum").read_text(encoding="utf-8").splitlines():
+        raise Rejected(f"go.sum in {desired.module_dir} does not pin {pin}.", hint="Do not use this module.")
+    return Path(said["Dir"])
+
+
+def _built(desired: ReleasedManifest, folder: Path, kustomize: Path, runner: t.Callable[..., str]) -> str:
+    with tempfile.TemporaryDirectory() as own:
+        # Bases of a kustomization are relative to it.
+        base = os.path.relpath(folder / desired.kustomization, Path(own).resolve())
+        rows = [_image_row(name, image) for name, image in desired.images.items()]
+        page = {"resources": [base], **({"images": rows} if rows else {})}
+        (Path(own) / "kustomization.yaml").write_text(json.dumps(page), encoding="utf-8")
+        return runner([str(kustomize), "build", own])
+
+
+def _image_row(name: str, image: str) -> dict[str, str]:
+    new_name, _colon, tag = image.rpartition(":")
+    return {"name": name, "newName": new_name, "newTag": tag}
+
+
+def _joined(desired: ReleasedManifest, folder: Path) -> str:
+    parts = []
+    for source in desired.sources:
+        parts.append(source.get("text") or "")
+        for path in _files(folder, source.get("files") or "", desired):
+            text = path.read_text(encoding="utf-8")
+            for old, new in (source.get("replace") or {}).items():
+                text = text.replace(old, str(new))
+            before = (source.get("before") or "").replace("{path}", path.relative_to(folder).as_posix())
+            parts += [before, text]
+    return "".join(parts)
+
+
+def _files(folder: Path, pattern: str, desired: ReleasedManifest) -> list[Path]:
+    found = sorted(folder.glob(pattern)) if pattern else []
+    if pattern and not found:
+        raise InvalidInput(f"{desired.path.name}: module {desired.module} has no file {pattern}.")
+    return found
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
