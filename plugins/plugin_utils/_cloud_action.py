@@ -78,6 +78,14 @@ class AwsAction(CloudAction):
 
     cloud = "aws"
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.module:
+            aws = importlib.import_module(f"{_PLUGINS}.module_utils._edge.aws")
+            # A file of the user that botocore cannot read is an error of the task, not of loading the plugin.
+            with contextlib.suppress(Exception):
+                aws.read_early()
+
     def _runs_elsewhere(self) -> bool:
         """Only amazon.aws's module class reports the requests of botocore's log."""
         logs = "debug_botocore_endpoint_logs" in self._task.args or "ANSIBLE_DEBUG_BOTOCORE_LOGS" in os.environ
