@@ -9,13 +9,10 @@ import typing as t
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.muster.ml.plugins.modules import apply
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
 
 
 class ActionModule(MusterAction):
-    module = apply
-
     def prepare(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         """A relative ``src`` may be a file or folder of the role or playbook."""
         src = params.get("src")

@@ -2,13 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run the module local_cluster_removal on the controller where that is the host."""
-
-from __future__ import annotations
-
-from ansible_collections.muster.ml.plugins.modules import local_cluster_removal
 from ansible_collections.muster.ml.plugins.plugin_utils._host_action import HostAction
 
 
 class ActionModule(HostAction):
-    module = local_cluster_removal
+    """Runs the module local_cluster_removal on the controller."""

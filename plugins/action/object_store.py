@@ -1,11 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the module object_store on the controller."""
 
-from __future__ import annotations
-
-from ansible_collections.muster.ml.plugins.modules import object_store
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
 from ansible_collections.muster.ml.plugins.plugin_utils._early import read_s3_early
 
@@ -13,6 +9,4 @@ read_s3_early()
 
 
 class ActionModule(MusterAction):
-    """Runs the module's execute in this process."""
-
-    module = object_store
+    """Runs the module object_store on the controller."""

@@ -1,11 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the module studioml_experiment on the controller."""
 
-from __future__ import annotations
-
-from ansible_collections.muster.ml.plugins.modules import studioml_experiment
 from ansible_collections.muster.ml.plugins.plugin_utils._early import (
     ENCRYPTION,
     KUBERNETES,
@@ -19,6 +15,4 @@ read_s3_early()
 
 
 class ActionModule(HostAction):
-    """Runs the module's execute in this process."""
-
-    module = studioml_experiment
+    """Runs the module studioml_experiment on the controller."""

@@ -1,11 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the module training_secret on the controller."""
 
-from __future__ import annotations
-
-from ansible_collections.muster.ml.plugins.modules import training_secret
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
 from ansible_collections.muster.ml.plugins.plugin_utils._early import ENCRYPTION, import_early
 
@@ -13,6 +9,4 @@ import_early(ENCRYPTION)
 
 
 class ActionModule(MusterAction):
-    """Runs the module's execute in this process."""
-
-    module = training_secret
+    """Runs the module training_secret on the controller."""

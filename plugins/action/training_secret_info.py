@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.modules import training_secret_info
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
 from ansible_collections.muster.ml.plugins.plugin_utils._early import ENCRYPTION, import_early
 
@@ -16,8 +15,6 @@ import_early(ENCRYPTION)
 
 class ActionModule(MusterAction):
     """Runs the module's execute in this process."""
-
-    module = training_secret_info
 
     def _run_here(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         # What it reads is for other tasks, and never for the screen.

@@ -10,14 +10,11 @@ from pathlib import Path
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.muster.ml.plugins.modules import triton_model
 from ansible_collections.muster.ml.plugins.plugin_utils._action import MusterAction
 
 
 class ActionModule(MusterAction):
     """Runs the module's execute in this process."""
-
-    module = triton_model
 
     def prepare(self, params: dict[str, t.Any]) -> dict[str, t.Any]:
         """A relative ``src`` may be a folder of the role's or playbook's files."""

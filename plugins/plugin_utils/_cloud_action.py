@@ -17,10 +17,8 @@ from pathlib import Path
 from ansible import constants as C  # noqa: N812  (as everywhere in Ansible)
 
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
-from ansible_collections.muster.ml.plugins.plugin_utils._controller import ControllerAction
+from ansible_collections.muster.ml.plugins.plugin_utils._controller import PLUGINS, ControllerAction
 from ansible_collections.muster.ml.plugins.plugin_utils._early import save_garbage_collection
-
-_PLUGINS = "ansible_collections.muster.ml.plugins"
 
 
 class CloudAction(ControllerAction):
@@ -31,14 +29,12 @@ class CloudAction(ControllerAction):
     """The file of the edge, which needs the collection whose login it uses, and so is imported with the module."""
 
     def __init_subclass__(cls) -> None:
-        """Import the module of the same name and the libraries, before Ansible forks a process for each task."""
-        if cls.__name__ == "ActionModule":
-            with contextlib.suppress(ImportError):
-                cls.module = importlib.import_module(f"{_PLUGINS}.modules.{cls.__module__.rpartition('.')[2]}")
+        with contextlib.suppress(ImportError):
+            super().__init_subclass__()
 
     @property
     def _edge(self) -> t.Any:
-        return importlib.import_module(f"{_PLUGINS}.module_utils._edge.{self.cloud}")
+        return importlib.import_module(f"{PLUGINS}.module_utils._edge.{self.cloud}")
 
     def _runs_elsewhere(self) -> bool:
         # Tasks do not know of the ansible_become of an inventory.
@@ -77,6 +73,14 @@ class AwsAction(CloudAction):
     """Runs with the login of amazon.aws."""
 
     cloud = "aws"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.module:
+            aws = importlib.import_module(f"{PLUGINS}.module_utils._edge.aws")
+            # A file of the user that botocore cannot read is an error of the task, not of loading the plugin.
+            with contextlib.suppress(Exception):
+                aws.read_early()
 
     def _runs_elsewhere(self) -> bool:
         """Only amazon.aws's module class reports the requests of botocore's log."""

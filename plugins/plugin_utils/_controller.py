@@ -11,6 +11,7 @@ it waits. Where the task runs elsewhere (another connection, become, async, a di
 from __future__ import annotations
 
 import abc
+import importlib
 import typing as t
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -19,9 +20,11 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 
+PLUGINS: t.Final = "ansible_collections.muster.ml.plugins"
+
 
 class ControllerAction(ActionBase, abc.ABC):
-    """Subclasses name their module: ``module = apply``."""
+    """A plugin is a subclass ``ActionModule`` in a file of the module's name."""
 
     module: t.Any
     _supports_check_mode = True
@@ -29,6 +32,11 @@ class ControllerAction(ActionBase, abc.ABC):
     _cluster = ""
     """The host, if it is one of several that stand for clusters."""
     _variables: t.Mapping[str, t.Any] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Import the module, with what it imports, in the process from which Ansible forks one for each task."""
+        if cls.__name__ == "ActionModule" and "module" not in cls.__dict__:
+            cls.module = importlib.import_module(f"{PLUGINS}.modules.{cls.__module__.rpartition('.')[2]}")
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)

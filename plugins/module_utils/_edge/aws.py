@@ -13,6 +13,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing as t
 
 from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
@@ -20,7 +21,6 @@ from ansible.module_utils.common.warnings import warn
 
 from ansible_collections.amazon.aws.plugins.module_utils.botocore import (
     HAS_BOTO3,
-    boto3_conn,
     check_sdk_version_supported,
     get_aws_connection_info,
     get_aws_region,
@@ -76,26 +76,11 @@ def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
     return result
 
 
-class Login(t.Protocol):
-    """An account and a region, as amazon.aws finds them in the options and in the environment."""
+class Login:
+    """The options of a task in the place of amazon.aws's module, for its functions that read the login.
 
-    @property
-    def region(self) -> str | None: ...
-
-    def client(self, service: str) -> t.Any: ...
-
-
-@dataclasses.dataclass
-class AwsContext(HostContext):
-    """As HostContext, with the login."""
-
-    login: Login = dataclasses.field(kw_only=True)
-
-
-class _Options:
-    """The options of a task in the place of amazon.aws's module, for its functions that connect."""
-
-    _name = "AWS"
+    amazon.aws makes a session for each client, which takes a tenth of a second to read AWS's descriptions of its services and regions anew.
+    """
 
     def __init__(self, params: dict[str, t.Any]) -> None:
         self.params = params
@@ -106,11 +91,51 @@ class _Options:
         return region
 
     def client(self, service: str) -> t.Any:
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+
         region, endpoint, login = get_aws_connection_info(self)
-        return boto3_conn(self, conn_type="client", resource=service, region=region, endpoint=endpoint, **login)
+        config = Config(user_agent_extra="muster.ml").merge(login.pop("aws_config", None) or Config())
+        try:
+            session = _session(login.pop("profile_name", None))
+            return session.create_client(service, region_name=region, endpoint_url=endpoint, config=config, **login)
+        except (BotoCoreError, ValueError) as error:
+            hint = "Set region and profile, or AWS_REGION and AWS_PROFILE in the environment"
+            raise InvalidInput(f"No connection to AWS is possible: {error}", hint) from None
 
     def fail_json(self, msg: str, **_more: t.Any) -> t.NoReturn:
         raise InvalidInput(msg)
+
+
+def _session(profile: str | None) -> t.Any:
+    from botocore.session import Session
+
+    session = Session(profile=profile)
+    session.register_component("data_loader", _descriptions(session.get_config_variable("data_path")))
+    return session
+
+
+@functools.cache
+def _descriptions(search_path: str | None) -> t.Any:
+    """What reads AWS's descriptions of its services, and keeps them. No login is in it."""
+    from botocore.loaders import create_loader
+
+    return create_loader(search_path)
+
+
+@functools.cache
+def read_early() -> None:
+    """Read what clients of the usual services are made of, before the process forks; nothing is sent."""
+    login = {"region_name": "us-east-1", "aws_access_key_id": "-", "aws_secret_access_key": "-"}
+    for service in ("ec2", "efs", "eks", "iam", "s3", "sts"):
+        _session(None).create_client(service, **login)
+
+
+@dataclasses.dataclass
+class AwsContext(HostContext):
+    """As HostContext, with the login."""
+
+    login: Login = dataclasses.field(kw_only=True)
 
 
 Make = t.Callable[[dict[str, t.Any]], Resource]
@@ -127,7 +152,7 @@ def full_spec(own: Spec) -> Spec:
 def on_controller(**context: t.Any) -> AwsContext:
     """The context of a task that runs in the process of its action plugin."""
     check_sdk_version_supported(warn=context["warn"])
-    return AwsContext(**context, login=_Options(context["params"]))
+    return AwsContext(**context, login=Login(context["params"]))
 
 
 def converger(
@@ -173,7 +198,7 @@ def aws_main(argument_spec: Spec, execute: Execute, **constraints: t.Any) -> Non
     # amazon.aws's module.warn passes a warning on in a way that Ansible warns about.
     given = {"params": module.params, "check": module.check_mode, "diff": module._diff, "warn": warn}
     try:
-        result = execute(AwsContext(**given, login=module))
+        result = execute(AwsContext(**given, login=Login(module.params)))
     except EXPECTED as exc:
         module.fail_json(**failure(exc))
     module.exit_json(**result)

@@ -27,11 +27,15 @@ class Account:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._session = boto3.session.Session("AKIAIOSFODNN7EXAMPLE", SECRET)
+        self._clients: dict[tuple[str, str], Any] = {}
 
     def client(self, service: str, region: str = REGION) -> Any:
         """boto3, which shares no code with the collection's modules: the second opinion."""
-        session = boto3.session.Session("AKIAIOSFODNN7EXAMPLE", SECRET, region_name=region)
-        return session.client(service, endpoint_url=self.url)
+        key = service, region
+        if key not in self._clients:
+            self._clients[key] = self._session.client(service, region_name=region, endpoint_url=self.url)
+        return self._clients[key]
 
     def ask(self, name: str, body: Any = None) -> Any:
         """Use the side door."""

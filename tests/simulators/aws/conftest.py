@@ -5,24 +5,17 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ansible.module_utils import _internal
-from ansible.module_utils.common import warnings
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.muster.ml.plugins.module_utils._aws import api
 from simulators.aws.cli import Cli
 from simulators.aws.client import REGION, SECRET, Simulator
-
-Result = dict[str, Any]
-Run = Callable[..., Result]
+from simulators.modules import Run, runner, thrice
 
 
 @pytest.fixture(scope="module")
@@ -59,62 +52,17 @@ def ground(aws: Simulator) -> dict[str, Any]:
     return made
 
 
-class Hasty:
-    """The system's clock, with pauses of a fiftieth."""
-
-    monotonic = staticmethod(time.monotonic)
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds / 50)
-
-
 @pytest.fixture
 def run(aws: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a module in this process: its own ``main``, with arguments as Ansible hands them over."""
+    """Run a module with the simulated account."""
     for name in [n for n in os.environ if n.startswith(("AWS_", "BOTO_"))]:
         monkeypatch.delenv(name)
-    # A test that imported a filter would make this process a controller, where a module's warnings go to the screen.
-    monkeypatch.setattr(_internal, "is_controller", False)
-    # The same pauses, but shorter: nothing here takes minutes. botocore's own retries are left one, to see ours.
+    # botocore's own retries are left one, to see ours.
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
-    monkeypatch.setattr(api, "SYSTEM_CLOCK", Hasty())
     connection = {"region": REGION, "endpoint_url": aws.url, "access_key": "AKIAIOSFODNN7EXAMPLE", "secret_key": SECRET}
-
-    def run_module(module_name: str, /, *, check: bool = False, **options: Any) -> Result:
-        module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{module_name}")
-        capfd.readouterr()
-        warnings._global_warnings.clear()  # Ansible keeps them for the process, and each of its processes runs one module
-        # Nothing takes longer here: what does is a mistake, and shall be one at once.
-        patience = {"wait_timeout": 60} if "wait_timeout" in module.ARGUMENT_SPEC else {}
-        arguments = {**connection, **patience, **options, "_ansible_check_mode": check, "_ansible_diff": True}
-        with patch_module_args(arguments), pytest.raises(SystemExit):
-            module.main()
-        printed = capfd.readouterr().out
-        result: Result = json.loads(printed)
-        result.pop("invocation", None)
-        assert SECRET not in json.dumps(result)
-        return result
-
-    return run_module
+    return runner(capfd, monkeypatch, api, SECRET, **connection)
 
 
 @pytest.fixture
 def changes(aws: Simulator, run: Run) -> Run:
-    """Run a module as one always should: planned, run, run again. The server's journal says what was really sent."""
-
-    def run_thrice(module_name: str, /, **options: Any) -> Result:
-        aws.clear()
-        planned = run(module_name, check=True, **options)
-        assert aws.attempts() == [], "check mode changed something"
-        done = run(module_name, **options)
-        assert not done.get("failed"), done["msg"]
-        assert planned["changed"] is done["changed"] is True
-        assert planned["actions"] == done["actions"], "the plan is not what happened"
-        sent = [action.split(" ")[0].replace("_", "").lower() for action in done["actions"]]
-        assert [write.lower() for write in aws.writes()] == sent
-        aws.clear()
-        again = run(module_name, **options)
-        assert (again["changed"], again["actions"], aws.attempts()) == (False, [], [])
-        return done
-
-    return run_thrice
+    return thrice(aws, run, lambda action: action.split(" ")[0].replace("_", "").lower())

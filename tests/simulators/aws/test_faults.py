@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from simulators.aws.client import Simulator
-from simulators.aws.conftest import Run
+from simulators.modules import Run
 
 Body = dict[str, Any]
 

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from simulators.aws.holdings import holdings
 from simulators.aws.play import POLICIES, Play, playground, without
@@ -31,18 +33,41 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
         yield ground
 
 
-def test_an_api_server_that_nobody_could_reach_is_refused_before_anything_is_made(play: Play) -> None:
-    done = play("eks", "--tags", "eks_network,eks_cluster")
-    assert (recap(done)["failed"], recap(done)["changed"], play.aws.attempts()) == (1, 0, []), done.stdout[-3000:]
-    assert "Set eks_cluster_public_access_cidrs" in play.said()
-    assert "eks_cluster_private_access_cidrs" in play.said()
+REFUSED = {
+    "nobody": ({}, ("Set eks_cluster_public_access_cidrs", "eks_cluster_private_access_cidrs")),
+    "bucket": (
+        {**OFFICE, "muster_eks_name": "a-name-that-is-too-long-for-a-bucket"},
+        ("S3 does not take a-name-that-is-too-long-for-a-bucket-artifacts-000000000000-us-west-2",),
+    ),
+    "letters": ({**OFFICE, "muster_eks_name": "Team_ML"}, ("lowercase letters, digits, dots and hyphens",)),
+    "roles": ({**OFFICE, "muster_eks_name": "n" * 53}, ("IAM roles of at most 64 characters",)),
+    "cluster": ({**OFFICE, "muster_eks_name": "-x"}, ("-x cannot be the name of the cluster",)),
+}  # fmt: skip
+
+
+def test_what_cannot_be_is_refused_before_anything_is_asked(play: Play) -> None:
+    """An API server that nobody could reach, and names that do not fit. One run for a cluster of each."""
+    local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+    hosts = {
+        name: {**local, "muster_kubeconfig": str(play.folder / f"{name}.kubeconfig"), "muster_eks_name": name, **wrong}
+        for name, (wrong, _words) in REFUSED.items()
+    }
+    inventory = play.folder / "refused.yml"
+    inventory.write_text(yaml.safe_dump({"muster_clusters": {"hosts": hosts}}), encoding="utf-8")
+    play.aws.clear()
+    done = dataclasses.replace(play, settings={})("eks", "-i", str(inventory), "--tags", "eks_network,eks_cluster")
+    counts = {line.split()[0]: line for line in done.stdout.splitlines() if " failed=" in line}
+    for name, (_wrong, words) in REFUSED.items():
+        assert all(word in play.said() for word in words), (name, done.stdout[-3000:])
+        assert " failed=1 " in counts[name]
+    assert play.aws.ask("requests") == []
 
 
 @pytest.mark.parametrize(
     ("phase", "statement", "options", "action"),
     [
-        ("check", "ReadClusters", ["--check"], "eks:DescribeCluster"),
-        ("check", "ReadNetworks", ["--check"], "ec2:DescribeAvailabilityZones"),
+        ("check", "ReadClusters", ["--check", "--tags", "eks_cluster_preflight"], "eks:DescribeCluster"),
+        ("check", "ReadNetworks", ["--check", "--tags", "eks_network_preflight"], "ec2:DescribeAvailabilityZones"),
         ("check", "ReadBucket", ["--check", "--tags", "s3_artifacts"], "s3:ListBucket"),
         ("apply", "MakeRoles", ["--tags", "s3_artifacts"], "iam:CreateRole"),
     ],
@@ -80,6 +105,7 @@ def test_a_nat_gateway_that_fails_is_told(play: Play) -> None:
     assert [{tag["Key"]: tag["Value"] for tag in row["Tags"]}["muster.ml/owner"] for row in addresses] == ["muster"]
 
 
+@pytest.mark.prove
 def test_the_endpoint_of_a_new_cluster_is_waited_for(play: Play) -> None:
     play.api_server.warm_up = 8.0
     done = play("eks", "--tags", "eks_network,eks_cluster", **OFFICE)
@@ -123,6 +149,7 @@ def test_the_private_endpoint_is_open_to_named_ranges(play: Play) -> None:
         assert (done.returncode, recap(done)["changed"] > 0) == (0, bool(changed)), done.stdout[-3000:]
 
 
+@pytest.mark.prove
 def test_teardown_leaves_nothing(play: Play) -> None:
     done = play("eks_teardown", eks_cluster_remove_logs=True)
     assert done.returncode == 0, done.stdout[-3000:]
@@ -197,22 +224,3 @@ def test_a_cluster_without_the_agent_of_pod_identity_is_refused(play: Play) -> N
     done = play("eks", "--tags", "efs_filesystem_preflight,s3_artifacts_preflight", **adopted)
     assert (recap(done)["failed"], play.aws.attempts()) == (1, []), done.stdout[-3000:]
     assert "has no add-on eks-pod-identity-agent, without which no pod gets an IAM role" in play.said()
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        (
-            "a-name-that-is-too-long-for-a-bucket",
-            "S3 does not take a-name-that-is-too-long-for-a-bucket-artifacts-000000000000-us-west-2",
-        ),
-        ("Team_ML", "lowercase letters, digits, dots and hyphens"),
-        ("n" * 53, "IAM roles of at most 64 characters"),
-        ("-x", "-x cannot be the name of the cluster"),
-    ],
-)
-def test_names_that_do_not_fit_are_refused_before_anything_is_made(play: Play, name: str, words: str) -> None:
-    play.aws.clear()
-    done = play("eks", "--tags", "eks_network", **OFFICE, muster_eks_name=name)
-    assert (recap(done)["failed"], play.aws.attempts()) == (1, []), done.stdout[-3000:]
-    assert words in play.said()

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from simulators.aws.client import Simulator
-from simulators.aws.conftest import Run
 from simulators.aws.holdings import holdings
+from simulators.modules import Run
 
 Body = dict[str, Any]
 MARK = {"muster.ml/owner": "cut"}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from simulators.aws.client import REGION, Simulator
-from simulators.aws.conftest import Run
+from simulators.modules import Run
 
 CLUSTER = "ground"
 POLICY = "arn:aws:eks::aws:cluster-access-policy"

@@ -5,24 +5,16 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from ansible.module_utils import _internal
-from ansible.module_utils.common import warnings
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.muster.ml.plugins.module_utils._gcp import api
 from simulators.google.client import ACCESS_TOKEN, PROJECT, Simulator
 from simulators.google.reader import COMPUTE, REGION, Reader
-
-Result = dict[str, Any]
-Run = Callable[..., Result]
+from simulators.modules import Run, runner, thrice
 
 
 @pytest.fixture(scope="module")
@@ -60,67 +52,22 @@ def ground(reader: Reader) -> dict[str, str]:
     }
 
 
-class Hasty:
-    """The system's clock, with pauses of a fiftieth."""
-
-    monotonic = staticmethod(time.monotonic)
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds / 50)
-
-
 @pytest.fixture
 def run(google: Simulator, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a module in this process: its own ``main``, with arguments as Ansible hands them over."""
+    """Run a module with the simulated project."""
     environment = google.environment()
     for name in set(os.environ) - set(environment):
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    # A test that imported a filter made this process a controller, where a module's warnings go to the screen.
-    monkeypatch.setattr(_internal, "is_controller", False)
-    # The same pauses, but shorter: nothing here takes minutes.
-    monkeypatch.setattr(api, "SYSTEM_CLOCK", Hasty())
-
-    def run_module(module_name: str, /, *, check: bool = False, **options: Any) -> Result:
-        module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{module_name}")
-        capfd.readouterr()
-        warnings._global_warnings.clear()  # Ansible keeps them for the process, and each of its processes runs one module
-        # Nothing takes longer here: what does is a mistake, and shall be one at once.
-        patience = {"wait_timeout": 60} if "wait_timeout" in module.ARGUMENT_SPEC else {}
-        arguments = {**patience, **options, "_ansible_check_mode": check, "_ansible_diff": True}
-        with patch_module_args(arguments), pytest.raises(SystemExit):
-            module.main()
-        printed = capfd.readouterr().out
-        result: Result = json.loads(printed)
-        result.pop("invocation", None)
-        assert ACCESS_TOKEN not in json.dumps(result)
-        return result
-
-    return run_module
+    return runner(capfd, monkeypatch, api, ACCESS_TOKEN)
 
 
 @pytest.fixture
-def changes(google: Simulator, run: Run) -> Run:
-    """Run a module as one always should: planned, run, run again. The server's journal says what was really sent."""
-
-    def run_thrice(module_name: str, /, **options: Any) -> Result:
-        google.clear()
-        planned = run(module_name, check=True, **options)
-        assert not planned.get("failed"), planned["msg"]
-        assert google.attempts() == [], "check mode changed something"
-        done = run(module_name, **options)
-        assert not done.get("failed"), done["msg"]
-        assert planned["changed"] is done["changed"] is True
-        assert planned["actions"] == done["actions"], "the plan is not what happened"
-        assert google.writes() == [action.split(" ")[0] for action in done["actions"]]
-        google.clear()
-        again = run(module_name, **options)
-        assert (again["changed"], again["actions"], google.attempts()) == (False, [], [])
-        assert google.strangers() == []
-        return done
-
-    return run_thrice
+def changes(google: Simulator, run: Run) -> Iterator[Run]:
+    """See ``thrice``; nothing but Google is asked."""
+    yield thrice(google, run, lambda action: action.split(" ")[0])
+    assert google.strangers() == []
 
 
 THERE, HERE = "muster--us-central1", "muster--europe-west1"

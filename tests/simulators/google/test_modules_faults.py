@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from simulators.google.client import Simulator
-from simulators.google.conftest import Run, killed
+from simulators.google.conftest import killed
 from simulators.google.reader import REGION, ZONE
+from simulators.modules import Run
 
 NETWORK = {"network": "ground"}
 RANGES = {"source_ranges": ["203.0.113.0/24"], "allowed": [{"ip_protocol": "tcp", "ports": ["22"]}]}

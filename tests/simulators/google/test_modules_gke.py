@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import Run, killed
+from simulators.google.conftest import killed
 from simulators.google.reader import COMPUTE, GKE, REGION, Reader
+from simulators.modules import Run
 
 Body = dict[str, Any]
 NAME = "ground"

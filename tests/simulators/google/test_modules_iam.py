@@ -14,8 +14,9 @@ import pytest
 from ansible_collections.muster.ml.plugins.module_utils._gcp import api
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import Run, killed
+from simulators.google.conftest import killed
 from simulators.google.reader import REGION, Reader
+from simulators.modules import Run
 
 EMAIL = f"nodes-of-x@{PROJECT}.iam.gserviceaccount.com"
 MEMBER = f"serviceAccount:{EMAIL}"

@@ -16,8 +16,8 @@ from ansible_collections.muster.ml.plugins import modules
 from ansible_collections.muster.ml.plugins.module_utils._gcp.compare import MAPS
 from simulators.google import discovery
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import Run
 from simulators.google.reader import COMPUTE, GKE, REGION, Reader
+from simulators.modules import Run
 
 Body = dict[str, Any]
 OWNER = "maps"

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import Run, killed
+from simulators.google.conftest import killed
 from simulators.google.reader import COMPUTE, REGION, Reader
+from simulators.modules import Run
 
 NETWORK = {"name": "n", "owner": "m"}
 SUBNET = {

@@ -19,8 +19,9 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import Unre
 from ansible_collections.muster.ml.plugins.modules import gcs_hmac_key
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import Run, killed
+from simulators.google.conftest import killed
 from simulators.google.reader import REGION, Reader
+from simulators.modules import Run
 
 STORAGE = "https://storage.googleapis.com/storage/v1"
 BUCKET_URL = f"{STORAGE}/b/results-of-x"

@@ -15,8 +15,8 @@ from ansible_collections.muster.ml.plugins.filter.gke_tpu_pools import gke_tpu_p
 from ansible_collections.muster.ml.plugins.module_utils._gcp.tpu_slices import GENERATIONS
 from simulators.google.catalogue import TPUS, region_of
 from simulators.google.client import PROJECT, Simulator
-from simulators.google.conftest import Run
 from simulators.google.reader import COMPUTE, GKE, Reader
+from simulators.modules import Run
 
 Body = dict[str, Any]
 # Of each generation a zone that has it, in two regions.

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Modules run in the process of a test as Ansible would run them: their own ``main``, with arguments as it hands them over."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from ansible.module_utils import _internal
+from ansible.module_utils.common import warnings
+from ansible.module_utils.testing import patch_module_args
+
+Result = dict[str, Any]
+Run = Callable[..., Result]
+
+
+class Hasty:
+    """The system's clock, with pauses of a fiftieth: nothing here takes minutes."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds / 50)
+
+
+def runner(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, api: ModuleType, secret: str, **connection: str
+) -> Run:
+    """``api`` has the clock of the modules. No result may show the secret."""
+    # A test that imported a filter would make this process a controller, where a module's warnings go to the screen.
+    monkeypatch.setattr(_internal, "is_controller", False)
+    monkeypatch.setattr(api, "SYSTEM_CLOCK", Hasty())
+
+    def run_module(module_name: str, /, *, check: bool = False, **options: Any) -> Result:
+        module = importlib.import_module(f"ansible_collections.muster.ml.plugins.modules.{module_name}")
+        capfd.readouterr()
+        warnings._global_warnings.clear()  # Ansible keeps them for the process, and each of its processes runs one module
+        # Nothing takes longer here: what does is a mistake, and shall be one at once.
+        patience = {"wait_timeout": 60} if "wait_timeout" in module.ARGUMENT_SPEC else {}
+        arguments = {**connection, **patience, **options, "_ansible_check_mode": check, "_ansible_diff": True}
+        with patch_module_args(arguments), pytest.raises(SystemExit):
+            module.main()
+        result: Result = json.loads(capfd.readouterr().out)
+        result.pop("invocation", None)
+        assert secret not in json.dumps(result)
+        return result
+
+    return run_module
+
+
+def thrice(simulator: Any, run: Run, request: Callable[[str], str]) -> Run:
+    """Run a module as one always should: planned, run, run again. The server's journal says what was really sent.
+
+    ``request`` makes an action of the module, and a write of the journal, comparable."""
+
+    def run_thrice(module_name: str, /, **options: Any) -> Result:
+        simulator.clear()
+        planned = run(module_name, check=True, **options)
+        assert not planned.get("failed"), planned["msg"]
+        assert simulator.attempts() == [], "check mode changed something"
+        done = run(module_name, **options)
+        assert not done.get("failed"), done["msg"]
+        assert planned["changed"] is done["changed"] is True
+        assert planned["actions"] == done["actions"], "the plan is not what happened"
+        assert [request(one) for one in simulator.writes()] == [request(one) for one in done["actions"]]
+        simulator.clear()
+        again = run(module_name, **options)
+        assert (again["changed"], again["actions"], simulator.attempts()) == (False, [], [])
+        return done
+
+    return run_thrice
