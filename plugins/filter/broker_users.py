@@ -17,12 +17,12 @@ short_description: Join users of a broker with their passwords in Secrets
 version_added: 0.1.0
 author: Muster contributors (!UNKNOWN)
 description:
-  - Returns users as C(rabbitmq_users) of role C(rabbitmq) has them, each with the C(password) of its Secret.
+  - Returns the rows of option C(users) of M(muster.ml.rabbitmq_definitions), each with the C(password) of its Secret.
   - A user whose Secret is missing is refused, for the broker would keep another password.
 positional: _input, secrets
 options:
   _input:
-    description: Users by the name of their Secret, each with the options of M(muster.ml.rabbitmq_user).
+    description: Users by the name of their Secret, each a row without password.
     type: dict
     required: true
   secrets:

@@ -60,8 +60,8 @@ options:
     description:
       - Name of a Secret of yours with C(username) and C(password) of the first administrator, instead of O(admin_user) and
         O(admin_password). It is read and never changed.
-      - The broker reads it at its first start only. To change the password later, change it with M(muster.ml.rabbitmq_user), and then in
-        the Secret.
+      - The broker reads it at its first start only. To change the password later, change it with M(muster.ml.rabbitmq_definitions), and
+        then in the Secret.
     type: str
   memory_watermark:
     description:
@@ -105,13 +105,12 @@ EXAMPLES = r"""
     wait_timeout: 300
 
 - name: Create the user of the runners, with the administrator's login from the cluster
-  muster.ml.rabbitmq_user:
+  muster.ml.rabbitmq_definitions:
     login_kubernetes: {namespace: ml, name: rabbitmq}
-    name: runner
-    password: "{{ vault_rabbitmq_runner_password }}"
-    tags: [management]
+    users:
+      - {name: runner, password: "{{ vault_rabbitmq_runner_password }}", tags: [management]}
     permissions:
-      - {vhost: /, configure: ".*", write: ".*", read: ".*"}
+      - {user: runner, configure: ".*", write: ".*", read: ".*"}
 
 - name: Remove the broker with its queues
   muster.ml.rabbitmq_cluster:

@@ -12,6 +12,7 @@ version_added: 0.1.0
 description:
   - Reads versions, nodes, memory and disk alarms, listeners and queues by the management API, and names what is wrong.
   - With O(wait=true) it waits until nothing is wrong. With O(probe=true) a message must go in and come out.
+  - With O(match) it reads the numbers of messages of some queues only, and can wait until no message is left.
 author:
   - Muster contributors (!UNKNOWN)
 extends_documentation_fragment:
@@ -20,12 +21,18 @@ extends_documentation_fragment:
   - muster.ml.rabbitmq.reading
 options:
   login_user:
-    description: User that the task logs in as. It needs the tag C(monitoring) or C(administrator).
+    description: User that the task logs in as. It needs the tag C(monitoring) or C(administrator), with O(match) only C(management).
   vhost:
     description: Name of the vhost whose queues are reported, and which O(probe) uses. Defaults to all vhosts, and V(/) for the probe.
     type: str
+  match:
+    description: Regular expression for the names of queues. Only these queues are read then, and returned as RV(queues).
+    type: str
   wait:
-    description: Wait until nothing is wrong. After O(wait_timeout) the task fails with the reason.
+    description:
+      - Wait until nothing is wrong. After O(wait_timeout) the task fails with the reason. In check mode it does not wait.
+      - With O(match), wait until none of the queues has a message, those that consumers hold included. The broker counts every 5 seconds,
+        so the numbers have to be 0 for 6 seconds.
     type: bool
     default: false
   wait_timeout:
@@ -49,35 +56,42 @@ EXAMPLES = r"""
     ca_cert: /etc/rabbitmq/ca.crt
     wait: true
     probe: true
+
+- name: Wait until the runners have run all experiments
+  muster.ml.rabbitmq_info:
+    login_kubernetes: {namespace: ml}
+    match: ^rmq_
+    wait: true
+    wait_timeout: 3600
 """
 
 RETURN = r"""
 version:
   description: Version of RabbitMQ.
-  returned: success
+  returned: without O(match)
   type: str
   sample: 3.10.8
 erlang_version:
   description: Version of Erlang.
-  returned: success
+  returned: without O(match)
   type: str
 cluster_name:
   description: Name of the cluster of brokers.
-  returned: success
+  returned: without O(match)
   type: str
 alarms:
   description: Alarms in effect, with the node and C(memory) or C(disk space). The broker takes no messages while there is one.
-  returned: success
+  returned: without O(match)
   type: list
   elements: dict
 nodes:
   description: Nodes with their memory and disk, in bytes. They are reported every 5 seconds, and null until then.
-  returned: success
+  returned: without O(match)
   type: list
   elements: dict
 listeners:
   description: Ports that the nodes listen at, with their protocol and whether they have TLS.
-  returned: success
+  returned: without O(match)
   type: list
   elements: dict
   sample: [{node: rabbit@broker, protocol: amqp/ssl, address: "::", port: 5671, tls: true}]
@@ -88,7 +102,7 @@ queues:
   elements: dict
 problems:
   description: Problems of the broker. Empty if it is healthy.
-  returned: success
+  returned: without O(match)
   type: list
   elements: str
   sample: ["node rabbit@broker: has a memory alarm (8 of 7 bytes): publishers are stopped"]
@@ -98,25 +112,29 @@ probe:
   type: dict
 """
 
+import re
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Failed
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext, host_main
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, health
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, health, queues
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     **api.CONNECTION,
     "vhost": {"type": "str"},
+    "match": {"type": "str"},
     "wait": {"type": "bool", "default": False},
     "wait_timeout": {"type": "int", "default": 120},
     "probe": {"type": "bool", "default": False},
 }
-CONSTRAINTS: dict[str, t.Any] = {**api.CONSTRAINTS}
+CONSTRAINTS: dict[str, t.Any] = {**api.CONSTRAINTS, "mutually_exclusive": [("match", "probe")]}
 
 
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Read, wait until nothing is wrong if requested, and try a message."""
     params = ctx.params
+    if params["match"] is not None:
+        return {"changed": False, "queues": _messages(ctx, queues.matching(params["match"]))}
     with api.connect(params) as broker:
         if params["wait"] and not ctx.check:
             found = health.wait(broker, params["vhost"], params["wait_timeout"], ctx.progress)
@@ -130,6 +148,15 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
                 )
             found["probe"] = health.probe(broker, params["vhost"] or "/")
     return {"changed": False, **found}
+
+
+def _messages(ctx: HostContext, names: re.Pattern[str]) -> list[queues.Row]:
+    """Return the queues whose names match, once they are empty if requested."""
+    params = ctx.params
+    with api.connect(params) as broker:
+        if params["wait"] and not ctx.check:
+            return queues.wait_empty(broker, params["vhost"], names, params["wait_timeout"], ctx.progress)
+        return queues.rows(broker, params["vhost"], names)
 
 
 def main() -> None:

@@ -58,7 +58,7 @@ options:
       - The new key has the passphrase of the old one, so that there is no moment at which the two do not fit.
       - A runner has one key, and reads it when it starts. Requests that still wait for the old key are then not run, so let the queues
         run empty first. Signatures are checked with one key for each prefix, likewise.
-      - A V(broker_login) gets another password. Set it in the broker with M(muster.ml.rabbitmq_user), and for runners with
+      - A V(broker_login) gets another password. Set it in the broker with M(muster.ml.rabbitmq_definitions), and for runners with
         M(muster.ml.studioml_runner).
     type: int
     default: 1

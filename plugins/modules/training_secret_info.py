@@ -37,8 +37,9 @@ EXAMPLES = r"""
   no_log: true
 
 - name: Read how many messages wait, as an experimenter
-  muster.ml.rabbitmq_queue_info:
+  muster.ml.rabbitmq_info:
     login_kubernetes: {namespace: studioml}
+    match: ^rmq_
     login_user: "{{ login.secrets['studioml-client-login'].username }}"
     login_password: "{{ login.secrets['studioml-client-login'].password }}"
 """

@@ -71,7 +71,7 @@ ALONE = ("jobset_training",)
 ON_MACHINES = ("rabbitmq",)
 # One of each family of roles: a plan after the run sends no write request either.
 PLANNED_AGAIN = frozenset(
-    {"namespace", "persia", "apply", "elastic", "kueue", "studioml_runner", "triton", "rabbitmq", "local_images", "local_cluster"}
+    {"namespace", "persia", "apply", "elastic", "kueue", "studioml_runner", "triton", "local_images", "local_cluster"}
 )  # fmt: skip
 # existing.yml looks at the nodes before anything is done, and gpu_drivers waits for GPUs after.
 WAITED_FOR = frozenset({"/api/v1/nodes"})

@@ -184,8 +184,8 @@ def like(name: str) -> re.Pattern[str]:
         ("module_defaults:\n  group/muster.ml.all: {kubconfig: a}", "no module has the option kubconfig"),
         (
             "- hosts: a\n  module_defaults: {group/muster.ml.rabbitmq: {login_user: a}}\n"
-            "  tasks:\n    - muster.ml.rabbitmq_queue: {vhost: /}",
-            "needs the option name",
+            "  tasks:\n    - muster.ml.studioml_experiment: {queue: rmq_a}",
+            "needs the option",
         ),
         ("a: [", "does not parse"),
     ],

@@ -20,6 +20,12 @@ import urllib.parse
 Rows = dict[tuple[str, ...], dict[str, t.Any]]
 PASSWORD = "secret-of-admin"
 _SALT = b"abcd"
+_NAMES = {
+    "users": ("name",), "vhosts": ("name",), "permissions": ("vhost", "user"), "topic-permissions": ("vhost", "user", "exchange"),
+    "parameters": ("component", "vhost", "name"),
+}  # fmt: skip
+_KEYS = dict.fromkeys(("policies", "exchanges", "queues"), 3) | {kind: len(names) + 1 for kind, names in _NAMES.items()}
+"""Parts of the path of an object; a shorter path lists objects."""
 
 
 class FakeBroker(http.server.ThreadingHTTPServer):
@@ -29,10 +35,9 @@ class FakeBroker(http.server.ThreadingHTTPServer):
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
-        self.objects: Rows = {("vhosts", "/"): _vhost({})}
+        self.objects: Rows = {}
         self.messages: dict[tuple[str, ...], list[str]] = {}
-        self.bindings: set[tuple[str, ...]] = set()
-        """Vhost, exchange, queue, routing key."""
+        self.bindings: list[dict[str, t.Any]] = []
         self.published: list[dict[str, t.Any]] = []
         self.stats: dict[str, t.Any] = {}
         """What else is known of every queue."""
@@ -43,6 +48,7 @@ class FakeBroker(http.server.ThreadingHTTPServer):
         self.nodes = ["n"]
         self.counts = True
         """Whether the numbers of messages are known; a real broker needs some seconds."""
+        self.put(("vhosts", "/"), {})
         self.put(("users", "admin"), {"password": PASSWORD, "tags": "administrator"})
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
@@ -68,16 +74,18 @@ class FakeBroker(http.server.ThreadingHTTPServer):
 
     def put(self, path: tuple[str, ...], body: dict[str, t.Any]) -> None:
         kind = path[0]
+        key = dict(zip(_NAMES.get(kind, ("vhost", "name")), path[1:], strict=False))
         if kind == "users":
-            body = {"limits": {}, **self.objects.get(path, {}), "name": path[1], **_user(body)}
+            old = self.objects.get(path, {"limits": {}})["limits"]
+            body = {**_user(body), "limits": {**old, **body.get("limits", {})}}
         elif kind == "vhosts":
             body = _vhost(body)
         elif kind == "queues":
-            body = {"name": path[2], "vhost": path[1], "type": body["arguments"].get("x-queue-type", "classic"), **body}
+            body = {"type": body["arguments"].get("x-queue-type", "classic"), **body}
             self.messages[path] = []
-        elif kind == "policies":
-            body = {"name": path[2], "vhost": path[1], **body}
-        self.objects[path] = body
+        elif kind == "exchanges":
+            body = {"internal": False, "arguments": {}, **body}
+        self.objects[path] = {**key, **body}
 
 
 def _user(body: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -158,7 +166,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if kind != "Basic" or not self.server.is_user(user, password):
             return 401, {"error": "not_authorized", "reason": "Login failed"}
         if path == ("whoami",):
-            return 200, {"name": user}
+            return 200, {"name": user, "tags": self.server.objects["users", user]["tags"]}
         if "administrator" not in self.server.objects["users", user]["tags"]:
             return 401, {"error": "not_authorised", "reason": "Not administrator user"}
         return getattr(self, self.command.lower())(path, body, query)
@@ -167,31 +175,25 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         broker = self.server
         if path[0] in ("overview", "nodes", "health"):
             return self.health(path[0])
-        if path[0] == "vhost-limits":
-            values = {key[2]: row["value"] for key, row in broker.objects.items() if key[:2] == path}
-            return 200, [{"vhost": path[1], "value": values}] if values else []
-        if path[0] == "users" and len(path) == 3:
-            found = [
-                {"user": path[1], "vhost": key[1], **row}
-                for key, row in broker.objects.items()
-                if key[0] == path[2] and key[2] == path[1]
-            ]
-            return 200, found
-        if path[0] == "queues" and len(path) < 3:
-            return 200, [self.counted(key) for key in broker.objects if key[: len(path)] == path]
+        if path[0] == "bindings":
+            return 200, [row for row in broker.bindings if row["vhost"] == path[1]]
         if path[0] == "queues" and path[3:] == ("bindings",):
-            rows = [row for row in broker.bindings if (row[0], row[2]) == path[1:3]]
-            return 200, [{"source": row[1], "routing_key": row[3]} for row in rows]
+            return 200, [row for row in broker.bindings if (row["vhost"], row["destination"]) == path[1:3]]
+        if len(path) < _KEYS[path[0]]:
+            if (
+                path[0] in ("queues", "policies", "exchanges")
+                and path[1:]
+                and ("vhosts", path[1]) not in broker.objects
+            ):
+                return 404, {"error": "Object Not Found", "reason": "Not Found"}
+            return 200, [self.counted(key) for key in broker.objects if key[: len(path)] == path]
         if path not in broker.objects:
             return 404, {"error": "Object Not Found", "reason": "Not Found"}
-        if path[0] == "users":
-            limits = {
-                key[2]: row["value"] for key, row in broker.objects.items() if key[:2] == ("user-limits", path[1])
-            }
-            return 200, {**broker.objects[path], "limits": limits}
-        return 200, self.counted(path) if path[0] == "queues" else broker.objects[path]
+        return 200, self.counted(path)
 
     def counted(self, path: tuple[str, ...]) -> dict[str, t.Any]:
+        if path[0] != "queues":
+            return self.server.objects[path]
         numbers = {"messages": len(self.server.messages[path])} if self.server.counts else {}
         return {**self.server.objects[path], **numbers, **self.server.stats}
 
@@ -211,8 +213,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def put(self, path: tuple[str, ...], body: t.Any, _query: dict[str, str]) -> tuple[int, t.Any]:
         broker = self.server
-        if path[0].endswith("-limits") and self.headers["Accept"] == "application/json":
-            return 406, None
         if (
             path[0] in ("permissions", "topic-permissions")
             and not {("vhosts", path[1]), ("users", path[2])} <= broker.objects.keys()
@@ -228,6 +228,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def delete(self, path: tuple[str, ...], _body: t.Any, query: dict[str, str]) -> tuple[int, t.Any]:
         broker = self.server
+        if path[0] == "user-limits":
+            return (
+                (204, None) if broker.objects["users", path[1]]["limits"].pop(path[2], None) is not None else (404, {})
+            )
+        if path[0] == "bindings":
+            ends = (path[1], path[3], path[5], path[6])
+            named = ("vhost", "source", "destination", "properties_key")
+            broker.bindings = [row for row in broker.bindings if tuple(row[name] for name in named) != ends]
+            return 204, None
         if path not in broker.objects:
             return 404, {"error": "Object Not Found", "reason": "Not Found"}
         if query.get("if-empty") and broker.messages[path]:
@@ -237,12 +246,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def post(self, path: tuple[str, ...], body: t.Any, _query: dict[str, str]) -> tuple[int, t.Any]:
         if path[0] == "bindings":
-            self.server.bindings.add((path[1], path[3], path[5], body["routing_key"]))
+            ends = {"vhost": path[1], "source": path[3], "destination": path[5]}
+            kind = {"q": "queue", "e": "exchange"}[path[4]]
+            self.server.bindings.append(
+                {**ends, "destination_type": kind, **body, "properties_key": body["routing_key"] or "~"}
+            )
             return 201, None
         if path[-1] == "publish":
             self.server.published.append(body)
             names = {"amq.default": body["routing_key"]} | {
-                row[1]: row[2] for row in self.server.bindings if row[3] == body["routing_key"]
+                row["source"]: row["destination"]
+                for row in self.server.bindings
+                if row["routing_key"] == body["routing_key"]
             }
             if path[2] not in names:
                 return 200, {"routed": False}

@@ -72,7 +72,7 @@ _SHORTEST = 3
 """Least length of a secret that is searched for in the broker's messages; shorter ones occur in many words."""
 # What the answer to a wrong password has as its error, in 3.10 and 4.0. A missing right is "not_authorised", with the same status.
 _WRONG_PASSWORD = "not_authorized"  # noqa: S105
-_IN_VHOST = ("queues", "policies", "permissions", "topic-permissions", "exchanges", "vhost-limits")
+_IN_VHOST = ("queues", "policies", "permissions", "topic-permissions", "exchanges", "bindings")
 
 Path = Sequence[str]
 Body = dict[str, t.Any]
@@ -283,7 +283,7 @@ class ManagementApi:
                 return NotFound(f"{what}: the broker at {self.address} has no such object.")
             return NotFound(
                 f"{what}: the broker at {self.address} has no vhost {vhost}, or not what it names.",
-                "Create it first, with muster.ml.rabbitmq_vhost.",
+                "Create it first, with muster.ml.rabbitmq_definitions.",
             )
         if answer.status >= 500:
             said = f": {reason}" if reason else ""

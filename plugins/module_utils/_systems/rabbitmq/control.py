@@ -4,24 +4,26 @@
 
 """rabbitmqctl on the broker's own host, for what needs no login: a first administrator, and one whose password is lost.
 
-Passwords go in by standard input, never as arguments, which every user of the host could read.
+The login is tried first, because each rabbitmqctl starts an Erlang system of its own. Passwords go in by standard input, never as
+arguments, which every user of the host could read.
 
 Private to the collection.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import subprocess
 import typing as t
 from collections.abc import Sequence
 
-from ..._core.errors import Failed, InvalidInput
+from ..._core.errors import Failed, Forbidden, InvalidInput, Unauthorized
 from ..._core.sensitive import Sensitive
+from .api import ManagementApi
 
 ADMINISTRATOR = "administrator"
-_REFUSED = 65
-"""Exit status where a login is refused (EX_DATAERR), seen at 3.10.8; a broker that does not answer has 69 (EX_UNAVAILABLE)."""
+_SECONDS = 60
+"""For one command; rabbitmqctl itself gives up on a broker that does not answer."""
 
 
 class Answer(t.NamedTuple):
@@ -38,57 +40,66 @@ class Program(t.Protocol):
     def __call__(self, argv: Sequence[str], text: str) -> Answer: ...
 
 
-@dataclasses.dataclass(frozen=True)
-class Control:
-    """The broker of this host."""
-
-    program: Program
-
-    def ensure(self, name: str, password: Sensitive, *, check: bool) -> list[str]:
-        """Bring a user about that can log in with PASSWORD and has the tag administrator; returns what was done for it."""
-        _check(name, password)
-        tags = self._tags_by_user().get(name)
-        steps: list[tuple[str, list[str], Sensitive | None]] = []
-        if tags is None:
-            steps.append(("create user", ["add_user", name], password))
-        elif not self._logs_in(name, password):
-            steps.append(("set password of user", ["change_password", name], password))
-        if ADMINISTRATOR not in (tags or []):
-            steps.append(("set tags of user", ["set_user_tags", name, *(tags or []), ADMINISTRATOR], None))
-        if not check:
-            for _what, words, secret in steps:
-                self._run(words, secret)
-        return [f"{what} {name}" for what, _words, _secret in steps]
-
-    def _tags_by_user(self) -> dict[str, list[str]]:
-        rows = json.loads(self._run(["list_users", "--formatter", "json"]))
-        return {row["user"]: row["tags"] for row in rows}
-
-    def _logs_in(self, name: str, password: Sensitive) -> bool:
-        return self._answer(["authenticate_user", name], password, also=_REFUSED).status == 0
-
-    def _run(self, words: Sequence[str], secret: Sensitive | None = None) -> str:
-        return self._answer(words, secret).output
-
-    def _answer(self, words: Sequence[str], secret: Sensitive | None, also: int = 0) -> Answer:
-        answer = self.program(["rabbitmqctl", "--quiet", *words], secret.reveal() if secret else "")
-        if answer.status not in (0, also):
-            said = " ".join((answer.errors or answer.output).split())[:400]
-            if secret:
-                said = said.replace(secret.reveal(), "********")
-            raise Failed(
-                f"rabbitmqctl {words[0]} ended with status {answer.status}: {said}",
-                hint="journalctl -u rabbitmq-server and the files in /var/log/rabbitmq have more.",
-            )
-        return answer
+def run(argv: Sequence[str], text: str) -> Answer:
+    """Run a program with TEXT as its standard input."""
+    try:
+        done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False, timeout=_SECONDS)
+    except FileNotFoundError:
+        raise Failed(f"{argv[0]} is not on this host.", hint="Role rabbitmq installs it with the broker.") from None
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{' '.join(argv[:3])} did not end within {_SECONDS} s.") from None
+    return Answer(done.returncode, done.stdout, done.stderr)
 
 
-def _check(name: str, password: Sensitive) -> None:
-    if not name or ":" in name:
-        raise InvalidInput(f"name: {name!r} cannot log in to the management API.", "Take a name without a colon.")
+def ensure_login(api: ManagementApi, program: Program, *, check: bool) -> list[str]:
+    """Make the user of API an administrator who can log in with its password; returns what was done for it."""
+    name, password = api.user, api.login.password
+    _check(password)
+    known = _tags_of_login(api)
+    if ADMINISTRATOR in (known or ()):
+        return []
+    rows = json.loads(_output(program, ["list_users", "--formatter", "json"]))
+    tags = {row["user"]: row["tags"] for row in rows}.get(name)
+    steps: list[tuple[str, list[str], Sensitive | None]] = []
+    if tags is None:
+        steps.append(("create user", ["add_user", name], password))
+    elif known is None:
+        steps.append(("set password of user", ["change_password", name], password))
+    if ADMINISTRATOR not in (tags or []):
+        steps.append(("set tags of user", ["set_user_tags", name, *(tags or []), ADMINISTRATOR], None))
+    if not check:
+        for _what, words, secret in steps:
+            _output(program, words, secret)
+    return [f"{what} {name}" for what, _words, _secret in steps]
+
+
+def _tags_of_login(api: ManagementApi) -> list[str] | None:
+    """Return the tags of the user that logs in: none where it may not use the API, None where the broker refuses the login."""
+    try:
+        return list(api.get("whoami")["tags"])
+    except Forbidden:
+        return []
+    except Unauthorized:
+        return None
+
+
+def _output(program: Program, words: Sequence[str], secret: Sensitive | None = None) -> str:
+    answer = program(["rabbitmqctl", "--quiet", *words], secret.reveal() if secret else "")
+    if answer.status:
+        said = " ".join((answer.errors or answer.output).split())[:400]
+        if secret:
+            said = said.replace(secret.reveal(), "********")
+        raise Failed(
+            f"rabbitmqctl {words[0]} ended with status {answer.status}: {said}",
+            hint="journalctl -u rabbitmq-server and the files in /var/log/rabbitmq have more.",
+        )
+    return answer.output
+
+
+def _check(password: Sensitive) -> None:
     text = password.reveal()
     if not text or "\n" in text or text != text.strip():
         raise InvalidInput(
-            "password is empty, or has a line break or a space at an end, which rabbitmqctl would not take as they are.",
+            "login_password is empty, or has a line break or a space at an end, which rabbitmqctl would not take as they are.",
             "The filter trim takes them away.",
         )

@@ -26,9 +26,10 @@ from ..._training.status import rank_of
 from . import health
 from .api import Login
 from .converge import converge
+from .document import parse
 from .inside import NEEDED, administrator, management
 from .manifests import COOKIE, PASSWORD, USERNAME, RabbitmqCluster, authority_map
-from .user import User, log_in
+from .plan import Wanted
 
 if t.TYPE_CHECKING:
     from ..._kube.cluster import Cluster, Reads
@@ -82,7 +83,7 @@ def login_of(
     if have and have.user != user:
         raise InvalidInput(
             f"admin_user: RabbitMQ {broker.namespace}/{broker.name} was made with {have.user}, and {user} is another one.",
-            "Keep it; module rabbitmq_user makes further administrators.",
+            "Keep it; module rabbitmq_definitions makes further administrators.",
         )
     return have, Login(user, password or (have.password if have else once.text(24)))
 
@@ -141,10 +142,9 @@ def change_password(
     """
     if have == desired:
         return
-    wanted = User(name=desired.user, password=desired.password, own=True)
+    user = {"name": desired.user, "password": desired.password.reveal()}
     with management(cluster, broker, have or desired) as api:
-        log_in(api, wanted)
-        converge(wanted, api, absent=False, check=False, warn=warn)
+        converge(Wanted(present=parse({"users": [user]}), absent=parse({})), api, check=False, warn=warn)
 
 
 def check_storage(cluster: Cluster, broker: RabbitmqCluster) -> None:

@@ -2,107 +2,266 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plans: the requests to the broker, and the changes that a user sees. Pure values, from a comparison of desired and live.
+"""The comparison of a document of definitions with a broker: the requests, and the changes that a user sees. Pure.
+
+The management API returns a password as a salted hash only. Whether the desired one is set is computed from that hash, and not tried by
+a login: a login tells right from wrong only for users with a management tag, counts as a failed login where it is wrong, fails for other
+reasons (guest from another host, a limit, a backend such as LDAP), and sends the password once more.
 
 Private to the collection.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import hashlib
+import hmac
 import typing as t
 
-from ..._core.deletion import Candidate
+from ..._core.deletion import Candidate, why_kept
+from ..._core.errors import Immutable, InvalidInput
 from ..._core.sensitive import Sensitive
+from .document import KINDS, SECRETS, Document, Key, Kind, Row, body_of, references
 
-if t.TYPE_CHECKING:
-    from .api import ManagementApi
+_HASHES = {f"rabbit_password_hashing_{name}": name for name in ("sha256", "sha512", "md5")}
+_SALT = 4
+_NAMED = 3
+NOT_EMPTY = "not empty"
+"""What the broker answers to the deletion of a classic queue with if-empty."""
+DATA_OPTION = "delete_data: true"
 
-Live = dict[str, t.Any]
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a broker should and should not have. Objects that neither names belong to others."""
+
+    present: Document
+    absent: Document
+    update_password: bool = True
+    purge_permissions: bool = False
+    allow_lockout: bool = False
+    delete_data: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One request that changes something; ``says`` is for people."""
+    """One request that changes something; ``says`` describes it to users."""
 
     method: t.Literal["PUT", "POST", "DELETE"]
-    path: tuple[str, ...]
+    path: Key
     says: str
-    body: dict[str, t.Any] | None = None
+    body: Row | None = None
     query: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     password: Sensitive | None = None
-    """The new password of the user that we log in as: requests after this one need it."""
+    """The new password of the user that the task logs in as: requests after this one need it."""
     locks_out: bool = False
-    """After it nothing can be asked any more as the user that we log in as, which the task allows."""
-    vhost: str = ""
-    """A vhost that must exist before."""
-    kept_if: str = ""
-    """Words of a refusal that mean that the broker keeps the object, and that is in order."""
+    """No request of the same user succeeds after it, which the task allows."""
+    needs: tuple[tuple[str, Row], ...] = ()
+    """Objects that must exist before."""
+    label: str = ""
+    """The object that a deletion is about, whose data the broker may protect."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Plan:
-    """The steps, and the fields they change, before and after. A deletion has ``candidate``, which decides whether it may be."""
+    """The requests, the fields that they change, by object, and the reasons for which objects are kept.
 
-    steps: tuple[Step, ...] = ()
-    before: Live = dataclasses.field(default_factory=dict)
-    after: Live = dataclasses.field(default_factory=dict)
-    candidate: Candidate | None = None
+    A new object is only in ``after``, a deleted one only in ``before``.
+    """
+
+    steps: list[Step] = dataclasses.field(default_factory=list)
+    before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    kept: list[str] = dataclasses.field(default_factory=list)
 
 
-class Comparison:
-    """Collects steps and differences. A desired value of None accepts any live value."""
+def plan(wanted: Wanted, live: Document, user: str) -> Plan:
+    """Return the requests from the live objects to the wanted ones; USER sends them."""
+    twice = [kind.label_of(row) for name, kind in KINDS.items()
+             for key, row in wanted.absent[name].items() if key in wanted.present[name]]  # fmt: skip
+    if twice:
+        raise InvalidInput(f"absent: {', '.join(twice)} is also among the objects that should exist.")
+    made = _Comparison(wanted, live, user)
+    for name in KINDS:
+        for key, row in wanted.present[name].items():
+            made.write(name, row, live[name].get(key))
+    for name in reversed(KINDS):
+        for key in wanted.absent[name]:
+            if key in live[name]:
+                made.delete(name, live[name][key])
+    if wanted.purge_permissions:
+        made.purge()
+    made.plan.steps.sort(key=lambda step: step.locks_out)
+    return made.plan
 
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self.before: Live = {}
-        self.after: Live = {}
 
-    def differs(self, field: str, current: t.Any, desired: t.Any) -> bool:
-        if desired is None or current == desired:
+class _Comparison:
+    """Collects the plan."""
+
+    def __init__(self, wanted: Wanted, live: Document, user: str) -> None:
+        self.wanted, self.live, self.user = wanted, live, user
+        self.plan = Plan()
+
+    def write(self, name: str, row: Row, found: Row | None) -> None:
+        """Plan the creation or change of one object."""
+        kind = KINDS[name]
+        label = kind.label_of(row)
+        fields = {field: row[field] for field in kind.new if field in row}
+        if found is None:
+            shown = {field: row.get(field, value) for field, value in kind.new.items()}
+            self._show(label, None, shown)
+            self._put(name, {**kind.new, **row}, f"create {label}", needs=tuple(references(name, row)))
+            return
+        # A version without default types of queues has none to change.
+        differing = [f for f, value in fields.items() if found[f] != value and (f != "default_queue_type" or found[f])]
+        if differing and kind.fixed:
+            raise _immutable(label, {f: found[f] for f in differing}, {f: fields[f] for f in differing})
+        other_password = name == "users" and self._password_differs(row, found)
+        if differing:
+            self._show(label, {f: found[f] for f in differing}, {f: fields[f] for f in differing})
+        if other_password:
+            self._show(label, {"password": "(another one)"}, {"password": "(that of the task)"})
+        if differing or other_password:
+            what = ", ".join(["password"] * other_password + differing)
+            secret = (
+                {field: row[field] for field in (*SECRETS, "hashing_algorithm") if field in row}
+                if other_password
+                else {}
+            )
+            whole = {**found, **fields, **secret}
+            locks_out = (
+                "tags" in differing and self._loses_access(label, found, fields["tags"]) if name == "users" else False
+            )
+            self._put(name, whole, f"change {what} of {label}", locks_out=locks_out)
+        if name == "users" and "limits" in differing:
+            for limit in sorted(found["limits"].keys() - fields["limits"].keys()):
+                self._add(Step("DELETE", ("user-limits", row["name"], limit), f"remove {limit} of {label}"))
+
+    def delete(self, name: str, found: Row) -> None:
+        """Plan the deletion of one object, unless it has data that the task does not give up."""
+        kind, label = KINDS[name], KINDS[name].label_of(found)
+        if name == "users" and found["name"] == self.user and not self.wanted.allow_lockout:
+            raise InvalidInput(
+                f"absent: {label} is the one that this task logs in as; without it no further login may be possible.",
+                "Log in as another administrator, or set allow_lockout: true.",
+            )
+        why = why_kept(
+            self._candidate(name, label, found), data_option=DATA_OPTION, delete_data=self.wanted.delete_data
+        )
+        if why:
+            self.plan.kept.append(f"{label} was kept: it {why}.")
+            return
+        self._show(label, {field: found[field] for field in (*kind.key, *kind.new) if field in found}, None)
+        guarded = not self.wanted.delete_data
+        query = {"if-empty": "true"} if guarded and found.get("type") == "classic" and name == "queues" else {}
+        self._add(Step("DELETE", _path(name, kind, found), f"delete {label}", query=query, label=label if guarded else "",
+                       locks_out=name == "users" and found["name"] == self.user))  # fmt: skip
+
+    def purge(self) -> None:
+        """Plan the removal of permissions that the document's users have and the document does not name."""
+        for name in ("permissions", "topic_permissions"):
+            for key, found in self.live[name].items():
+                if (found["user"],) in self.wanted.present["users"] and key not in self.wanted.present[name]:
+                    self.delete(name, found)
+
+    def _candidate(self, name: str, label: str, found: Row) -> Candidate:
+        data = unknown = ""
+        if name == "queues":
+            # Only for a classic queue the broker itself decides at that moment. Other numbers are up to 5 seconds old.
+            data = f"holds {found['messages']} messages" if found["messages"] else ""
+            counted = found["messages"] is not None or found["type"] == "classic" or self.wanted.delete_data
+            unknown = "" if counted else "its messages were not counted yet"
+        if name == "vhosts":
+            gone = {key[1] for key in self.wanted.absent["queues"] if key[0] == found["name"]}
+            data = vhost_data([queue for queue in found["queues"] if queue not in gone])
+        return Candidate(label, marked=True, recorded=True, data=data, unknown=unknown)
+
+    def _put(self, name: str, whole: Row, says: str, **more: t.Any) -> None:
+        body, kind = body_of(name, whole), KINDS[name]
+        if name == "bindings":
+            self._add(Step("POST", _path(name, kind, whole), says, body, **more))
+            return
+        path = kind.path_of(whole)
+        if name == "topic_permissions":
+            path = path[:-1]
+        if name == "users":
+            # A PUT replaces the user: without a password, or the hash that was read, no login by password would work any more.
+            algorithm = whole.get("hashing_algorithm")
+            hashed = {
+                "password_hash": whole.get("password_hash", ""),
+                **({"hashing_algorithm": algorithm} if algorithm else {}),
+            }
+            body |= {"password": whole["password"]} if "password" in whole else hashed
+            if "password" in whole and whole["name"] == self.user:
+                more["password"] = whole["password"]
+        self._add(Step("PUT", path, says, body, **more))
+
+    def _password_differs(self, row: Row, found: Row) -> bool:
+        if not self.wanted.update_password:
             return False
-        self.before[field], self.after[field] = current, desired
-        return True
+        if "password" in row:
+            return not is_password(row["password"], found["password_hash"], found["hashing_algorithm"], row["name"])
+        return "password_hash" in row and row["password_hash"] != found["password_hash"]
 
-    def limits(self, kind: str, name: str, live: t.Mapping[str, int], desired: t.Mapping[str, int | None]) -> None:
-        """Limits of a user or vhost: None accepts any, a negative one means none (as the broker reads it)."""
-        for limit, value in sorted(desired.items()):
-            wanted = None if value is None or value < 0 else value
-            if value is None or live.get(limit) == wanted:
-                continue
-            self.before[limit], self.after[limit] = live.get(limit), wanted
-            path = (f"{kind}-limits", name, limit)
-            if wanted is None:
-                self.steps.append(Step("DELETE", path, f"remove {limit}"))
-            else:
-                self.steps.append(Step("PUT", path, f"{limit} {wanted}", {"value": wanted}))
+    def _loses_access(self, label: str, found: Row, tags: list[str]) -> bool:
+        loses = found["name"] == self.user and "administrator" in found["tags"] and "administrator" not in tags
+        if loses and not self.wanted.allow_lockout:
+            raise InvalidInput(
+                f"users: {label} is the one that this task logs in as, and would lose the tag administrator.",
+                "Log in as another administrator, or set allow_lockout: true.",
+            )
+        return loses
 
-    def plan(self) -> Plan:
-        return Plan(tuple(self.steps), self.before, self.after)
+    def _add(self, step: Step) -> None:
+        self.plan.steps.append(step)
+
+    def _show(self, label: str, before: Row | None, after: Row | None) -> None:
+        for side, fields in ((self.plan.before, before), (self.plan.after, after)):
+            if fields is not None:
+                side[label] = {**side.get(label, {}), **fields}
 
 
-class Resource(t.Protocol):
-    """One desired object of the broker. Only ``read`` sends requests; the rest is pure."""
+def vhost_data(queues: list[str]) -> str:
+    """Return what would be lost with a vhost. Numbers of messages are seconds old, whether there is a queue is known exactly."""
+    more = f" and {len(queues) - _NAMED} more" if len(queues) > _NAMED else ""
+    return f"has queues ({', '.join(sorted(queues)[:_NAMED])}{more}), which may hold messages" if queues else ""
 
-    data_option: t.ClassVar[str]
-    """The option, with its value, that allows deleting its data; empty if it has none."""
 
-    @property
-    def label(self) -> str:
-        """The name for messages: ``queue x in vhost /``."""
+def is_password(password: Sensitive, hashed: Sensitive, algorithm: str, name: str) -> bool:
+    """Return whether HASHED, base64 of four bytes of salt and the hash of salt and password, is that of PASSWORD."""
+    if algorithm not in _HASHES:
+        raise InvalidInput(
+            f"users: the password of {name} is hashed by {algorithm}, which this module cannot compare.",
+            "Set update_password: on_create to leave it as it is.",
+        )
+    raw = base64.b64decode(hashed.reveal())
+    salt, stored = raw[:_SALT], raw[_SALT:]
+    computed = hashlib.new(_HASHES[algorithm], salt + password.reveal().encode(), usedforsecurity=False).digest()
+    return hmac.compare_digest(stored, computed)
 
-    @property
-    def delete_data(self) -> bool:
-        """Whether the user allowed deleting its data."""
 
-    def read(self, api: ManagementApi) -> Live | None:
-        """The live object, None if there is none."""
+def _path(name: str, kind: Kind, row: Row) -> Key:
+    if name != "bindings":
+        return kind.path_of(row)
+    ends = ("e", row["source"], row["destination_type"][0], row["destination"])
+    return ("bindings", row["vhost"], *ends, *([row["properties_key"]] if "properties_key" in row else []))
 
-    def plan(self, live: Live | None) -> Plan:
-        """The steps from the live to the desired object."""
 
-    def plan_absent(self, live: Live) -> Plan:
-        """The steps that delete it."""
+def _immutable(label: str, before: Row, after: Row) -> Immutable:
+    return Immutable(
+        f"{label} exists with {_difference(before)}, and {_difference(after)} is desired: it keeps what it was created with.",
+        "Limits and such can be set by a policy. For the rest delete it first, in a task that has it in absent "
+        f"(messages are deleted with {DATA_OPTION}), or choose another name.",
+        details={"before": before, "after": after},
+    )
 
-    def unready(self, live: Live | None) -> str | None:
-        """Why the object cannot be used yet, None when it can."""
+
+def _difference(fields: Row) -> str:
+    words = []
+    for field, value in fields.items():
+        if field == "arguments":
+            words.append(" ".join(f"{key}={item}" for key, item in sorted(value.items())) or "no arguments")
+        else:
+            words.append(f"{field} {str(value).lower() if isinstance(value, bool) else value}")
+    return ", ".join(words)

@@ -41,7 +41,7 @@ class TopicQueue:
         if self.api.get("queues", self.vhost, self.queue, columns="name") is None:
             raise NotFound(
                 f"The broker at {self.api.address} has no queue {self.queue} in vhost {self.vhost}.",
-                "Create it first, with muster.ml.rabbitmq_queue. Runners take experiments from queues whose name they match.",
+                "Create it first, with muster.ml.rabbitmq_definitions. Runners take experiments from queues whose name they match.",
             )
         rows = self.api.get("queues", self.vhost, self.queue, "bindings") or []
         if not bind or any(row["source"] == self.exchange and row["routing_key"] == self.routing_key for row in rows):

@@ -31,7 +31,7 @@ from ansible_collections.muster.ml.plugins.module_utils._edge.run import Context
 from ansible_collections.muster.ml.plugins.module_utils._kube import client
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import Ref
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import nodes
-from ansible_collections.muster.ml.plugins.modules import rabbitmq_cluster, rabbitmq_user
+from ansible_collections.muster.ml.plugins.modules import rabbitmq_cluster, rabbitmq_definitions
 from ansible_collections.muster.ml.tests.unit.fakes import pods
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
@@ -362,34 +362,34 @@ def test_a_module_logs_in_through_the_api_server(broker: FakeBroker, monkeypatch
     asked: list[t.Any] = []
     monkeypatch.setattr(client, "connect", lambda params: asked.append(params) or cluster)
     where = {"kubeconfig": "k", "namespace": "default"}
-    result = user(where, name="runner", password="canary-of-the-runner", tags=["management"])
+    result = define(where, users=[{"name": "runner", "password": "canary-of-the-runner", "tags": ["management"]}])
     assert result["actions"] == ["create user runner"]
     assert broker.is_user("runner", "canary-of-the-runner")
     assert (asked[0]["kubeconfig"], asked[0]["name"]) == ("k", "rabbitmq")
     assert broker.headers[0]["Host"] == "rabbitmq.default.svc:15672"
     with pytest.raises(InvalidInput, match="the one that this task logs in as"):
-        user(where, name="admin", state="absent")
+        define(where, absent={"users": [{"name": "admin"}]})
     login = {"login_user": "runner", "login_password": "canary-of-the-runner"}
     with pytest.raises(Exception, match="User runner may not"):
-        user(where, name="other", **login)
+        define(where, users=[{"name": "other"}], **login)
     cluster.forwarded.clear()
     with pytest.raises(Unreachable, match="nobody listens at port 15672"):
-        user({**where, "context": "c"}, name="runner", startup_timeout=0)
+        define({**where, "context": "c"}, users=[{"name": "runner"}], startup_timeout=0)
     with pytest.raises(NotFound, match="nosuch does not exist"):
-        user({**where, "name": "nosuch"}, name="runner")
+        define({**where, "name": "nosuch"})
 
 
-def user(where: dict[str, t.Any], **params: t.Any) -> dict[str, t.Any]:
-    spec = ArgumentSpecValidator(rabbitmq_user.ARGUMENT_SPEC, **rabbitmq_user.CONSTRAINTS)
-    given = spec.validate({"login_kubernetes": where, **params})
+def define(where: dict[str, t.Any], **options: t.Any) -> dict[str, t.Any]:
+    spec = ArgumentSpecValidator(rabbitmq_definitions.ARGUMENT_SPEC, **rabbitmq_definitions.CONSTRAINTS)
+    given = spec.validate({"login_kubernetes": where, **options})
     assert not given.error_messages
-    return rabbitmq_user.execute(HostContext(params=given.validated_parameters, check=False))
+    return rabbitmq_definitions.execute(HostContext(params=given.validated_parameters, check=False))
 
 
 def test_a_login_without_a_broker_in_the_cluster_needs_a_password() -> None:
-    spec = ArgumentSpecValidator(rabbitmq_user.ARGUMENT_SPEC, **rabbitmq_user.CONSTRAINTS)
-    assert "login_password, login_kubernetes" in str(spec.validate({"name": "x"}).error_messages)
-    assert spec.validate({"name": "x", "login_password": "y"}).error_messages
+    spec = ArgumentSpecValidator(rabbitmq_definitions.ARGUMENT_SPEC, **rabbitmq_definitions.CONSTRAINTS)
+    assert "login_password, login_kubernetes" in str(spec.validate({}).error_messages)
+    assert spec.validate({"login_password": "y"}).error_messages
 
 
 def test_claims_that_no_class_can_bind_are_refused() -> None:

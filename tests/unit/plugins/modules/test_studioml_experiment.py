@@ -306,7 +306,7 @@ def test_what_the_broker_refused_leaves_no_note(world: World) -> None:
     ):
         world(bind=False)
     assert NOTE not in world.bucket.objects
-    with pytest.raises(NotFound, match=r"no queue rmq_none in vhost /.*rabbitmq_queue"):
+    with pytest.raises(NotFound, match=r"no queue rmq_none in vhost /.*rabbitmq_definitions"):
         world(queue="rmq_none")
 
 
