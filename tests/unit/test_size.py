@@ -43,9 +43,9 @@ def role_variables() -> int:
 @pytest.mark.parametrize(
     ("what", "count", "most"),
     [
-        ("tracked lines", tracked_lines, 225_500),
+        ("tracked lines", tracked_lines, 224_000),
         ("lines of code in plugins", plugin_code, 38_000),
-        ("lines of code behind a module", code_behind_a_module, 450),
+        ("lines of code behind a module", code_behind_a_module, 480),
         ("role variables", role_variables, 790),
     ],
 )

@@ -79,7 +79,7 @@ def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
 class Login:
     """The options of a task in the place of amazon.aws's module, for its functions that read the login.
 
-    amazon.aws makes a session for each client, which takes a tenth of a second to read AWS's descriptions of its services and regions anew.
+    amazon.aws makes a session for each client, which takes a tenth of a second to read AWS's descriptions of its services and regions.
     """
 
     def __init__(self, params: dict[str, t.Any]) -> None:
