@@ -4,7 +4,7 @@
 
 """What role training_operator installs: Kubeflow's training-operator 1.x for PyTorchJobs, with the permissions it uses and no more.
 
-Its kind PyTorchJob is text: crds/ in the files of the role.
+The project releases no manifest, only sources for kustomize. Of these the CustomResourceDefinition PyTorchJob is installed as it is.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ OWN_NAMESPACE = [
 class TrainingOperator(Operator):
     """training-operator 1.x, for PyTorchJobs only."""
 
+    manifest: str = ""
+    manifest_sha256: str = ""
     autoscaling: bool = False
     controller_threads: int = 1
 
