@@ -16,10 +16,12 @@ import typing as t
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
+from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import EXPECTED, failure
 
+_UNKNOWN: t.Final = "Unsupported parameters: "
 PLUGINS: t.Final = "ansible_collections.muster.ml.plugins"
 
 
@@ -29,6 +31,7 @@ class ControllerAction(ActionBase, abc.ABC):
     module: t.Any
     _supports_check_mode = True
     _supports_diff = True
+    _supports_async = True
     _cluster = ""
     """The host, if it is one of several that stand for clusters."""
     _variables: t.Mapping[str, t.Any] = {}
@@ -48,7 +51,8 @@ class ControllerAction(ActionBase, abc.ABC):
         constraints = getattr(self.module, "CONSTRAINTS", {})
         checked = ArgumentSpecValidator(self._argument_spec(), **constraints).validate(self._task.args)
         if checked.error_messages:
-            return {**result, "failed": True, "msg": "; ".join(checked.error_messages)}
+            told = [f"{_UNKNOWN if isinstance(one, UnsupportedError) else ''}{one.msg}" for one in checked.errors]
+            return {**result, "failed": True, "msg": "; ".join(told)}
         found = self._run_here(dict(checked.validated_parameters))
         return {**result, **remove_values(found, checked._no_log_values)}
 

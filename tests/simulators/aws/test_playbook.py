@@ -423,24 +423,6 @@ def test_what_changes_later_is_applied(play: Play, aws: Simulator) -> None:
 
 
 @pytest.mark.prove
-def test_the_aws_cli_sees_the_changes(aws_cli: Cli) -> None:
-    of_cluster = ("--cluster-name", "muster")
-    cluster = aws_cli("eks", "describe-cluster", "--name", "muster")["cluster"]
-    assert (cluster["version"], cluster["upgradePolicy"]) == ("1.36", {"supportType": "EXTENDED"})
-    assert sorted(cluster["resourcesVpcConfig"]["publicAccessCidrs"]) == ["198.51.100.0/24", "203.0.113.0/24"]
-    group = aws_cli("eks", "describe-nodegroup", *of_cluster, "--nodegroup-name", "gpu")["nodegroup"]
-    assert (group["scalingConfig"]["maxSize"], group["labels"], group.get("taints", [])) == (8, {"pool": "big"}, [])
-    assert (group["version"], group["releaseVersion"][:5]) == ("1.36", "1.36.")
-    assert cluster["tags"]["team"] == group["tags"]["team"] == "ml"
-    proxy = aws_cli("eks", "describe-addon", *of_cluster, "--addon-name", "kube-proxy")["addon"]
-    assert proxy["addonVersion"].startswith("v1.36.")
-    volumes = aws_cli("ec2", "describe-volumes", "--filters", "Name=tag:team,Values=ml")["Volumes"]
-    assert {(row["Size"], row["Encrypted"]) for row in volumes if row["Attachments"]} == {(150, True)}
-    system = aws_cli("efs", "describe-file-systems", "--creation-token", "muster")["FileSystems"][0]
-    assert (system["ThroughputMode"], system["NumberOfMountTargets"]) == ("bursting", 1)
-
-
-@pytest.mark.prove
 def test_pods_read_the_encrypted_script_by_their_new_way_only(play: Play) -> None:
     assert read_in_a_pod(play, "irsa")[1] == "print('epoch 1')\n"
     for how, account in (("irsa", "ml:default"), ("pod_identity", "ml:elastic")):

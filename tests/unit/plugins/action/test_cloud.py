@@ -71,6 +71,14 @@ def test_what_needs_another_process_gets_it(name: str, task: dict[str, t.Any], e
     assert action_of(name, **task)._runs_elsewhere() is elsewhere
 
 
+@pytest.mark.parametrize("name", ["eks_cluster", "gcp_network", "apply", "local_node"])
+def test_async_is_done_by_the_ordinary_module(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    action = action_of(name, async_val=60, action=name)
+    action._connection._shell = types.SimpleNamespace(tmpdir=None)
+    monkeypatch.setattr(action, "_execute_module", lambda **given: {"async": given["wrap_async"]})
+    assert action.run(task_vars={})["async"] is True
+
+
 @pytest.mark.parametrize(("name", "edge"), [("eks_addon", aws), ("gcp_network", gcp)])
 def test_libraries_that_only_the_host_has_are_used_there(
     name: str, edge: types.ModuleType, monkeypatch: pytest.MonkeyPatch
@@ -127,7 +135,11 @@ def test_the_result_is_that_of_the_module_without_its_secrets(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("name", "options", "told"),
     [
-        ("gcp_network", {"name": "n", "auth_kind": "application", "nonsense": 1}, "nonsense"),
+        (
+            "gcp_network",
+            {"name": "n", "auth_kind": "application", "nonsense": 1},
+            "Unsupported parameters: nonsense. Supported",
+        ),
         ("gcp_network", {"name": "n", "auth_kind": "application"}, "No project is given. Set project, or GCP_PROJECT"),
         ("gcp_network", {"name": "n", "project": "p", "auth_kind": "accesstoken"}, "An access token must be supplied"),
         ("eks_cluster", {"name": "n", "profile": "x", "access_key": "y"}, "both a profile and access tokens"),
