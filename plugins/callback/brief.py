@@ -66,10 +66,10 @@ class CallbackModule(Default):  # type: ignore[misc]
     def _is_verbose(self) -> bool:
         return bool(self._display.verbosity)
 
-    def get_option(self, option: str, *more: t.Any) -> t.Any:  # ansible-core 2.18 has no more
+    def get_option(self, option: str, hostvars: t.Any = None) -> t.Any:
         if option in _NOT_PRINTED and not self._is_verbose:
             return False
-        return super().get_option(option, *more)
+        return super().get_option(option, hostvars)
 
     # Plays
 
@@ -130,7 +130,7 @@ class CallbackModule(Default):  # type: ignore[misc]
             self._works = self._works or task.action not in _CHECKS
             if found.get("warnings") or found.get("deprecations"):
                 self._print_task_banner(task)
-                self._print_warnings(result)
+                self._handle_warnings_and_exception(result)
 
     def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:
         super().v2_runner_on_failed(result, ignore_errors)
@@ -157,13 +157,6 @@ class CallbackModule(Default):  # type: ignore[misc]
             self._print_message(result)
         else:
             super().v2_runner_item_on_ok(result)
-
-    def _print_warnings(self, result: t.Any) -> None:
-        # Since ansible-core 2.19 they are in an object with the exception.
-        if hasattr(self, "_handle_warnings_and_exception"):
-            self._handle_warnings_and_exception(result)
-        else:
-            self._handle_warnings(result._result)
 
     def _print_message(self, result: t.Any) -> None:
         """Print what a debug task says, with its host where there may be several."""

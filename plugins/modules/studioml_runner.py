@@ -190,7 +190,7 @@ options:
     type: int
     default: 3600
 requirements:
-  - cryptography >= 39
+  - cryptography >= 45
 """
 
 EXAMPLES = r"""

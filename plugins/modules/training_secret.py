@@ -113,7 +113,7 @@ options:
     type: bool
     default: false
 requirements:
-  - cryptography >= 39
+  - cryptography >= 45
 """
 
 EXAMPLES = r"""

@@ -3,6 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The commands of the documentation, page by page, in a copy of the repository: as far as each can go on the cluster of the checks.
 
+Those of the installed collection (`muster.ml.site`, and what is copied out of it) are run with the artefact, installed outside of the
+clone, without the folders that nothing may need when it runs.
+
 The settings of this run come after those of the page: which cluster, and its storage class. What a page leaves to the reader's inventory
 comes before them.
 """
@@ -11,13 +14,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from support import artefact
 from support.docs.attempts import Attempt, attempts
-from support.docs.commands import READERS_INVENTORY
+from support.docs.commands import READERS_INVENTORY, made_by
 from support.docs.pages import Page, pages
 from support.places import BIN, ROOT, sources
 
@@ -43,13 +49,26 @@ def repository(tmp_path: Path) -> Path:
     for name in sources():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, tmp_path / name, follow_symlinks=False)
-    shutil.copytree(tmp_path / "inventories" / "existing", tmp_path / READERS_INVENTORY)
     return tmp_path
 
 
-def tried(attempt: Attempt, repository: Path) -> str:
+def run(*command: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+    subprocess.run(command, cwd=cwd, env={**os.environ, **(env or {})}, check=True)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder with the installed collection, and the inventories that a reader copies out of it."""
+    folder = tmp_path_factory.mktemp("reader")
+    collection = artefact.install(run, artefact.build(run, ROOT, folder / "built"), folder / "home")
+    artefact.keep_what_runs(collection, "inventories")
+    return folder / "home"
+
+
+def tried(attempt: Attempt, repository: Path, home: Path) -> str:
     """Why a command does not work; nothing if it does."""
-    argv = list(attempt.argv)
+    argv = [re.sub(r"^~(?=/)", str(home), word) for word in attempt.argv]
+    of_the_installed = any(word.startswith("muster.ml.") for word in argv)
     if argv[0] == "ansible-playbook":
         own = {} if "inventories/local" in argv else READERS_SETTINGS
         argv = [argv[0], "-e", json.dumps(own), *argv[1:], "-e", json.dumps(SETTINGS)]
@@ -59,12 +78,15 @@ def tried(attempt: Attempt, repository: Path) -> str:
         "ANSIBLE_CONFIG": str(repository / "ansible.cfg"),
         "NO_COLOR": "1",
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        **(artefact.environment(home) if of_the_installed else {}),
     }
     done = subprocess.run(argv, cwd=repository, env=environment, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"{attempt.how}: {attempt.line}\n{(done.stdout + done.stderr)[-4000:]}"
 
 
 @pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.name)
-def test_the_commands_of_a_page_work(page: Page, repository: Path) -> None:
-    failures = [tried(attempt, repository) for attempt in attempts(page) if attempt.how != "left"]
+def test_the_commands_of_a_page_work(page: Page, repository: Path, home: Path) -> None:
+    if READERS_INVENTORY not in made_by(page):
+        shutil.copytree(repository / "inventories" / "existing", repository / READERS_INVENTORY)
+    failures = [tried(attempt, repository, home) for attempt in attempts(page) if attempt.how != "left"]
     assert not any(failures), "\n".join(filter(None, failures))

@@ -297,21 +297,13 @@ def oldest_ansible(shell: Shell) -> None:
 
 
 def oldest_programs(shell: Shell) -> Path:
-    """An environment with the oldest ansible-core, pinned beside the rest of what we pin, kept between runs; its programs' folder."""
-    desired = ROOT / "tests" / "requirements-oldest.txt"
-    ours = {line.split("==")[0] for line in desired.read_text(encoding="utf-8").splitlines() if "==" in line}
-    others = [
-        line
-        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-        if line.split("==")[0] not in ours
-    ]
-    pins = "\n".join([PYTHON, desired.read_text(encoding="utf-8"), *others])
-    home = cache_home() / "oldest-ansible" / hashlib.sha256(pins.encode()).hexdigest()[:16]
+    """An environment with the lowest versions that the collection supports, kept between runs; its programs' folder."""
+    pins = ROOT / "tests" / "requirements-oldest.txt"
+    digest = hashlib.sha256(f"{PYTHON} {pins.read_text(encoding='utf-8')}".encode()).hexdigest()
+    home = cache_home() / "oldest-ansible" / digest[:16]
     if not (home / "complete").exists():
         shell.run(sys.executable, "-m", "venv", "--clear", home)
-        constraints = home / "constraints.txt"
-        constraints.write_text("\n".join(others), encoding="utf-8")
-        shell.run(home / "bin" / "pip", "install", "--quiet", "--requirement", desired, "--constraint", constraints)
+        shell.run(home / "bin" / "pip", "install", "--quiet", "--requirement", pins)
         (home / "complete").touch()
     shell.run(home / "bin" / "ansible-playbook", "--version")
     return home / "bin"

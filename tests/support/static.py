@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 from functools import partial
 from pathlib import Path
 
+from support import artefact
 from support.lanes import Check, CheckFailed, Shell
 from support.places import BIN, BUILD, PYTHON, ROOT, private_home, sources, tool_env, tree
 
@@ -114,32 +116,49 @@ def sanity(shell: Shell) -> None:
 
 
 def package(shell: Shell) -> None:
-    """Build what Galaxy would get, and let Galaxy's importer judge it.
+    """Build what Galaxy would get, let Galaxy's importer judge it, and use it as somebody does who installs it.
 
     ansible-lint and ansible-test are checks of their own here; the importer gives the former a time limit that a busy
     machine does not keep.
     """
     out = BUILD / "package"
-    shell.run(
-        BIN / "ansible-galaxy",
-        "collection",
-        "build",
-        "--force",
-        "--output-path",
-        out,
-        cwd=tree(),
-        env=tool_env(),
-    )
+    built = artefact.build(shell.run, tree(), out)
     config = out / "importer.cfg"
     config.write_text(
         "[galaxy-importer]\nCHECK_CHANGELOG = True\nRUN_ANSIBLE_LINT = False\nRUN_ANSIBLE_TEST = False\n",
         encoding="utf-8",
     )
     shell.run(
-        BIN / "python", "-m", "galaxy_importer.main", newest(out, "muster-ml-*.tar.gz"),
+        BIN / "python", "-m", "galaxy_importer.main", built,
         cwd=out, env={**tool_env(), "GALAXY_IMPORTER_CONFIG": str(config)},
     )  # fmt: skip
     refuse_errors(shell.log)
+    use_installed(shell, built, out / "home")
+
+
+def use_installed(shell: Shell, built: Path, home: Path) -> None:
+    """Install the artefact outside of the clone and read all of it, without the folders that nothing may need when it runs."""
+    collection = artefact.install(shell.run, built, home)
+    wrong = artefact.faults(built, collection)
+    for line in wrong:
+        shell.say(line)
+    if wrong:
+        raise CheckFailed(f"the artefact has {len(wrong)} faults, the first: {wrong[0]}")
+    shutil.copytree(collection / "inventories" / "existing", home / "my-inventory")
+    artefact.keep_what_runs(collection)
+    run = partial(shell.run, cwd=home, env=artefact.environment(home))
+    for kind, folder in {
+        "module": "modules",
+        "role": "roles",
+        "callback": "callback",
+        "filter": "filter",
+        "lookup": "lookup",
+    }.items():
+        there = (collection / folder if kind == "role" else collection / "plugins" / folder).iterdir()
+        names = sorted(f"muster.ml.{path.stem}" for path in there if not path.name.startswith("_"))
+        run(BIN / "ansible-doc", "--json", "--type", kind, *names)
+    playbooks = sorted(f"muster.ml.{path.stem}" for path in (collection / "playbooks").glob("*.yml"))
+    run(BIN / "ansible-playbook", "-i", "my-inventory", "--syntax-check", *playbooks)
 
 
 def simulator(name: str, shell: Shell) -> None:
@@ -157,10 +176,6 @@ def simulator(name: str, shell: Shell) -> None:
 
 def simulators() -> list[str]:
     return sorted({path.parent.name for path in (ROOT / "tests" / "simulators").glob("*/test_*.py")})
-
-
-def newest(folder: Path, pattern: str) -> Path:
-    return max(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
 
 
 def refuse_errors(log: Path) -> None:

@@ -132,6 +132,17 @@ def test_requirements_of_models_are_what_their_modules_need_besides() -> None:
     assert listed(MODELS) == OF_MODELS == desired.difference(*map(listed, ("requirements.txt", *CLOUDS)))
 
 
+def test_the_check_oldest_ansible_runs_with_every_lower_bound() -> None:
+    files = ("requirements.txt", MODELS, *CLOUDS)
+    lines = [
+        line for file in files for line in (ROOT / file).read_text(encoding="utf-8").splitlines() if line[:1].isalnum()
+    ]
+    bounds = {re.split(r"[>\[]", line)[0]: line.rpartition(">=")[2] for line in lines}
+    bounds["ansible-core"] = load(ROOT / "meta" / "runtime.yml")["requires_ansible"].removeprefix(">=")
+    pins = (ROOT / "tests" / "requirements-oldest.txt").read_text(encoding="utf-8").splitlines()
+    assert {f"{name}=={version}" for name, version in bounds.items()} <= set(pins)
+
+
 def test_a_clone_runs_with_ansible_and_its_collections() -> None:
     assert listed("requirements-controller.txt") == HOST | {"ansible"}
     depends = load(ROOT / "galaxy.yml")["dependencies"]

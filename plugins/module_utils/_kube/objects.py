@@ -224,7 +224,7 @@ def to_plain_values(value: t.Any) -> t.Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        # str's own methods, because the unsafe texts of ansible-core 2.18 return unsafe texts again, which PyYAML cannot read.
+        # str's own methods, because those of a subclass may return the subclass again, which PyYAML cannot read.
         return str.encode(value, "utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
     if isinstance(value, t.Mapping):
         return {

@@ -146,7 +146,7 @@ def test_text_that_makes_no_object_is_told_with_its_line(text: str, told: str) -
 
 
 class Unsafe(str):
-    """As ansible-core 2.18 marks what a lookup returns: its methods give marked values again."""
+    """Marked text whose methods return marked values again."""
 
     __slots__ = ()
 
@@ -161,7 +161,7 @@ class UnsafeBytes(bytes):
         return Unsafe(super().decode(*args, **options))
 
 
-def test_text_of_a_lookup_is_read_with_the_oldest_ansible_too() -> None:
+def test_marked_text_is_read_too() -> None:
     """PyYAML takes str and none of its subclasses."""
     assert to_plain_values(Unsafe("kind: ConfigMap")).__class__ is str
 
