@@ -431,6 +431,10 @@ def _exported(ctx: HostContext) -> dict[str, t.Any]:
 def execute(ctx: HostContext) -> dict[str, t.Any]:
     """Check the document, then bring the broker to it."""
     wanted = desired(ctx)
+    if ctx.params["ensure_login"] and ctx.params["login_kubernetes"]:
+        raise InvalidInput(
+            "ensure_login is for a broker on the host of the task, and login_kubernetes names one in a cluster."
+        )
     with api.connect(ctx.params) as broker:
         first = control.ensure_login(broker, control.run, check=ctx.check) if ctx.params["ensure_login"] else []
         if first and ctx.check:
@@ -439,8 +443,10 @@ def execute(ctx: HostContext) -> dict[str, t.Any]:
             )
             return {"changed": True, "actions": first, "kept": []}
         result = converge(wanted, broker, check=ctx.check, warn=ctx.warn)
-    result["actions"] = first + result["actions"]
-    return {**result, "changed": bool(result["actions"])}
+    if not ctx.diff:
+        del result["diff"]
+    actions = first + result["actions"]
+    return {**result, "actions": actions, "changed": bool(actions)}
 
 
 def main() -> None:

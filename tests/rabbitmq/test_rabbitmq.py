@@ -226,7 +226,10 @@ def test_other_tags_and_limits_leave_the_password(team: Team) -> None:
     found = team.ask("users", "tagged")
     assert (found["tags"], found["limits"]) == (["monitoring"], {"max-connections": 3, "max-channels": 4})
     assert team.logs_in("tagged", SECRETS["runner"])
-    team.run(users=[{"name": "tagged", "limits": {"max-channels": 5}}])
+    # With a password in the row, too, which is for new users only.
+    row = {"name": "tagged", "password": SECRETS["other"], "tags": ["policymaker"], "limits": {"max-channels": 5}}
+    team.run(users=[row], update_password="on_create")
+    assert team.logs_in("tagged", SECRETS["runner"])
     assert team.ask("users", "tagged")["limits"] == {"max-channels": 5}
     team.again(users=[{"name": "tagged"}])
 
@@ -337,6 +340,7 @@ def test_a_queue_with_other_arguments_is_refused(team: Team) -> None:
     same = {"name": "rmq_experiments", "vhost": VHOST}
     team.again(queues=[same])  # any arguments will do
     for other, told in [
+        ({"arguments": {}}, "and no arguments is desired"),
         ({"arguments": {"x-max-priority": 10}}, "exists with x-max-priority=5, and x-max-priority=10 is desired"),
         ({"type": "quorum"}, "type classic, and type quorum is desired"),
         ({"durable": False}, "durable true, and durable false"),
@@ -440,16 +444,18 @@ def test_a_run_that_was_killed_between_two_requests_is_finished_by_the_next(
         "users": [
             {"name": "killed", "password": SECRETS["runner"], "tags": ["management"], "limits": {"max-channels": 5}}
         ],
+        "vhosts": [{"name": "killed"}],
         "permissions": [{**ALL, "user": "killed"}],
         "topic_permissions": [{"user": "killed", "vhost": VHOST, "exchange": "amq.topic"}],
-        "queues": [{"name": "killed", "vhost": VHOST}],
+        "parameters": [{"vhost": "killed", "value": {"max-queues": 3}}],
+        "policies": [{"name": "killed", "vhost": "killed", "pattern": "x", "definition": {"max-length": 1}}],
+        "exchanges": [{"name": "killed", "vhost": "killed"}],
+        "queues": [{"name": "killed", "vhost": "killed"}],
+        "bindings": [{"source": "killed", "vhost": "killed", "destination": "killed"}],
     }
-    gone = {
-        "users": [{"name": "killed"}],
-        "queues": [{"name": "killed", "vhost": VHOST}],
-    }
+    gone = {"users": [{"name": "killed"}], "vhosts": [{"name": "killed"}]}
     whole = team.run(check=True, **options)["actions"]
-    assert len(whole) == 4
+    assert len(whole) == 9
     send = api.ManagementApi.call
     for survived in range(len(whole)):
         left = [survived]
@@ -468,7 +474,7 @@ def test_a_run_that_was_killed_between_two_requests_is_finished_by_the_next(
         assert team.run(**options)["actions"] == whole[survived:]
         team.again(**options)
         assert team.logs_in("killed", SECRETS["runner"])
-        team.run(absent=gone)
+        team.run(absent=gone, delete_data=True)
 
 
 def test_who_may_not_is_told_what_is_missing(team: Team) -> None:

@@ -78,10 +78,7 @@ class Plan:
 
 def plan(wanted: Wanted, live: Document, user: str) -> Plan:
     """Return the requests from the live objects to the wanted ones; USER sends them."""
-    twice = [kind.label_of(row) for name, kind in KINDS.items()
-             for key, row in wanted.absent[name].items() if key in wanted.present[name]]  # fmt: skip
-    if twice:
-        raise InvalidInput(f"absent: {', '.join(twice)} is also among the objects that should exist.")
+    _check_contradictions(wanted)
     made = _Comparison(wanted, live, user)
     for name in KINDS:
         for key, row in wanted.present[name].items():
@@ -94,6 +91,16 @@ def plan(wanted: Wanted, live: Document, user: str) -> Plan:
         made.purge()
     made.plan.steps.sort(key=lambda step: step.locks_out)
     return made.plan
+
+
+def _check_contradictions(wanted: Wanted) -> None:
+    """Refuse a document that deletes what it also has, or what its rows need."""
+    for name, rows in wanted.present.items():
+        for key, row in rows.items():
+            for other, need in ((name, key), *((kind, KINDS[kind].key_of(row)) for kind, row in references(name, row))):
+                if need in wanted.absent[other]:
+                    label = KINDS[other].label_of(wanted.absent[other][need])
+                    raise InvalidInput(f"absent: {label} is also what the task should create or needs for it.")
 
 
 class _Comparison:

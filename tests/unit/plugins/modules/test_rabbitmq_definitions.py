@@ -15,17 +15,14 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Failed,
-    Immutable,
     InvalidInput,
     MusterError,
-    NotFound,
     Rejected,
-    Unauthorized,
     WaitTimeout,
 )
 from ansible_collections.muster.ml.plugins.module_utils._core.sensitive import Sensitive
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
-from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, health, plan
+from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq import api, control, health, plan
 from ansible_collections.muster.ml.plugins.modules import rabbitmq_definitions, rabbitmq_info
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeClock
 from ansible_collections.muster.ml.tests.unit.fakes.rabbitmq import PASSWORD, FakeBroker
@@ -148,28 +145,6 @@ def test_a_document_is_deleted_by_its_keys_and_nothing_else(run: Run) -> None:
     run.again(absent=gone)
 
 
-@pytest.mark.parametrize("survived", range(9))
-def test_a_run_killed_between_two_requests_is_finished_by_the_next(
-    run: Run, survived: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = run(check=True, **EVERYTHING)["actions"]
-    send, left = api.ManagementApi.call, [survived]
-
-    def until_killed(self: t.Any, method: str, *rest: t.Any, **more: t.Any) -> t.Any:
-        if method != "GET":
-            if not left[0]:
-                raise KeyboardInterrupt
-            left[0] -= 1
-        return send(self, method, *rest, **more)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(api.ManagementApi, "call", until_killed)
-        with pytest.raises(KeyboardInterrupt):
-            run(**EVERYTHING)
-    assert run(**EVERYTHING)["actions"] == whole[survived:]
-    run.again(**EVERYTHING)
-
-
 def test_an_export_of_the_broker_is_a_document(run: Run, tmp_path: Path) -> None:
     """The rows are as 4.0.5 exports them, and those of one vhost as 3.10.8 does."""
     rights = {"configure": ".*", "write": ".*", "read": ".*"}
@@ -222,34 +197,16 @@ def test_an_export_of_the_broker_is_a_document(run: Run, tmp_path: Path) -> None
         ({"absent": {"queues": [{}]}}, "queues: a row has no name"),
         ({"absent": {"queues": [{"name": "q", "durable": True}]}}, "has durable, which is no field"),
         ({"absent": {"users": [{"name": 5}]}}, "name of the row 5 is not of type str"),
+        ({"permissions": [{"user": "x"}], "absent": {"users": [{"name": "x"}]}}, "user x is also what the task should"),
+        ({"ensure_login": True, "login_kubernetes": {}}, "is for a broker on the host of the task"),
         (
             {"queues": [{"name": "q"}], "absent": {"queues": [{"name": "q"}]}},
-            "is also among the objects that should exist",
+            "is also what the task should create",
         ),
     ],
 )
 def test_what_no_broker_would_take_well_is_refused(run: Run, options: dict[str, t.Any], told: str) -> None:
     assert told in run.refused(InvalidInput, **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "missing"),
-    [
-        ({"permissions": [{"user": "admin", "vhost": "later"}]}, "vhost later"),
-        ({"permissions": [{"user": "later"}]}, "user later"),
-        ({"queues": [{"name": "q", "vhost": "later"}]}, "vhost later"),
-        (
-            {"bindings": [{"source": "later", "destination": "q"}], "queues": [{"name": "q"}]},
-            "exchange later in vhost /",
-        ),
-        ({"bindings": [{"source": "amq.topic", "destination": "later"}]}, "queue later in vhost /"),
-    ],
-)
-def test_what_is_missing_stops_a_run_and_not_a_plan(run: Run, options: dict[str, t.Any], missing: str) -> None:
-    run.broker.put(("exchanges", "/", "amq.topic"), {"type": "topic"})
-    assert f"There is no {missing} at" in run.refused(NotFound, **options)
-    assert run(check=True, **options)["changed"]
-    assert f"There is no {missing}" in run.warnings[0]
 
 
 def test_a_broker_that_ignores_a_field_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,59 +217,6 @@ def test_a_broker_that_ignores_a_field_is_told(run: Run, monkeypatch: pytest.Mon
 
 
 # Users
-
-
-def test_a_change_of_tags_keeps_the_password_and_the_reverse(run: Run) -> None:
-    run(users=[USER])
-    # With the password of the row, too, where it is only for new users.
-    for row in ({"name": "runner"}, {"name": "runner", "password": "a third one"}):
-        run(users=[{**row, "tags": ["monitoring", "policymaker"]}], update_password="on_create")
-        assert run.broker.is_user("runner", USER["password"])
-    changed = run(users=[{"name": "runner", "password": "another-one"}])
-    assert run.broker.objects["users", "runner"]["tags"] == ["monitoring", "policymaker"]
-    assert changed["diff"]["after"] == {"user runner": {"password": "(that of the task)"}}
-    assert run.broker.is_user("runner", "another-one")
-    run.again(users=[{"name": "runner", "password": "a third one"}], update_password="on_create")
-
-
-def test_limits_of_a_user_are_all_of_them(run: Run) -> None:
-    run(users=[{"name": "x", "limits": {"max-connections": 3, "max-channels": 4}}])
-    run.again(users=[{"name": "x"}])
-    changed = run(users=[{"name": "x", "limits": {"max-channels": 5}}])
-    assert changed["actions"] == ["change limits of user x", "remove max-connections of user x"]
-    assert run.broker.objects["users", "x"]["limits"] == {"max-channels": 5}
-    run.again(users=[{"name": "x", "limits": {"max-channels": 5}}])
-
-
-def test_a_new_user_without_a_password_has_none(run: Run) -> None:
-    run(users=[{"name": "certified", "tags": ["management"]}])
-    assert run.broker.objects["users", "certified"]["password_hash"] == ""
-    run.again(users=[{"name": "certified"}])
-    assert run(check=True, users=[{"name": "certified", "password": "x"}])["changed"]
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"absent": {"users": [{"name": "admin"}]}}, "is the one that this task logs in as"),
-        ({"users": [{"name": "admin", "tags": ["management"]}]}, "would lose the tag administrator"),
-    ],
-)
-def test_no_task_locks_itself_out(run: Run, options: dict[str, t.Any], told: str) -> None:
-    assert told in run.refused(InvalidInput, **options)
-    assert told in run.refused(InvalidInput, check=True, **options)
-    done = run(permissions=[{"user": "admin"}], policies=[], **options, allow_lockout=True)
-    assert done["actions"][0] == "create permissions of user admin in vhost /"
-    assert run.broker.objects.get(("users", "admin"), {"tags": []})["tags"] != ["administrator"]
-
-
-def test_its_own_password_is_tried_only_for_the_user_itself(run: Run) -> None:
-    own = {"name": "admin", "password": "new", "tags": ["administrator"]}
-    changed = run(users=[own], permissions=[{"user": "admin"}])
-    assert changed["actions"] == ["change password of user admin", "create permissions of user admin in vhost /"]
-    run.again(users=[own], permissions=[{"user": "admin"}])  # with the old password as login_password
-    assert "of user admin" in run.refused(Unauthorized, users=[{"name": "admin", "password": "neither"}])
-    assert "of user admin" in run.refused(Unauthorized, users=[{"name": "other", "password": "new"}])
 
 
 @pytest.mark.parametrize(
@@ -336,6 +240,27 @@ def test_what_a_runner_cannot_use_is_refused_before_anything_is_asked(
     run(users=[wanted])
 
 
+def test_a_plan_ends_where_its_administrator_would_be_created(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"users": [USER], "ensure_login": True, "login": ("first", "canary-of-first")}
+    commands: list[list[str]] = []
+
+    def rabbitmqctl(argv: list[str], text: str) -> control.Answer:
+        commands.append(argv[2:])
+        if argv[2] != "list_users":
+            tags = "administrator" if argv[2] == "set_user_tags" else ""
+            run.broker.put(("users", "first"), {"password": text or "canary-of-first", "tags": tags})
+        return control.Answer(0, "[]", "")
+
+    monkeypatch.setattr(control, "run", rabbitmqctl)
+    actions = ["create user first", "set tags of user first"]
+    assert run(check=True, **given)["actions"] == actions
+    assert "cannot be compared before user first can log in" in run.warnings[0]
+    assert run(**given)["actions"] == [*actions, "create user runner"]
+    count = len(commands)
+    run.again(**given)
+    assert len(commands) == count
+
+
 @pytest.mark.parametrize(
     ("algorithm", "hashed"),
     [
@@ -356,41 +281,7 @@ def test_a_hash_of_another_kind_is_not_guessed_at(run: Run) -> None:
     run.again(users=odd, update_password="on_create")
 
 
-def test_rights_elsewhere_stay(run: Run) -> None:
-    run.broker.put(("vhosts", "other"), {})
-    both = [{"user": "runner", "vhost": "other"}]
-    run(users=[USER, {**USER, "name": "free"}], permissions=[*both, {"user": "free", "vhost": "other"}],
-        topic_permissions=[{**both[0], "exchange": "x"}])  # fmt: skip
-    run(users=[USER], permissions=[{"user": "runner"}])
-    assert ("permissions", "other", "runner") in run.broker.objects
-    purged = run(users=[USER], permissions=[{"user": "runner"}], purge_permissions=True)
-    assert purged["actions"] == [
-        "delete permissions of user runner in vhost other",
-        "delete topic permissions of user runner at exchange x in vhost other",
-    ]
-    assert ("permissions", "other", "free") in run.broker.objects
-
-
-# Vhosts and policies
-
-
-def test_a_vhost_keeps_what_the_task_does_not_name(run: Run) -> None:
-    run(vhosts=[{"name": "v", "description": "theirs", "tags": ["b", "a"]}],
-        parameters=[{"vhost": "v", "value": {"max-queues": 2, "max-connections": 3}}])  # fmt: skip
-    changed = run(vhosts=[{"name": "v", "tracing": True}], parameters=[{"vhost": "v", "value": {"max-connections": 3}}])
-    assert changed["actions"] == ["change tracing of vhost v", "change value of limits of vhost v"]
-    found = run.broker.objects["vhosts", "v"]
-    assert (found["description"], found["tags"], found["tracing"]) == ("theirs", ["a", "b"], True)
-
-
-def test_a_vhost_with_queues_is_kept(run: Run) -> None:
-    run(vhosts=[{"name": "v"}], queues=[{"name": f"q{number}", "vhost": "v"} for number in range(5)])
-    gone = {"absent": {"vhosts": [{"name": "v"}]}}
-    run.again(**gone)
-    assert "has queues (q0, q1, q2 and 2 more)" in run(**gone)["kept"][0]
-    assert "delete_data: true deletes it" in run.warnings[0]
-    assert run(**gone, delete_data=True)["changed"]
-    run.again(**gone)
+# Vhosts and queues
 
 
 def test_a_vhost_is_not_deleted_with_a_queue_that_the_broker_keeps(run: Run) -> None:
@@ -402,19 +293,6 @@ def test_a_vhost_is_not_deleted_with_a_queue_that_the_broker_keeps(run: Run) -> 
     assert [reason.partition(" was kept")[0] for reason in found["kept"]] == ["queue q in vhost v", "vhost v"]
     assert (found["changed"], found["diff"]) == (False, {"before": {}, "after": {}})
     assert ("queues", "v", "q") in run.broker.objects
-
-
-def test_a_policy_is_changed(run: Run) -> None:
-    policy = {"name": "p", "pattern": "^rmq_", "definition": {"max-length": 5}}
-    run(policies=[policy])
-    changed = run(policies=[{**policy, "definition": {"max-length": 6}, "apply-to": "queues", "priority": 2}])
-    assert changed["actions"] == ["change definition, priority, apply-to of policy p in vhost /"]
-    assert changed["diff"]["after"] == {
-        "policy p in vhost /": {"definition": {"max-length": 6}, "priority": 2, "apply-to": "queues"}
-    }
-
-
-# Queues
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -430,26 +308,6 @@ def test_a_queue_of_studioml_is_bound_where_runners_look(run: Run, there: bool) 
     ]
     run.again(studioml_queues=["rmq_q"])
     run.again(queues=[{"name": "rmq_q"}])
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"arguments": {"x-max-priority": 6}}, "exists with x-max-priority=5, and x-max-priority=6 is desired"),
-        ({"arguments": {}}, "and no arguments is desired"),
-        ({"type": "quorum"}, "exists with type classic, and type quorum is desired"),
-        (
-            {"durable": False, "auto_delete": True},
-            "exists with durable true, auto_delete false, and durable false, auto_delete true",
-        ),
-    ],
-)
-def test_a_queue_does_not_change(run: Run, options: dict[str, t.Any], told: str) -> None:
-    run(queues=[{"name": "q", "arguments": {"x-max-priority": 5}}])
-    for check in (False, True):
-        said = run.refused(Immutable, queues=[{"name": "q", **options}], users=[USER], check=check)
-        assert told in said
-        assert "by a policy" in said
 
 
 @pytest.mark.parametrize(
