@@ -22,10 +22,9 @@ from rabbitmq.server import HOST
 from support import canary
 from support.places import BIN, ROOT, cache_home
 
-from studioml.world import S3_ROOT, World
+from studioml.world import ON_ONE, S3_ROOT, World
 
-# Which RabbitMQ it is makes no difference to the client's files.
-pytestmark = pytest.mark.parametrize("shared", ["trixie"], indirect=True, scope="session")
+pytestmark = ON_ONE
 REQUIREMENTS = Path(__file__).with_name("client.txt")
 READ = "import json; from studio.db_providers import db_provider_setup as s; print(json.dumps(s.get_config()))"
 TRAINING = 'import json, sys; print(json.dumps({"experiment": {"loss": 0.125, "arguments": sys.argv[1:]}}))\n'

@@ -34,7 +34,7 @@ from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
 from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import submission
 from ansible_collections.muster.ml.plugins.modules import studioml_experiment
-from studioml.world import S3_ROOT, TRAINING, World, until
+from studioml.world import ON_ONE, S3_ROOT, TRAINING, World, until
 
 USER = "experimenter"
 USER_PASSWORD, PASSPORT = (f"canary-{secrets.token_hex(12)}" for _name in range(2))
@@ -164,6 +164,7 @@ def test_an_experiment_is_run_and_its_metric_returned_once(someone: Experimenter
     assert someone.warnings == []
 
 
+@ON_ONE
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["on the controller", "as on another host"])
 def test_as_a_playbook_it_shows_no_secret(someone: Experimenter, world: World, *, elsewhere: bool) -> None:
     world.started_runner("played")
@@ -190,6 +191,7 @@ def test_a_queue_that_is_not_bound_is_bound_as_the_client_does(someone: Experime
         someone.run("unbound2", queue="rmq_unbound")
 
 
+@ON_ONE
 def test_a_runner_that_is_killed_in_the_middle_runs_it_again(someone: Experimenter, world: World) -> None:
     first = hold(world, "killed")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -223,6 +225,7 @@ def test_one_that_was_killed_between_note_and_publishing_is_submitted_and_says_s
     assert "not known whether the broker got it" in someone.warnings[0]
 
 
+@ON_ONE
 def test_one_that_fails_fails_with_its_last_lines(someone: Experimenter, world: World) -> None:
     (someone.workspace / "train.py").write_text("print('epoch 1', flush=True)\nraise SystemExit('no data')\n")
     world.started_runner("failed")
@@ -233,6 +236,7 @@ def test_one_that_fails_fails_with_its_last_lines(someone: Experimenter, world: 
     assert someone.note("failing2")["count"] == 1
 
 
+@ON_ONE
 def test_what_a_runner_leaves_in_the_bucket_is_the_reason(someone: Experimenter, world: World) -> None:
     (someone.workspace / "only.txt").write_text("of this experiment")
     made = someone.run("emptied", wait=False)
@@ -246,6 +250,7 @@ def test_what_a_runner_leaves_in_the_bucket_is_the_reason(someone: Experimenter,
         someone.run("emptied")
 
 
+@ON_ONE
 def test_a_signing_key_of_another_prefix_has_its_reason(someone: Experimenter, world: World) -> None:
     known = {"rmq_": world.signer.public, "rmq_other": world.other_signer.public}
     with pytest.raises(InvalidInput, match=r"queue rmq_other is checked with .*, the key of rmq_other"):
@@ -258,6 +263,7 @@ def test_a_signing_key_of_another_prefix_has_its_reason(someone: Experimenter, w
     assert "is not by the key of rmq_other" in runner.log
 
 
+@ON_ONE
 def test_a_request_that_a_runner_drops_is_noticed(
     someone: Experimenter, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

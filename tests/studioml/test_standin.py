@@ -29,7 +29,7 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.studioml import
 from ansible_collections.muster.ml.plugins.modules import studioml_runner, training_secret
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from ansible_collections.muster.ml.tests.unit.fakes.pods import pod
-from studioml.world import PASSWORD, PHRASE, ApiServer, Standin, World, until
+from studioml.world import ON_ONE, PASSWORD, PHRASE, ApiServer, Standin, World, until
 
 
 class PodCluster(FakeCluster):
@@ -147,6 +147,7 @@ def test_an_experiment_is_run_stored_answered_and_acknowledged(world: World) -> 
     assert canary.in_text(world.secrets(), output.encode()) == set()
 
 
+@ON_ONE
 def test_reports_are_sealed_if_there_is_a_key(world: World) -> None:
     world.queue("rmq_test_response", bound=False)
     runner = world.runner("sealed")
@@ -159,6 +160,7 @@ def test_reports_are_sealed_if_there_is_a_key(world: World) -> None:
     assert [word for word in ("start", "stop") if f'value: "{word}"' in "".join(texts)] == ["start", "stop"]
 
 
+@ON_ONE
 def test_an_experiment_that_fails_is_answered_and_not_run_again(world: World) -> None:
     world.queue("rmq_test_response", bound=False)
     world.started_runner("failing")
@@ -208,6 +210,7 @@ REFUSED: dict[str, tuple[Callable[[World, str], bytes], str, bool]] = {
 }  # fmt: skip
 
 
+@ON_ONE
 def test_each_refusal_has_one_reason(world: World) -> None:
     runner = world.started_runner("refusing")
     for number, (name, (build, reason, hard)) in enumerate(REFUSED.items()):
@@ -224,6 +227,7 @@ def test_each_refusal_has_one_reason(world: World) -> None:
     ]
 
 
+@ON_ONE
 def test_the_longest_prefix_of_a_queue_checks_its_signatures(world: World) -> None:
     runner = world.started_runner("prefixes")
     body = message.build(world.request("prefix"), world.key.public, world.other_signer.private)
@@ -232,6 +236,7 @@ def test_the_longest_prefix_of_a_queue_checks_its_signatures(world: World) -> No
     assert "loss" in world.result("prefix")
 
 
+@ON_ONE
 def test_a_passphrase_that_does_not_fit_is_told_and_nothing_is_taken(world: World) -> None:
     runner = world.started_runner("phrase", passphrase="wrong")
     world.send("rmq_test", world.message("phrase"))
@@ -242,6 +247,7 @@ def test_a_passphrase_that_does_not_fit_is_told_and_nothing_is_taken(world: Worl
     assert world.waiting("rmq_test") == 1
 
 
+@ON_ONE
 def test_a_queue_that_does_not_match_is_left_alone(world: World) -> None:
     world.send("sqs_test", world.message("unmatched"))
     runner = world.started_runner("matching", QUEUE_MATCH="^rmq_nobody_.*$")
@@ -267,6 +273,7 @@ def test_a_killed_runner_loses_nothing(world: World) -> None:
     assert world.waiting("rmq_test") == 0
 
 
+@ON_ONE
 def test_ten_experiments_of_two_queues_run_once_each_on_two_runners(world: World) -> None:
     names = [f"many{number}" for number in range(10)]
     for number, name in enumerate(names):
@@ -280,6 +287,7 @@ def test_ten_experiments_of_two_queues_run_once_each_on_two_runners(world: World
     assert all("experiment started" in runner.log for runner in runners)
 
 
+@ON_ONE
 def test_a_drained_runner_finishes_and_takes_no_more(world: World, tmp_path: Path) -> None:
     server = ApiServer(tmp_path)
     server.states["studioml-go-runner"] = "Running"
@@ -314,6 +322,7 @@ def test_a_drained_runner_finishes_and_takes_no_more(world: World, tmp_path: Pat
     server.close()
 
 
+@ON_ONE
 def test_a_runner_is_upgraded_by_the_module_without_ending_an_experiment(world: World, tmp_path: Path) -> None:
     cluster = PodCluster(world, tmp_path)
     options = {"namespace": "studioml", "amqp_url": cluster.url, "gpus": 0, "wait": True, "wait_timeout": 30, "drain_timeout": 30,

@@ -29,6 +29,7 @@ from typing import Any
 
 import boto3
 import botocore.config
+import pytest
 from faults.proxy import certificates
 from rabbitmq.server import FIRST_PASSWORD, FIRST_USER, HOST, Broker, debian_root, free_ports
 from support.places import ROOT, cache_home
@@ -60,6 +61,8 @@ WITHIN_S = 30
 PASSWORD, PHRASE = (f"canary-{secrets.token_hex(12)}" for _name in range(2))
 SECRETS = {"password": PASSWORD, "passphrase": PHRASE}
 EXCHANGE = "StudioML.topic"
+ON_ONE = pytest.mark.parametrize("shared", ["trixie"], indirect=True, scope="session")
+"""For tests that do not depend on the version of RabbitMQ."""
 TRAINING = """
 import json, os, sys, time
 print(json.dumps({"experiment": {"arguments": sys.argv[1:], "loss": 0.25}}))

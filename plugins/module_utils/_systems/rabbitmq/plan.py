@@ -124,26 +124,26 @@ class _Comparison:
         differing = [f for f, value in fields.items() if found[f] != value and (f != "default_queue_type" or found[f])]
         if differing and kind.fixed:
             raise _immutable(label, {f: found[f] for f in differing}, {f: fields[f] for f in differing})
-        other_password = name == "users" and self._password_differs(row, found)
         if differing:
             self._show(label, {f: found[f] for f in differing}, {f: fields[f] for f in differing})
-        if other_password:
+        if name == "users":
+            self._change_user(label, row, found, differing)
+        elif differing:
+            self._put(name, {**found, **fields}, f"change {', '.join(differing)} of {label}")
+
+    def _change_user(self, label: str, row: Row, found: Row, differing: list[str]) -> None:
+        whole = {**found, **{field: row[field] for field in differing}}
+        what = list(differing)
+        if self._password_differs(row, found):
             self._show(label, {"password": "(another one)"}, {"password": "(that of the task)"})
-        if differing or other_password:
-            what = ", ".join(["password"] * other_password + differing)
-            secret = (
-                {field: row[field] for field in (*SECRETS, "hashing_algorithm") if field in row}
-                if other_password
-                else {}
-            )
-            whole = {**found, **fields, **secret}
-            locks_out = (
-                "tags" in differing and self._loses_access(label, found, fields["tags"]) if name == "users" else False
-            )
-            self._put(name, whole, f"change {what} of {label}", locks_out=locks_out)
-        if name == "users" and "limits" in differing:
-            for limit in sorted(found["limits"].keys() - fields["limits"].keys()):
-                self._add(Step("DELETE", ("user-limits", row["name"], limit), f"remove {limit} of {label}"))
+            whole |= {field: row[field] for field in (*SECRETS, "hashing_algorithm") if field in row}
+            what.insert(0, "password")
+        if what:
+            locks_out = "tags" in differing and self._loses_access(label, found, row["tags"])
+            self._put("users", whole, f"change {', '.join(what)} of {label}", locks_out=locks_out)
+        # A PUT adds limits to those that the user has.
+        for limit in sorted(found["limits"].keys() - row["limits"].keys()) if "limits" in differing else ():
+            self._add(Step("DELETE", ("user-limits", row["name"], limit), f"remove {limit} of {label}"))
 
     def delete(self, name: str, found: Row) -> None:
         """Plan the deletion of one object, unless it has data that the task does not give up."""
