@@ -77,7 +77,7 @@ class Options:
         self.params = {**params, "scopes": params.get("scopes") or SCOPES}
 
     def fail_json(self, msg: str) -> t.NoReturn:
-        raise Unauthorized(f"No login to Google Cloud: {msg}.")
+        raise Unauthorized(f"There are no credentials for Google: {msg}.")
 
 
 class HttpSession:
