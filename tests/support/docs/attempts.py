@@ -24,7 +24,7 @@ LISTED = {
 LEFT = {
     "scripts/molecule": "is a check of its own",
     "ansible-galaxy": "is run by the check package",
-    **dict.fromkeys((".", "pip", "python3"), "makes or changes the reader's Python"),
+    **dict.fromkeys((".", "pip", "pipx", "python3"), "makes or changes the reader's Python"),
     "kubectl": "asks for what a training has left",
     "jq": "reads the audit log of the reader's cluster",
 }
