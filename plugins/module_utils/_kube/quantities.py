@@ -15,8 +15,11 @@ from .._core.quantity import canonical
 from .objects import DEFINITION, Manifest, group_kind
 from .order import BUILT_IN_GROUPS
 
-_MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "emptyDir")
+_MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "podFixed", "emptyDir", "default", "defaultRequest", "max",
+         "min", "maxLimitRequestRatio")  # fmt: skip
 """Fields of Kubernetes' own kinds whose values are quantities by name (of emptyDir, those that look like one)."""
+_SINGLE = ("averageValue", "divisor", "maximumVolumeSize")
+"""Fields that are a quantity themselves."""
 
 
 def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
@@ -51,8 +54,11 @@ def _with_canonical(value: t.Any) -> t.Any:
 
 def _canonical_field(key: str, item: t.Any) -> t.Any:
     if key in _MAPS and isinstance(item, dict):
-        return {name: canonical(amount) for name, amount in item.items()}
-    return _with_canonical(item)
+        return {
+            name: _canonical_field(name, amount) if isinstance(amount, dict) else canonical(amount)
+            for name, amount in item.items()
+        }
+    return canonical(item) if key in _SINGLE else _with_canonical(item)
 
 
 def _has_them(manifest: Manifest) -> bool:

@@ -17,6 +17,7 @@ import yaml
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import InvalidInput
 from ansible_collections.muster.ml.plugins.module_utils._kube import source
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import to_plain_values
+from ansible_collections.muster.ml.plugins.module_utils._kube.validate import check_objects
 
 TWO = "kind: A\n---\nkind: B\n"
 
@@ -164,3 +165,14 @@ class UnsafeBytes(bytes):
 def test_text_of_a_lookup_is_read_with_the_oldest_ansible_too() -> None:
     """PyYAML takes str and none of its subclasses."""
     assert to_plain_values(Unsafe("kind: ConfigMap")).__class__ is str
+
+
+@pytest.mark.parametrize(
+    "text", ["kind: ConfigMap\n", "kind: List\nitems: [{kind: ConfigMap}]\n", "- a\n", "kind: A\n--- x\n"]
+)
+def test_an_error_about_an_object_of_a_folder_names_its_file(tmp_path: pathlib.Path, text: str) -> None:
+    (tmp_path / "good.yml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    (tmp_path / "wrong.yml").write_text(text)
+    with pytest.raises(InvalidInput, match=r"wrong\.yml") as caught:
+        check_objects(source.from_path(str(tmp_path)))
+    assert "good.yml" not in str(caught.value)
