@@ -20,6 +20,8 @@ _MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "p
 """Fields of Kubernetes' own kinds whose values are quantities by name (of emptyDir, those that look like one)."""
 _SINGLE = ("averageValue", "divisor", "maximumVolumeSize")
 """Fields that are a quantity themselves."""
+_FREE = frozenset({"metadata", "data", "parameters", "matchLabels", "nodeSelector", "selector", "opaque"})
+"""Fields with keys of the user's own, which say nothing about the values."""
 
 
 def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
@@ -34,7 +36,7 @@ def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
             below = f"{path}.{key}" if path else str(key)
             if key in _MAPS and isinstance(item, dict):
                 yield from ((f"{below}.{name}", amount) for name, amount in item.items())
-            else:
+            elif key not in _FREE:
                 yield from _below(item, below)
     elif isinstance(value, list):
         for index, item in enumerate(value):
@@ -58,6 +60,8 @@ def _canonical_field(key: str, item: t.Any) -> t.Any:
             name: _canonical_field(name, amount) if isinstance(amount, dict) else canonical(amount)
             for name, amount in item.items()
         }
+    if key in _FREE:
+        return item
     return canonical(item) if key in _SINGLE else _with_canonical(item)
 
 

@@ -206,3 +206,26 @@ def test_each_element_has_an_entry_of_its_own(
     live = {"metadata": {"managedFields": [entry]}, "spec": {"l": there}}
     found = fields.unowned_paths({"metadata": {}, "spec": {"l": elements}}, live, US)
     assert found == (lost if keys else ["spec"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "theirs", "ours", "same"),
+    [
+        ("v1/ConfigMap", "data", {"divisor": "3.10"}, {"divisor": "3.1"}, False),
+        ("v1/ConfigMap", "data", {"a": "1Gi"}, {"a": "1024Mi"}, False),
+        ("apps/v1/Deployment", "spec", {"metadata": {"divisor": "1.10"}}, {"metadata": {"divisor": "1.1"}}, False),
+        ("apps/v1/Deployment", "spec", {"x": {"limits": {"cpu": "1"}}}, {"x": {"limits": {"cpu": "1000m"}}}, True),
+        ("v1/Secret", "data", {"a": "MQ=="}, {"a": "MQ=="}, True),
+        ("x.io/v1/Foo", "spec", {"limits": {"version": "3.10"}}, {"limits": {"version": "3.1"}}, False),
+        ("x.io/v1/Foo", "spec", {"on": True}, {"on": 1}, False),
+        ("x.io/v1/Foo", "spec", {"l": [1, 2]}, {"l": [1]}, False),
+        ("x.io/v1/Foo", "spec", {"kept": 1}, {"a": {}, "b": [], "c": None, "d": "", "e": False}, True),
+        ("resource.k8s.io/v1/ResourceClaim", "spec", {"opaque": {"limits": {"v": "3.10"}}}, {"opaque": {"limits": {"v": "3.1"}}}, False),
+        ("autoscaling/v2/HorizontalPodAutoscaler", "spec", {"averageValue": "1"}, {"averageValue": "1000m"}, True),
+    ],
+)  # fmt: skip
+def test_only_quantities_are_compared_by_what_they_mean(
+    kind: str, field: str, theirs: t.Any, ours: t.Any, same: bool
+) -> None:
+    known = {"apiVersion": kind.rpartition("/")[0], "kind": kind.rpartition("/")[2], "metadata": {}}
+    assert (not list(fields.differing_paths({**known, field: theirs}, {**known, field: ours}))) is same
