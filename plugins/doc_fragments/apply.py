@@ -21,7 +21,8 @@ options:
       - Take over existing objects that Muster did not create.
       - Otherwise such an object is used without becoming Muster's if it equals the desired one. If it differs, the task fails before
         anything is changed.
-      - Fields that C(kubectl apply) set on an adopted object and that are not desired are removed.
+      - Fields that the maker of an adopted object set, or a tool such as C(kubectl), Helm or C(kubernetes.core), and that are not desired
+        are removed. The reason of the change names the fields of others, which stay.
     type: bool
     default: false
   force_conflicts:
@@ -31,8 +32,8 @@ options:
     default: false
   recreate:
     description:
-      - Delete and recreate an object if the API server refuses its change because a field is immutable, such as the template of a Job.
-        The pods and claims of a StatefulSet stay. Objects that hold data are never recreated.
+      - Delete and recreate an object if the API server refuses a change that a new object could have, such as the template of a Job. A
+        dry run tells. The pods and claims of a StatefulSet stay. Objects that hold data are never recreated.
     type: bool
     default: false
 """

@@ -16,7 +16,9 @@ options:
       - What others use is kept, and a warning names them. Users are pods and what creates pods (also suspended, pending or scaled to
         zero), routes, queues and autoscalers, whoever made them. What has ended or is being deleted is none. What cannot be judged, for
         lack of a right or an answer, is kept, too.
-      - For a task in check mode, when what the play removed before it is still there.
+      - An entry C(KIND/NAME) names objects instead, with C(*) for any text, such as C(ConfigMap/corp-ca-*). They keep no namespace from
+        deletion; for what a controller makes in every namespace. Known are those of Kubernetes, Istio, OpenShift and trust-manager.
+      - Owners are for a task in check mode, when what the play removed before it is still there.
     type: list
     elements: str
     default: []

@@ -79,7 +79,7 @@ options:
   args:
     description: Arguments of the script.
     type: list
-    elements: str
+    elements: raw
   files:
     description:
       - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
@@ -360,7 +360,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "script": {"type": "str"},
     "script_endpoint_url": {"type": "str"},
     "script_credentials_secret": {"type": "str", "no_log": False},
-    "args": {"type": "list", "elements": "str"},
+    "args": groups.WORDS,
     "files": {"type": "dict", "default": {}},
     **_RENDEZVOUS,
     **groups.PROGRAM_POD,

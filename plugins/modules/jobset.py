@@ -69,11 +69,11 @@ options:
   command:
     description: Command of the container, instead of the image's entrypoint.
     type: list
-    elements: str
+    elements: raw
   args:
     description: Arguments of the command.
     type: list
-    elements: str
+    elements: raw
   files:
     description:
       - Files for all pods, by name or by path below O(files_path), such as C(data/train.csv).
@@ -278,8 +278,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "tpu": {"type": "dict", "options": _TPU},
     "hosts": {"type": "int"},
     "exclusive_topology": {"type": "str"},
-    "command": {"type": "list", "elements": "str"},
-    "args": {"type": "list", "elements": "str"},
+    "command": groups.WORDS,
+    "args": groups.WORDS,
     "files": {"type": "dict", "default": {}},
     "pod_annotations": {"type": "dict", "default": {}},
     **with_defaults(JobSet, slices="int", files_path="str", coordinator_port="int", max_restarts="int"),

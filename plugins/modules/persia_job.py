@@ -98,7 +98,7 @@ options:
               required: true
             value:
               description: Value of the variable.
-              type: str
+              type: raw
             value_from:
               description: Source of the value, as in the Kubernetes API.
               type: dict

@@ -127,7 +127,7 @@ options:
   args:
     description: Arguments of the program.
     type: list
-    elements: str
+    elements: raw
     default: []
   pythonver:
     description: Version of Python, or its beginning.
@@ -311,7 +311,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "workspace": {"type": "list", "elements": "path", "required": True},
     "exclude": {"type": "list", "elements": "str", "default": [".git", "__pycache__", "*.pyc"]},
     "filename": {"type": "str", "required": True},
-    "args": {"type": "list", "elements": "str", "default": []},
+    "args": {"type": "list", "elements": "raw", "default": []},
     "pythonver": {"type": "str", "default": "3"},
     "pythonenv": {"type": "list", "elements": "str", "default": []},
     "project": {"type": "str"},

@@ -148,7 +148,7 @@ options:
         required: true
       value:
         description: Value of the variable.
-        type: str
+        type: raw
       value_from:
         description: Source of the value, as in the Kubernetes API, such as C(secretKeyRef).
         type: dict

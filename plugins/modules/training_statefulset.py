@@ -50,11 +50,11 @@ options:
   command:
     description: Command, instead of the image's entrypoint.
     type: list
-    elements: str
+    elements: raw
   args:
     description: Arguments of the command. C($(REPLICA_INDEX)) and other variables of the pod are expanded.
     type: list
-    elements: str
+    elements: raw
   ports:
     description: Ports of the container, and of the headless Service.
     type: list
@@ -228,8 +228,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "replicas": {"type": "int"},
     **with_defaults(TrainingStatefulSet, nproc_per_node="int", master_port="int"),
     **groups.PROGRAM_POD,
-    "command": {"type": "list", "elements": "str"},
-    "args": {"type": "list", "elements": "str"},
+    "command": groups.WORDS,
+    "args": groups.WORDS,
     "ports": {"type": "list", "elements": "dict", "options": groups.PORT},
     "volume_claim_templates": {"type": "list", "elements": "dict"},
     "readiness_probe": {"type": "dict"},

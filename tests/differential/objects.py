@@ -395,6 +395,7 @@ def definition(kind: str, versions: tuple[str, ...]) -> Manifest:
         "timeout": text,
         "port": whatever,
         "mode": {**text, "default": "auto"},
+        "fixed": {**text, "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "stays as it is"}]},
         "nested": {"type": "object", "default": {"a": 1}, "properties": {"a": {"type": "integer"}}},
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     }

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from .._core.errors import Failed, InvalidInput
 from .._core.files import replaced
 from .._core.sensitive import Sensitive
+from .._manifests.pods import text, texts
 from .._systems.object_store import store
 from .._systems.rabbitmq.api import ManagementApi
 from .._systems.rabbitmq.publish import STUDIOML, TopicQueue
@@ -140,10 +141,12 @@ def experiment_of(params: Params) -> Experiment:
     found = Experiment(
         **{name: params[name] for name in same},
         resources=Resources(**params["resources_needed"]),
-        args=tuple(params["args"]),
+        args=tuple(texts(params["args"], "args")),
         pythonenv=tuple(params["pythonenv"]),
-        env={name: str(value) for name, value in params["env"].items()},
-        secret_env={name: Sensitive(str(value)) for name, value in params["secret_env"].items()},
+        env={name: text(value, f"env: {name}") for name, value in params["env"].items()},
+        secret_env={
+            name: Sensitive(text(value, f"secret_env: {name}")) for name, value in params["secret_env"].items()
+        },
     )
     found.check()
     return found

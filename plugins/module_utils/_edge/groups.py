@@ -35,7 +35,7 @@ T = t.TypeVar("T")
 
 ENV: Spec = {
     "name": {"type": "str", "required": True},
-    "value": {"type": "str"},
+    "value": {"type": "raw"},  # so that Ansible does not make text of a number before it can be refused
     "value_from": {"type": "dict"},
 }
 PORT: Spec = {
@@ -43,6 +43,8 @@ PORT: Spec = {
     "container_port": {"type": "int", "required": True},
     "protocol": {"type": "str", "choices": ["TCP", "UDP", "SCTP"], "default": "TCP"},
 }
+WORDS: dict[str, t.Any] = {"type": "list", "elements": "raw"}
+"""Texts of a pod, of which the same holds."""
 BUDGET: Spec = {"min_available": {"type": "str"}, "max_unavailable": {"type": "str"}}
 
 # Placement of a group's pods, and their permissions.

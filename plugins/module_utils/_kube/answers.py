@@ -16,7 +16,6 @@ from .._core.errors import (
     Conflict,
     Forbidden,
     Gone,
-    Immutable,
     MissingKind,
     MusterError,
     NotFound,
@@ -26,15 +25,12 @@ from .._core.errors import (
     Unauthorized,
 )
 from . import redact
-from .objects import Manifest, Ref
+from .objects import BOOKKEEPING, Manifest, Ref
 
 # Statuses that say nothing against the request itself, so it may be sent again.
 RETRIED = (408, 429, 500, 502, 503, 504)
 
 _MANAGER = re.compile(r'conflict with "(?P<manager>[^"]*)"')
-_IMMUTABLE = re.compile(
-    r"field is immutable|may not change once set|is immutable|updates to \S+ spec for fields other than|cannot change roleRef"
-)
 _FORBIDDEN = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)"')
 _INVALID = re.compile(r"Invalid value: (?P<value>.*): (?P<problem>[^:]*)", re.DOTALL)
 _LONGEST_VALUE = 60
@@ -88,7 +84,16 @@ def to_error(
     if status == 410:
         return Gone(f"{what}: {message}", ref=ref)
     if status in (400, 413, 422):
-        return _rejected(status, payload, message, verb, ref, what)
+        return _rejected(payload, message, ref, what)
+    if (
+        status == 500 and "failed to create typed patch object" in message
+    ):  # structured-merge-diff reads what is applied
+        hint = (
+            "An element of a list with keys may be there once: a variable, a port, a volume."
+            if "duplicate" in message
+            else ""
+        )
+        return Rejected(f"The API server refused {what}: {message}.", hint=hint, ref=ref)
     return ServerError(f"The API server failed to {verb} {what} (status {status}): {message}.", ref=ref)
 
 
@@ -106,12 +111,6 @@ def _cause(cause: dict[str, t.Any], secret: bool) -> str:
     if found and (secret or len(found["value"]) > _LONGEST_VALUE):
         message = found["problem"]
     return f"{cause['field']}: {message}" if cause.get("field") else message
-
-
-def _only_immutable(payload: Manifest, message: str) -> bool:
-    """Whether an immutable field is the only reason for the refusal, so that a new object might be accepted."""
-    messages = [str(cause.get("message", "")) for cause in _causes(payload)] or [message]
-    return all(map(_IMMUTABLE.search, messages))
 
 
 def _forbidden(message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
@@ -146,7 +145,8 @@ def _manager_conflicts(payload: Manifest) -> list[tuple[str, str]]:
 
 
 def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
-    conflicts = _manager_conflicts(payload)
+    every = _manager_conflicts(payload)
+    conflicts = [found for found in every if found[1] not in BOOKKEEPING] or every
     if not conflicts:
         return Conflict(
             f"Cannot {verb} {what}: {message}.", ref=ref, hint="Somebody else changes it at the same time; run again."
@@ -162,11 +162,6 @@ def _conflict(payload: Manifest, message: str, verb: str, ref: Ref | None, what:
     )  # fmt: skip
 
 
-def _rejected(status: int, payload: Manifest, message: str, verb: str, ref: Ref | None, what: str) -> MusterError:
+def _rejected(payload: Manifest, message: str, ref: Ref | None, what: str) -> MusterError:
     fields = [str(cause.get("field")) for cause in _causes(payload) if cause.get("field")]
-    if verb == "apply" and status == 422 and _only_immutable(payload, message):
-        return Immutable(
-            f"{what} cannot be changed in place: {message}.",
-            hint="With recreate the object is deleted and created again.", ref=ref, details={"fields": fields},
-        )  # fmt: skip
     return Rejected(f"The API server refused {what}: {message}.", ref=ref, details={"fields": fields} if fields else {})

@@ -133,7 +133,7 @@ class DeletionFacts:
 
     def __init__(self, cluster: Cluster, ownership: Ownership, *, desired: t.Container[str], delete_data: bool,
                  beyond: t.Mapping[Ref, str] | None = None, used: t.Mapping[Ref, Use] | None = None,
-                 leaving: t.Container[str] = (), clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
+                 leaving: t.Collection[str] = (), clock: Clock = SYSTEM_CLOCK) -> None:  # fmt: skip
         self._beyond = beyond or {}
         self._cluster = cluster
         self._ownership = ownership

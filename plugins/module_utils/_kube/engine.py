@@ -48,29 +48,12 @@ _ESTABLISHED_TIMEOUT = 60.0
 _PRUNE_TIMEOUT = 60.0
 
 
-def apply_objects(
-    cluster: Cluster,
-    objects: t.Iterable[t.Any],
-    *,
-    owner: str,
-    check: bool,
-    namespace: str | None = None,
-    adopt: bool = False,
-    force_conflicts: bool = False,
-    recreate: bool = False,
-    prune: bool = False,
-    delete_data: bool = False,
-    namespaces: t.Collection[str] | None = None,
-    overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
-    promised: Promised | None = None,
-    made_of: t.Mapping[Ref, str | None] | None = None,
-    wait: bool = False,
-    wait_timeout: float = 120,
-    predicates: Predicates | None = None,
-    parallel: int = PARALLEL,
-    on_progress: OnProgress | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> Report:
+def apply_objects(cluster: Cluster, objects: t.Iterable[t.Any], *, owner: str, check: bool, namespace: str | None = None,
+                  adopt: bool = False, force_conflicts: bool = False, recreate: bool = False, prune: bool = False,
+                  delete_data: bool = False, namespaces: t.Collection[str] | None = None, overwrite: t.Mapping[Ref,
+                  t.Collection[str]] | None = None, promised: Promised | None = None, made_of: t.Mapping[Ref, str | None] |
+                  None = None, wait: bool = False, wait_timeout: float = 120, predicates: Predicates | None = None,
+                  parallel: int = PARALLEL, on_progress: OnProgress | None = None, clock: Clock = SYSTEM_CLOCK) -> Report:  # fmt: skip
     """Make the cluster have these objects, and (prune) no others of this owner. Safe to run again at any point.
 
     ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are
@@ -172,13 +155,7 @@ class _Run:
     def _deletion(self, refs: list[Ref], *, check: bool) -> Deletion:
         ownership = Ownership(self.options.owner, namespaces=self._reached(refs))
         return Deletion(
-            self.cluster,
-            ownership,
-            check,
-            "delete_data",
-            self.delete_data,
-            self.options.parallel,
-            clock=self.clock,
+            self.cluster, ownership, check, "delete_data", self.delete_data, self.options.parallel, clock=self.clock
         )
 
     def _delete_prune_record(self, refs: list[Ref]) -> None:

@@ -5,8 +5,9 @@
 """Which fields of an object are ours, according to ``metadata.managedFields``.
 
 The API server keeps the set of fields that each manager applied, and takes a field out of ours as soon as anybody else changes its
-value. So "we still own everything we asked for" means "nothing of it was changed", exactly, without knowing defaults, quantities or
-webhooks. (https://kubernetes.io/docs/reference/using-api/server-side-apply/ and structured-merge-diff's fieldpath.)
+value. So "we still own everything we asked for" means "nothing of it was changed", without knowing defaults, quantities or webhooks.
+(https://kubernetes.io/docs/reference/using-api/server-side-apply/ and structured-merge-diff's fieldpath.) Ownership does not see the
+order of a list whose elements have keys, which is compared, nor what admission made of our own write, which write.py records.
 
 Private to the collection.
 """
@@ -15,12 +16,21 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import typing as t
 
-from .._core.quantity import canonical
-from .objects import FIELD_MANAGER, Manifest
+from .._core.sensitive import Sensitive
+from .objects import FIELD_MANAGER, LABEL_MANAGED_BY, Manifest
+from .quantities import with_canonical_quantities
 
 Trie = dict[str, t.Any]
+
+ORDER = "the order of "
+"""What stands before the path of a list whose elements are all ours, but in another order."""
+# Managers that are programs by which people and pipelines send manifests: Flux takes over those of kubectl, too.
+_TOOLS = ("kubectl", "helm", "Helm", "OpenAPI-Generator", "ansible", "argocd", "kustomize-controller", "kapp", "pulumi",
+          "terraform", "Terraform", "HashiCorp", "before-first-apply")  # fmt: skip
+_OF_KUBERNETES = ("kube-", "kubelet", "cloud-controller-manager", "clusterrole-aggregation-controller")
 
 _NEVER_OWNED = ("apiVersion", "kind")
 _METADATA_OWNED = ("labels", "annotations", "finalizers", "ownerReferences")
@@ -49,8 +59,35 @@ def _entries(live: Manifest) -> list[Manifest]:
     return [e for e in found if not e.get("subresource") and (e.get("manager"), e.get("operation")) != patched]
 
 
-def transferred_fields(live: Manifest, givers: t.Collection[str], taker: str) -> list[Manifest]:
-    """``managedFields`` with the givers' fields, and those that the taker created, as applied by the taker.
+def makers(live: Manifest) -> set[str]:
+    """The managers that made the object, and tools that applied it; controllers of Kubernetes are none."""
+    entries = [entry for entry in _entries(live) if not str(entry.get("manager")).startswith(_OF_KUBERNETES)]
+    since = {str(entry.get("manager")): str(entry.get("time", "")) for entry in entries}
+    made = live["metadata"].get("creationTimestamp", "")
+    found = {name for name, time in since.items() if time <= made or name.startswith(_TOOLS)}
+    return found or set(sorted(since, key=lambda name: since[name])[:1])
+
+
+def kept_by_others(live: Manifest, takers: t.Container[str]) -> list[str]:
+    """Fields that stay when the takers have the object, each with the manager that has it."""
+    kept = []
+    for entry in _entries(live):
+        manager = str(entry.get("manager"))
+        if manager not in takers and not manager.startswith(_OF_KUBERNETES):
+            paths = sorted(_paths(entry.get("fieldsV1") or {}, ""))
+            leaves = [
+                path
+                for path, after in zip(paths, [*paths[1:], ""], strict=True)
+                if not after.startswith((f"{path}.", f"{path}["))
+            ]
+            kept += [f"{path} stays with {manager}" for path in leaves]
+    return kept
+
+
+def transferred_fields(
+    live: Manifest, givers: t.Collection[str], taker: str, defaults: Trie | None = None
+) -> list[Manifest]:
+    """``managedFields`` with the givers' fields, those that the taker created, and DEFAULTS of the server, as applied by the taker.
 
     The taker's next apply then drops those that are not desired.
 
@@ -60,12 +97,17 @@ def transferred_fields(live: Manifest, givers: t.Collection[str], taker: str) ->
     givers = {*givers, taker}
     given = [entry for entry in _entries(live) if entry.get("manager") in givers and entry not in own]
     rest = [entry for entry in live["metadata"].get("managedFields") or [] if entry not in given and entry not in own]
-    if not given:
-        return [*rest, *own]
     union: Trie = {}
-    for entry in (*own, *given):
+    for entry in given:
         union = _united(union, entry.get("fieldsV1") or {})
-    return [*rest, {**(own or given)[0], "manager": taker, "operation": "Apply", "fieldsV1": union}]
+    # Whose tool manages the object is for its maker to say: plan.py.
+    union.get("f:metadata", {}).get("f:labels", {}).pop(f"f:{LABEL_MANAGED_BY}", None)
+    for found in (*(entry.get("fieldsV1") or {} for entry in own), defaults or {}):
+        union = _united(union, found)
+    if not union:
+        return rest
+    known = (own or given or [{"apiVersion": live["apiVersion"], "fieldsType": "FieldsV1"}])[0]
+    return [*rest, {**known, "manager": taker, "operation": "Apply", "fieldsV1": union}]
 
 
 def _united(one: Trie, other: Trie) -> Trie:
@@ -73,11 +115,14 @@ def _united(one: Trie, other: Trie) -> Trie:
 
 
 def unowned_paths(desired: Manifest, live: Manifest, manager: str) -> list[str]:
-    """Desired paths that the manager does not own (any more)."""
+    """Desired paths that the manager does not own (any more), and ``the order of PATH`` where only that differs."""
     owned = owned_fields(live, manager)
     spec = {key: value for key, value in desired.items() if key not in (*_NEVER_OWNED, "metadata")}
     metadata = {key: value for key, value in desired["metadata"].items() if key in _METADATA_OWNED}
-    return [*_missing(metadata, owned.get("f:metadata") or {}, "metadata"), *_missing(spec, owned, "")]
+    return [
+        *_missing(metadata, owned.get("f:metadata") or {}, "metadata", live["metadata"]),
+        *_missing(spec, owned, "", live),
+    ]
 
 
 def other_manager(live: Manifest, path: str, manager: str) -> str | None:
@@ -102,61 +147,135 @@ def owned_keys(live: Manifest, manager: str, *path: str) -> set[str]:
     return {key[2:] for key in node if key.startswith("f:")}
 
 
-def differing_paths(live: t.Any, desired: t.Any, path: str = "") -> t.Iterator[str]:
-    """The paths at which a value that the server completed differs from the desired one."""
+def differing_paths(live: Manifest, desired: Manifest) -> t.Iterator[str]:
+    """The paths at which an object that the server completed differs from the desired one. Quantities are compared by what they mean."""
+    yield from _differing(with_canonical_quantities(live), with_canonical_quantities(desired), "")
+
+
+def _differing(live: t.Any, desired: t.Any, path: str) -> t.Iterator[str]:
     if isinstance(desired, dict) and isinstance(live, dict):
         for key, value in desired.items():
-            yield from differing_paths(live.get(key), value, f"{path}.{key}" if path else key)
+            yield from _differing(live.get(key), value, f"{path}.{key}" if path else key)
     elif isinstance(desired, list) and isinstance(live, list) and len(live) == len(desired):
         for index, value in enumerate(desired):
-            yield from differing_paths(live[index], value, f"{path}[{index}]")
-    elif canonical(live) != canonical(desired):
+            yield from _differing(live[index], value, f"{path}[{index}]")
+    elif live is None and not desired:
+        return  # the server stores no empty text, map or list, no 0 and no false where these are what is meant without the field
+    elif isinstance(desired, Sensitive) and not isinstance(live, Sensitive):
+        yield from _differing(Sensitive(live), desired, path)
+    elif live != desired or isinstance(live, bool) != isinstance(desired, bool):
         yield path
 
 
-def covers(live: t.Any, desired: t.Any) -> bool:
-    """Whether a value that the server completed still contains the desired one."""
-    return not any(True for _path in differing_paths(live, desired))
-
-
-def _missing(desired: dict[str, t.Any], node: Trie, path: str) -> t.Iterator[str]:
+def _missing(desired: dict[str, t.Any], node: Trie, path: str, live: t.Any) -> t.Iterator[str]:
     for key, value in desired.items():
         below = f"{path}.{key}" if path else key
         child = node.get(f"f:{key}")
         if child is None:
             yield below
         else:
-            yield from _below(value, child, below)
+            yield from _below(value, child, below, live.get(key) if isinstance(live, dict) else None)
 
 
-def _below(value: t.Any, node: Trie, path: str) -> t.Iterator[str]:
+def _below(value: t.Any, node: Trie, path: str, live: t.Any) -> t.Iterator[str]:
     """A node without children is a leaf, or a list or map that is owned as a whole."""
     if not any(key != "." for key in node):
         return
     if isinstance(value, dict):
-        yield from _missing(value, node, path)
+        yield from _missing(value, node, path, live)
     elif isinstance(value, list):
-        for index, item in enumerate(value):
-            key = _element(item, index, node)
+        entries = _entries_of(value, node)
+        places = _places(live, entries)
+        for index, key in enumerate(entries):
             if key is None:
                 yield f"{path}[{index}]"
             else:
-                yield from _below(item, node[key], _element_path(path, key))
+                there = live[places[key]] if key in places else None
+                yield from _below(value[index], node[key], _element_path(path, key), there)
+        if list(places.values()) != sorted(places.values()):
+            yield f"{ORDER}{path}"
 
 
-def _element(item: t.Any, index: int, node: Trie) -> str | None:
-    """The entry of a list element: ``k:{its keys}``, ``v:value`` or ``i:index``.
+def _entries_of(value: list[t.Any], node: Trie) -> list[str | None]:
+    """The entry of each list element: ``k:{its keys}``, ``v:value`` or ``i:index``; None where it has none. No two have the same one.
 
-    A key that the element leaves out was filled with its default (``protocol`` of a port), so only the keys that it has must match.
+    A key that an element leaves out was filled with its default (``protocol`` of a port), which is the same one in all elements. So what
+    fits only one entry has that, and of the others each takes what is left.
     """
-    for key in node:
-        mark, _colon, rest = key.partition(":")
-        if mark == "k" and isinstance(item, dict):
-            if all(item.get(name, value) == value for name, value in json.loads(rest).items()):
-                return key
-        elif (mark == "v" and json.loads(rest) == item) or (mark == "i" and int(rest) == index):
-            return key
-    return None
+    keyed = {frozenset(json.loads(key[2:]).items()): key for key in node if key.startswith("k:")}
+    values = {json.loads(key[2:]): key for key in node if key.startswith("v:")}
+    names = {name for keys in keyed for name, _value in keys}
+    found: list[str | None] = [None] * len(value)
+    several: dict[int, set[tuple[str, t.Any]]] = {}
+    for index, item in enumerate(value):
+        if isinstance(item, dict) and names:
+            keys = {(name, item[name]) for name in names if isinstance(item.get(name), str | int | float)}
+            found[index] = keyed.pop(frozenset(keys), None)
+            if found[index] is None:
+                several[index] = keys
+        elif isinstance(item, dict | list) or item not in values:
+            found[index] = f"i:{index}" if f"i:{index}" in node else None
+        else:
+            found[index] = values[item]
+    while several:
+        fitting = {index: [others for others in keyed if keys <= others] for index, keys in several.items()}
+        index = min(fitting, key=lambda index: (len(fitting[index]), -len(several[index])))
+        found[index] = keyed.pop(fitting[index][0]) if fitting[index] else None
+        del several[index]
+    return found
+
+
+def _places(live: t.Any, entries: t.Iterable[str | None]) -> dict[str, int]:
+    """Where the elements of these entries with keys are in the live list, in the order of the entries."""
+    keys = {entry: json.loads(entry[2:]) for entry in entries if entry and entry.startswith("k:")}
+    if not keys or not isinstance(live, list):
+        return {}
+    names = next(iter(keys.values()))
+    there = {
+        tuple(item.get(name) for name in names): index for index, item in enumerate(live) if isinstance(item, dict)
+    }
+    found = {entry: there.get(tuple(wanted.get(name) for name in names)) for entry, wanted in keys.items()}
+    return {entry: index for entry, index in found.items() if index is not None}
+
+
+def defaults_in_the_way(desired: Manifest, live: Manifest, refused: t.Iterable[str]) -> Trie:
+    """The fieldsV1 of those of the server's own defaults that may be why it refuses these fields; empty where none is.
+
+    Another member of a union may have a default that nobody asked for and nobody owns, as ``strategy.rollingUpdate`` of a Deployment.
+    """
+    owned: Trie = {}
+    found: Trie = {}
+    for entry in live["metadata"].get("managedFields") or []:
+        owned = _united(owned, entry.get("fieldsV1") or {})
+    for path in refused:
+        here: _Place = (desired, live, owned, ())
+        *above, last = re.findall(r"[^.\[\]]+", path) or [""]
+        for key in above:
+            here = _inside(key, *here)
+        for want, have, node, trail in (here, _inside(last, *here)):
+            if isinstance(want, dict) and isinstance(have, dict):
+                free = [key for key in have if want.get(key) is None and f"f:{key}" not in node]
+                # Beside the fields of ``spec`` itself lie those that the server allocates.
+                beside = free if len(trail) > 1 or not above else []
+                for key in [last] if last in free else beside if trail else []:
+                    found = _united(
+                        found, functools.reduce(lambda below, part: {part: below}, reversed((*trail, f"f:{key}")), {})
+                    )
+    return found
+
+
+_Place = tuple[t.Any, t.Any, Trie, tuple[str, ...]]
+
+
+def _inside(key: str, want: t.Any, have: t.Any, node: Trie, trail: tuple[str, ...]) -> _Place:
+    """What is desired, what is there and who owns it, one step below all three, and the entries on the way there."""
+    if isinstance(want, dict) and isinstance(have, dict):
+        return want.get(key), have.get(key), node.get(f"f:{key}") or {}, (*trail, f"f:{key}")
+    if isinstance(want, list) and isinstance(have, list) and key.isdigit() and int(key) < len(have):
+        for index, entry in enumerate(_entries_of(want, node)):
+            if entry and int(key) in _places(have, [entry]).values():
+                return want[index], have[int(key)], node[entry], (*trail, entry)
+    return None, None, {}, trail
 
 
 def _element_path(path: str, key: str) -> str:

@@ -147,7 +147,7 @@ def _is_one_slip(one: str, other: str) -> bool:
 def resources_of(listing: Manifest) -> dict[str, Resource]:
     """kind -> resource of an APIResourceList (``/apis/<group>/<version>``)."""
     return {
-        item["kind"]: Resource(item["name"], bool(item["namespaced"]))
+        item["kind"]: Resource(item["name"], bool(item["namespaced"]), "patch" in (item.get("verbs") or ["patch"]))
         for item in listing.get("resources") or []
         if "/" not in item["name"]
     }

@@ -191,13 +191,29 @@ def _from_paths(value: str, context: str | None, *, must_exist: bool) -> Connect
     return _selected(merged, context, os.pathsep.join(str(path) for path in present))
 
 
+def _loader() -> t.Any:
+    """PyYAML's loader, for which plain words that kubectl reads as text are text: ``10:20``, ``=``, ``<<``, dates."""
+    import yaml
+
+    base: t.Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader: t.Any = type("Loader", (base,), {})
+
+    def number(loader: t.Any, node: t.Any) -> t.Any:
+        return node.value if ":" in node.value else base.yaml_constructors[node.tag](loader, node)
+
+    for makes, words in ((base.construct_yaml_str, ("merge", "value", "timestamp")), (number, ("int", "float"))):
+        for word in words:
+            loader.add_constructor(f"tag:yaml.org,2002:{word}", makes)
+    return loader
+
+
 def _parse(path: pathlib.Path, *, alone: bool) -> dict[str, t.Any]:
     """The mapping in a file. One of several may be empty, such as one that ``kubectl config`` will fill."""
     import yaml
 
     said = where = ""
     try:
-        parsed = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        parsed = yaml.load(path.read_bytes(), Loader=_loader())  # noqa: S506
     except OSError as exc:
         raise InvalidInput(f"The kubeconfig {path} cannot be read: {(exc.strerror or str(exc)).lower()}.",
                            hint="It must be a file that the user of the task may read.") from exc  # fmt: skip

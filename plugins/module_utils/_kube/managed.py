@@ -9,6 +9,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from .._core.clock import SYSTEM_CLOCK, Clock, Deadline
@@ -23,6 +24,8 @@ from .objects import (
     JOB,
     LABEL_HOME,
     LABEL_OWNER,
+    SECRET,
+    SERVICE_ACCOUNT,
     GroupKind,
     Manifest,
     Ref,
@@ -38,8 +41,22 @@ from .ready import PREDICATES, READY, State, state_of
 if t.TYPE_CHECKING:
     from .cluster import Cluster
 
-# Kubernetes creates these in every namespace.
-_OF_KUBERNETES = frozenset({(CONFIG_MAP, "kube-root-ca.crt"), (("", "ServiceAccount"), "default")})
+# Controllers create these in every namespace: those of Kubernetes, of Istio (CACertNamespaceConfigMap and CRLNamespaceConfigMap in
+# pilot/pkg/features), and of OpenShift (documentation, "Default service accounts"), with credentials for its registry as Secrets.
+_ROLE_BINDING = ("rbac.authorization.k8s.io", "RoleBinding")
+_IN_EVERY_NAMESPACE: dict[GroupKind, str] = {
+    CONFIG_MAP: r"kube-root-ca\.crt|istio-ca-root-cert|istio-ca-crl|openshift-service-ca\.crt",
+    SERVICE_ACCOUNT: r"default|builder|deployer",
+    SECRET: r"(default|builder|deployer)-(token|dockercfg)-[a-z0-9]{5}",
+    _ROLE_BINDING: r"system:(image-pullers|image-builders|deployers)",
+}
+_OF_ACCOUNTS = {"kubernetes.io/service-account.name", "openshift.io/internal-registry-auth-token.service-account"}
+"""What such a Secret is annotated with."""
+# Labels that say the same of any name: of the operator lifecycle manager and of trust-manager.
+_COPIED = {
+    ("operators.coreos.com", "ClusterServiceVersion"): "olm.copiedFrom",
+    CONFIG_MAP: "trust.cert-manager.io/bundle",
+}
 _SERVED_WITHIN = 2.0
 """Seconds to repeat discovery if a definition seems not to be served: it may be appearing or vanishing at this moment."""
 _LOOK_AGAIN = 0.5
@@ -205,4 +222,7 @@ def _comes_by_itself(item: Manifest, listed: t.Container[GroupKind]) -> bool:
     if group_kind(item) == ("", "Endpoints") and LEADER_ANNOTATION in annotations_of(item):
         return True
     label, controllers = MADE_BY_CONTROLLERS.get(group_kind(item), ("", frozenset[str]()))
-    return labels_of(item).get(label) in controllers or (group_kind(item), metadata["name"]) in _OF_KUBERNETES
+    copied = _COPIED.get(group_kind(item)) in labels_of(item)
+    known = re.fullmatch(_IN_EVERY_NAMESPACE.get(group_kind(item), ""), metadata["name"])
+    of_account = group_kind(item) != SECRET or not _OF_ACCOUNTS.isdisjoint(annotations_of(item))
+    return labels_of(item).get(label) in controllers or copied or bool(known and of_account)

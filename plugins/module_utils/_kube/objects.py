@@ -11,12 +11,20 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import fnmatch
 import hashlib
 import typing as t
 
 from .yaml_scalars import key_text
 
 Manifest = dict[str, t.Any]
+
+
+class FromFile(dict[str, t.Any]):
+    """An object that was read from a file, which errors about the object name."""
+
+    file = ""
+
 
 GroupKind = tuple[str, str]
 """The API group and the kind of an object. Its version says nothing about which kind it is, and the kind alone nothing at all: any
@@ -52,6 +60,14 @@ ANNOTATION_FENCE = "muster.ml/lease"
 ANNOTATION_GENERATED = "muster.ml/generated"
 """On a Secret whose keys we generated: it cannot be rebuilt, so it is treated as data."""
 
+BOOKKEEPING = frozenset({
+    f"metadata.{part}.{key}"
+    for part, keys in (("labels", (LABEL_OWNER, LABEL_HOME)),
+                       ("annotations", (ANNOTATION_APPLIED, ANNOTATION_FENCE, ANNOTATION_NOT_KEPT)))
+    for key in keys
+})  # fmt: skip
+"""Fields that only Muster writes, so that a conflict about them is none."""
+
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Ref:
@@ -83,10 +99,11 @@ class Ref:
 
 @dataclasses.dataclass(frozen=True)
 class Resource:
-    """How the API server serves a kind."""
+    """How the API server serves a kind. ``applied``: whether it can be patched, and so applied; reviews can only be created."""
 
     plural: str
     namespaced: bool
+    applied: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,10 +183,14 @@ def owner_on(manifest: Manifest) -> str:
     return owner_at(name, home) if name and home else name
 
 
-def is_of(manifest: Manifest, owners: t.Container[str]) -> bool:
-    """Whether the owner that an object's labels name is one of OWNERS. A name without a home is that of the owners in all homes."""
-    owner = owner_on(manifest)
-    return owner in owners or name_and_home(owner)[0] in owners
+def is_of(manifest: Manifest, owners: t.Collection[str]) -> bool:
+    """Whether the owner that an object's labels name is one of OWNERS, or the object is one that they name as KIND/NAME.
+
+    A name without a home is that of the owners in all homes.
+    """
+    owner, named = owner_on(manifest), f"{manifest['kind']}/{manifest['metadata']['name']}"
+    itself = any(fnmatch.fnmatchcase(named, one) for one in owners if "/" in one)
+    return itself or owner in owners or name_and_home(owner)[0] in owners
 
 
 def manager_of(owner: str) -> str:

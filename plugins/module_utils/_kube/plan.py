@@ -19,18 +19,17 @@ from . import fields, redact, validate
 from .cluster import Cluster
 from .objects import (
     ANNOTATION_APPLIED,
-    ANNOTATION_FENCE,
     ANNOTATION_NOT_KEPT,
+    BOOKKEEPING,
     FIELD_MANAGER,
-    LABEL_HOME,
     LABEL_MANAGED_BY,
-    LABEL_OWNER,
     NAMESPACE,
     Manifest,
     Ref,
     annotations_of,
     former_owner,
     is_made_for,
+    labels_of,
     manager_of,
     name_and_home,
     owner_on,
@@ -52,10 +51,11 @@ _WORTH_A_LIST = 5
 """From this number of objects of a kind in a namespace on, one list is cheaper than a request for each."""
 _LONGEST_LIST = 2000
 
-_BOOKKEEPING = (LABEL_OWNER, LABEL_HOME, ANNOTATION_APPLIED, ANNOTATION_FENCE, ANNOTATION_NOT_KEPT)
+_SERVER_SIDE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 _NAMED = 5
 """Number of differing fields that a message names."""
-KUBECTL_APPLY = "kubectl-client-side-apply"
+CHANGED = "changed: "
+"""What stands in the record of what was not kept before a path whose value admission changed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +80,9 @@ class Step:
     pinned: bool = False
 
     def may_overwrite(self, fields: t.Iterable[str]) -> bool:
-        """Whether a conflict is about nothing but fields that are to be taken."""
+        """Whether a conflict is about nothing but fields that are to be taken, or that only Muster writes."""
         conflicting = set(fields)
-        return bool(conflicting) and conflicting <= self.overwrites
+        return bool(conflicting) and conflicting <= self.overwrites | BOOKKEEPING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +137,7 @@ def make_plan(cluster: Cluster, objects: t.Iterable[t.Any], options: ApplyOption
     )
     raise_overtaken(failures)
     raise_all([*failures, *_lost_tokens(cluster, steps, namespaces, options)])
+    steps = run_all_or_raise(lambda step: _asked_again(cluster, step, options), steps, parallel=options.parallel)
     if options.check and options.promised is not None:
         options.promised.add(desired)
     return _with_changing_kinds([_with_overwrites(step, options) for step in steps])
@@ -149,6 +150,28 @@ def _lost_tokens(cluster: Cluster, steps: list[Step], namespaces: _Namespaces, o
     created = [step.desired for step in steps if step.verdict == "create" and namespaces.is_known(step.ref.namespace)]
     coming = accounts_among(step.desired for step in steps) | options.expected.accounts
     return lost_tokens(cluster, created, coming, check=options.check, parallel=options.parallel)
+
+
+def _asked_again(cluster: Cluster, step: Step, options: ApplyOptions) -> Step:
+    """The step. Of an object that admission changed when it was written, a dry run tells whether it still would."""
+    live, record = step.live, annotations_of(step.live or {}).get(ANNOTATION_NOT_KEPT, "")
+    if live is None or step.verdict != "unchanged" or not step.ours or CHANGED not in record:
+        return step
+    try:
+        stored = cluster.apply(
+            with_annotation(step.desired, ANNOTATION_NOT_KEPT, record), dry_run=True, manager=options.manager
+        )
+    except MusterError:  # it is as it was left, and the next change will tell why
+        return step
+    if without_bookkeeping(stored) == without_bookkeeping(live):
+        return step
+    return dataclasses.replace(step, verdict="update", reason="admission does not change it any more as it did")
+
+
+def without_bookkeeping(manifest: Manifest) -> Manifest:
+    """The object without its status and the server's own metadata."""
+    metadata = {key: value for key, value in manifest["metadata"].items() if key not in _SERVER_SIDE}
+    return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
 
 
 def _with_overwrites(step: Step, options: ApplyOptions) -> Step:
@@ -212,7 +235,12 @@ def _read(cluster: Cluster, refs: list[Ref], options: ApplyOptions) -> dict[Ref,
     def ask(what: Group | Ref) -> dict[Ref, Manifest | None]:
         if isinstance(what, Ref):
             return {what: cluster.get(what)}
-        return {ref_of(item): item for item in cluster.list(*what, options.selector)}
+        try:
+            return {ref_of(item): item for item in cluster.list(*what, options.selector)}
+        except Forbidden:  # some may only read what they name
+            return dict(
+                zip(groups[what], run_all_or_raise(cluster.get, groups[what], parallel=options.parallel), strict=True)
+            )
 
     desired = set(refs)
     asked: list[Group | Ref] = [*many, *few]
@@ -306,7 +334,7 @@ def _held_by(live: Manifest) -> str:
 
 def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     """Compare a live object with the desired one. fields.py says why this need not compare values."""
-    ref = ref_of(desired)
+    ref, desired = ref_of(desired), _with_label_of_maker(desired, live, options)
     redact.seal_everything(live, like=desired)
     owner, former = owner_on(live), former_owner(options.owner)
     if owner and owner != options.owner:
@@ -341,6 +369,20 @@ def plan_update(desired: Manifest, live: Manifest, options: ApplyOptions) -> Ste
     return Step(ref, desired, live, "unchanged")
 
 
+def _with_label_of_maker(desired: Manifest, live: Manifest, options: ApplyOptions) -> Manifest:
+    """The desired object without our default for whose tool manages it, where somebody else has said so."""
+    labels = labels_of(desired)
+    ours = labels.get(LABEL_MANAGED_BY) == FIELD_MANAGER
+    if not ours or labels_of(live).get(LABEL_MANAGED_BY, FIELD_MANAGER) == FIELD_MANAGER:
+        return desired
+    if LABEL_MANAGED_BY in fields.owned_keys(
+        live, options.manager, "metadata", "labels"
+    ):  # it was said in our manifest
+        return desired
+    rest = {key: value for key, value in labels.items() if key != LABEL_MANAGED_BY}
+    return {**desired, "metadata": {**desired["metadata"], "labels": rest}}
+
+
 def _ways_to_have(theirs: str, ours: str) -> str:
     """What to do about an object of another owner."""
     (name, home), (our_name, our_home) = name_and_home(theirs), name_and_home(ours)
@@ -363,13 +405,11 @@ def _adopted(desired: Manifest, live: Manifest, options: ApplyOptions) -> Step:
     """An object of somebody else is used as it is if it has all desired fields, and becomes ours only with ``adopt``."""
     ref = ref_of(desired)
     if options.adopt:
+        takes = _former_managers(live, options, *fields.makers(live))
+        kept = fields.kept_by_others(live, {*takes, options.manager})
+        more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
         return Step(
-            ref,
-            desired,
-            live,
-            "update",
-            "existed already; adopted",
-            takes=_former_managers(live, options, KUBECTL_APPLY),
+            ref, desired, live, "update", "; ".join(["existed already", "adopted", *kept[:_NAMED]]) + more, takes=takes
         )
     differ = list(fields.differing_paths(live, _asked_for(desired)))
     if not differ:
@@ -394,14 +434,12 @@ def _asked_for(desired: Manifest) -> Manifest:
     """The desired fields without our bookkeeping, which somebody else's object cannot have."""
     metadata = {key: value for key, value in desired["metadata"].items() if key not in ("labels", "annotations")}
     for part in ("labels", "annotations"):
-        asked = {key: value for key, value in (desired["metadata"].get(part) or {}).items() if not _ours(key, value)}
+        given = (desired["metadata"].get(part) or {}).items()
+        asked = {key: value for key, value in given if f"metadata.{part}.{key}" not in BOOKKEEPING
+                 and (key, value) != (LABEL_MANAGED_BY, FIELD_MANAGER)}  # fmt: skip
         if asked:
             metadata[part] = asked
     return {**desired, "metadata": metadata}
-
-
-def _ours(key: str, value: t.Any) -> bool:
-    return key in _BOOKKEEPING or (key, value) == (LABEL_MANAGED_BY, FIELD_MANAGER)
 
 
 def _with_not_kept_record(desired: Manifest, not_kept: str | None) -> Manifest:
@@ -429,7 +467,8 @@ def _plan_shared_namespace(desired: Manifest, live: Manifest, owner: str, option
 def _drift(live: Manifest, lost: list[str], options: ApplyOptions) -> str:
     changes = []
     for path in lost[:3]:
-        manager = fields.other_manager(live, path, options.manager)
-        changes.append(f"{path} was changed by {manager}" if manager else f"{path} was removed")
+        manager = fields.other_manager(live, path.removeprefix(fields.ORDER), options.manager)
+        what = "changed" if manager or path.startswith(fields.ORDER) else "removed"
+        changes.append(f"{path} was {what}" + (f" by {manager}" if manager else ""))
     more = f" and {len(lost) - 3} more fields" if len(lost) > 3 else ""
     return ", ".join(changes) + more

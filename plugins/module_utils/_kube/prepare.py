@@ -19,6 +19,7 @@ from . import redact
 from .objects import (
     ANNOTATION_APPLIED,
     ANNOTATION_NOT_KEPT,
+    CONFIG_MAP,
     FIELD_MANAGER,
     LABEL_HOME,
     LABEL_MANAGED_BY,
@@ -38,6 +39,8 @@ from .quantities import with_canonical_quantities
 _SERVER_METADATA = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
                     "resourceVersion", "selfLink", "uid")  # fmt: skip
 _DIGEST_VERSION = "2"
+_BYTES = {SECRET: ("data",), CONFIG_MAP: ("binaryData",)}
+_CLUSTER_ROLE = ("rbac.authorization.k8s.io", "ClusterRole")
 
 
 def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
@@ -50,10 +53,18 @@ def flatten(objects: t.Iterable[t.Any]) -> list[t.Any]:
         if item is None:
             continue
         if isinstance(item, dict) and isinstance(item.get("items"), list):
-            found += flatten(item["items"])
+            found += flatten(_of_list(part, item) for part in item["items"])
         else:
             found.append(item)
     return found
+
+
+def _of_list(item: t.Any, listing: Manifest) -> t.Any:
+    """The item, of the kind that the list names, if it says none itself (decodeToList, in the same package)."""
+    kind = str(listing.get("kind", "")).removesuffix("List")
+    if not kind or not isinstance(item, dict) or item.get("kind") or item.get("apiVersion"):
+        return item
+    return {"apiVersion": listing.get("apiVersion"), "kind": kind, **item}
 
 
 def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str) -> Manifest:
@@ -71,6 +82,11 @@ def prepare(manifest: Manifest, *, owner: str, namespaced: bool, namespace: str)
     metadata["labels"] = labels | owner_labels(owner)
     if group_kind(desired) == SECRET:
         _encode(desired)
+    for part in _BYTES.get(group_kind(desired), ()):
+        if isinstance(desired.get(part), dict):
+            desired[part] = {key: _canonical_base64(value) for key, value in desired[part].items()}
+    if group_kind(desired) == _CLUSTER_ROLE and desired.get("aggregationRule"):
+        desired.pop("rules", None)  # pkg/controller/clusterroleaggregation writes them
     return with_apply_record(redact.seal_everything(desired))
 
 
@@ -101,6 +117,16 @@ def digest(desired: Manifest) -> str:
 
 def _public(value: t.Any) -> t.Any:
     return None if isinstance(value, Sensitive) else str(value)
+
+
+def _canonical_base64(value: t.Any) -> t.Any:
+    """The text that the server makes of base64, which may have line breaks (encoding/base64 of Go skips them)."""
+    text = revealed(value)
+    try:
+        same = base64.b64encode(base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)).decode()
+    except (AttributeError, ValueError):  # for the server to refuse
+        return value
+    return Sensitive(same) if isinstance(value, Sensitive) else same
 
 
 def _encode(secret: Manifest) -> None:

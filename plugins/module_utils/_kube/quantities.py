@@ -15,8 +15,13 @@ from .._core.quantity import canonical
 from .objects import DEFINITION, Manifest, group_kind
 from .order import BUILT_IN_GROUPS
 
-_MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "emptyDir")
+_MAPS = ("limits", "requests", "hard", "capacity", "allocatable", "overhead", "podFixed", "emptyDir", "default", "defaultRequest", "max",
+         "min", "maxLimitRequestRatio")  # fmt: skip
 """Fields of Kubernetes' own kinds whose values are quantities by name (of emptyDir, those that look like one)."""
+_SINGLE = ("averageValue", "divisor", "maximumVolumeSize")
+"""Fields that are a quantity themselves."""
+_FREE = frozenset({"metadata", "data", "parameters", "matchLabels", "nodeSelector", "selector", "opaque"})
+"""Fields with keys of the user's own, which say nothing about the values."""
 
 
 def quantities(manifest: Manifest) -> t.Iterator[tuple[str, t.Any]]:
@@ -31,7 +36,7 @@ def _below(value: t.Any, path: str) -> t.Iterator[tuple[str, t.Any]]:
             below = f"{path}.{key}" if path else str(key)
             if key in _MAPS and isinstance(item, dict):
                 yield from ((f"{below}.{name}", amount) for name, amount in item.items())
-            else:
+            elif key not in _FREE:
                 yield from _below(item, below)
     elif isinstance(value, list):
         for index, item in enumerate(value):
@@ -51,8 +56,13 @@ def _with_canonical(value: t.Any) -> t.Any:
 
 def _canonical_field(key: str, item: t.Any) -> t.Any:
     if key in _MAPS and isinstance(item, dict):
-        return {name: canonical(amount) for name, amount in item.items()}
-    return _with_canonical(item)
+        return {
+            name: _canonical_field(name, amount) if isinstance(amount, dict) else canonical(amount)
+            for name, amount in item.items()
+        }
+    if key in _FREE:
+        return item
+    return canonical(item) if key in _SINGLE else _with_canonical(item)
 
 
 def _has_them(manifest: Manifest) -> bool:

@@ -52,16 +52,8 @@ class Deletion:
         """Delete these, last wave first, except what must stay; ``desired`` are the uids of objects that stay in any case."""
         used, warnings = self._used(live)
         report = Report(warnings=warnings)
-        facts = DeletionFacts(
-            self.cluster,
-            self.ownership,
-            desired=desired,
-            delete_data=self.data,
-            beyond=self.ownership.beyond(live),
-            used=used,
-            leaving=self.ignore_users_of,
-            clock=self.clock,
-        )
+        facts = DeletionFacts(self.cluster, self.ownership, desired=desired, delete_data=self.data,
+                              beyond=self.ownership.beyond(live), used=used, leaving=self.ignore_users_of, clock=self.clock)  # fmt: skip
         for wave in waves(live, reverse=True):
             changes, failures = run_all(lambda ref: self._one(facts, ref, live[ref]), wave, parallel=self.parallel)
             report.changes += changes
@@ -141,21 +133,10 @@ def _naming_kept(report: Report) -> Report:
     return report
 
 
-def delete_objects(
-    cluster: Cluster,
-    what: t.Iterable[Manifest | Ref] | None,
-    ownership: Ownership | str,
-    *,
-    check: bool,
-    namespace: str | None = None,
-    wait: bool = False,
-    wait_timeout: float = 120,
-    delete_data: bool = False,
-    ignore_users_of: t.Collection[str] = (),
-    parallel: int = PARALLEL,
-    on_progress: OnProgress | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> Report:
+def delete_objects(cluster: Cluster, what: t.Iterable[Manifest | Ref] | None, ownership: Ownership | str, *, check: bool,
+                   namespace: str | None = None, wait: bool = False, wait_timeout: float = 120, delete_data: bool = False,
+                   ignore_users_of: t.Collection[str] = (), parallel: int = PARALLEL, on_progress: OnProgress | None = None,
+                   clock: Clock = SYSTEM_CLOCK) -> Report:  # fmt: skip
     """Delete the named objects that belong to the owner; if WHAT is None, everything that belongs to it. ``wait_timeout`` is in seconds.
 
     An object that does not exist is no error, and costs no request. What must stay is reported as kept, with the reason.
@@ -169,17 +150,8 @@ def delete_objects(
         wait_until(cluster, list(going), timeout=left, predicates={ref.group_kind: deletion_state for ref in going}, known=going,
                    goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
 
-    deletion = Deletion(
-        cluster,
-        ownership,
-        check,
-        "delete_data",
-        delete_data,
-        parallel,
-        wait_gone if wait and not check else None,
-        ignore_users_of,
-        clock,
-    )
+    deletion = Deletion(cluster, ownership, check, "delete_data", delete_data, parallel, wait_gone if wait and not check
+                        else None, ignore_users_of, clock)  # fmt: skip
     home = namespace or cluster.namespace
     if what is not None:
         return _delete_named(

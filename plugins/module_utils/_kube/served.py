@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .._core.errors import MissingKind, MusterError
+from .._core.errors import InvalidInput, MissingKind, MusterError
 from .._core.pool import PARALLEL, run_all_or_raise
 from .cluster import Cluster
 from .kinds import Kinds, misspelt, nearest
@@ -61,6 +61,11 @@ def namespaced_kinds(
     """
     resources = _resources(cluster, objects, parallel)
     found = {pair: resource.namespaced for pair, resource in resources.items() if resource}
+    if fixed := [
+        f"{kind} ({api_version})" for (api_version, kind), one in resources.items() if one and not one.applied
+    ]:
+        raise InvalidInput(f"{', '.join(fixed)} cannot be applied: the API server has no patch for it.",
+                           hint="Such a kind is a question or a command, which stores no object. Nothing was changed.")  # fmt: skip
     known = {**(promised.kinds if promised else {}), **kinds_of_definitions(objects)}
     unknown = [pair for pair in resources if pair not in found and pair not in known]
     if unknown and not (check and promised is None):

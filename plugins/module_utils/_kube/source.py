@@ -19,7 +19,8 @@ import urllib.error
 import urllib.request
 
 from .._core.errors import InvalidInput
-from .objects import to_plain_values
+from .objects import FromFile, to_plain_values
+from .prepare import flatten
 from .yaml_reader import Unreadable, read
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -59,7 +60,18 @@ def from_path(src: str) -> list[t.Any]:
             f"src {src}: there is no such file, or no {', '.join(_SUFFIXES)} in the folder.",
             hint="Nothing was changed.",
         )
-    return [item for file in files for item in from_definition(_read(file), str(file))]
+    return [item for file in files for item in _objects_in(file)]
+
+
+def _objects_in(file: pathlib.Path) -> t.Iterator[FromFile]:
+    for item in flatten(from_definition(_read(file), str(file))):
+        if not isinstance(item, dict):
+            raise InvalidInput(
+                f"{file}: has a document that is not a mapping but {type(item).__name__}.", hint="Nothing was changed."
+            )
+        found = FromFile(item)
+        found.file = str(file)
+        yield found
 
 
 def _read(path: pathlib.Path) -> str:

@@ -18,7 +18,7 @@ from .._core import quantity
 from .._core.errors import InvalidInput
 from .._core.sensitive import revealed
 from . import redact
-from .objects import CONFIG_MAP, NAMESPACE, SECRET, SERVICE, GroupKind, Manifest, group_kind, ref_of
+from .objects import CONFIG_MAP, NAMESPACE, SECRET, SERVICE, FromFile, GroupKind, Manifest, group_kind, ref_of
 from .order import BUILT_IN_GROUPS
 from .quantities import quantities
 
@@ -85,6 +85,8 @@ def problems_of(manifest: t.Any) -> list[str]:
 
 
 def _title(manifest: t.Any, index: int) -> str:
+    if isinstance(manifest, FromFile):
+        return f"{manifest.file}: {_title(dict(manifest), index)}"
     if isinstance(manifest, dict) and isinstance(manifest.get("metadata"), dict):
         namespace, name = manifest["metadata"].get("namespace"), manifest["metadata"].get("name")
         if name:

@@ -30,6 +30,8 @@ Predicates = t.Mapping[GroupKind, Predicate]
 
 _CHUNK = 10.0
 """Seconds of one watch, and so the longest time that a finished wait is held up by a group without changes."""
+_UNWATCHED = 2.0
+"""Seconds between two readings of what may not be watched."""
 _EXPLAINED = 20
 """Number of objects whose reasons are searched at the deadline; nobody would read a longer message."""
 _REASONS_WITHIN = 2.0
@@ -134,18 +136,9 @@ class _Tracker:
         return state
 
 
-def wait_until(
-    cluster: Cluster,
-    refs: t.Sequence[Ref],
-    *,
-    timeout: float,
-    predicates: Predicates | None = None,
-    known: t.Mapping[Ref, Manifest | None] | None = None,
-    label_selector: str | None = None,
-    goal: str = "ready",
-    on_progress: OnProgress | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> dict[Ref, Manifest | None]:
+def wait_until(cluster: Cluster, refs: t.Sequence[Ref], *, timeout: float, predicates: Predicates | None = None, known:
+               t.Mapping[Ref, Manifest | None] | None = None, label_selector: str | None = None, goal: str = "ready",
+               on_progress: OnProgress | None = None, clock: Clock = SYSTEM_CLOCK) -> dict[Ref, Manifest | None]:  # fmt: skip
     """Return the objects once each is ready; WaitTimeout after TIMEOUT seconds, or Failed. What ``known`` shows ready costs no request."""
     tracker = _Tracker(cluster, refs, predicates or {})
     for ref, manifest in (known or {}).items():
@@ -209,7 +202,12 @@ class _Follower:
             found = cluster.get(first)
             self.tracker.see(first, found)
             return str(found["metadata"]["resourceVersion"]) if found else ""
-        listing = cluster.list(first.api_version, first.kind, first.namespace, self.selector)
+        try:
+            listing = cluster.list(first.api_version, first.kind, first.namespace, self.selector)
+        except Forbidden:  # some may only read what they name
+            for ref in self.tracker.pending(self.group):
+                self.tracker.see(ref, cluster.get(ref))
+            return ""
         by_name = {item["metadata"]["name"]: item for item in listing}
         for ref in self.group:
             self.tracker.see(ref, by_name.get(ref.name))
@@ -217,6 +215,12 @@ class _Follower:
 
     def watch(self, left: float) -> None:
         """Record changes for a while. After a broken watch all is read again, because changes may have been missed."""
+        try:
+            self._watch(left)
+        except Forbidden:
+            fixed_interval(_UNWATCHED, self.deadline.clock)(left)
+
+    def _watch(self, left: float) -> None:
         version, self.version = self.version or "", None
         first, began = self.group[0], self.deadline.clock.monotonic()
         name, selector = (first.name, None) if len(self.group) == 1 else (None, self.selector)

@@ -12,10 +12,11 @@ from __future__ import annotations
 import dataclasses
 import re
 import secrets
+import typing as t
 
 from .._core.clock import Clock
 from .._core.deletion import why_kept
-from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound, Overtaken
+from .._core.errors import Conflict, Immutable, InvalidInput, MissingKind, MusterError, NotFound, Overtaken, Rejected
 from .._core.pace import Backoff, with_retries
 from .._core.sensitive import printable
 from . import fields, redact
@@ -33,13 +34,14 @@ from .objects import (
     manager_of,
     ref_of,
 )
-from .plan import Step, overtaken
+from .plan import CHANGED, Step, overtaken, without_bookkeeping
 from .ready import deletion_state
 from .report import Action, Change
 from .wait import wait_until
 
-_SERVER_SIDE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 _GONE_TIMEOUT = 120.0
+_FREED_WITHIN = 10.0
+"""Seconds for a version of the object that no controller has replaced meanwhile."""
 _WEBHOOK_PATIENCE = 30.0
 """Seconds for a webhook or a new kind to be served by what an earlier wave started."""
 
@@ -64,17 +66,19 @@ class Writer:
             return self._predicted(step, step.reason), None
         taken = step if self.check else self._transfer_fields(step)
         try:
-            stored = self._dry_run(taken) if self.check else self._apply(_for_existing_only(taken), taken)
-        except Immutable as exc:
-            return self._recreate(taken, exc)
+            stored = self._dry_run(taken) if self.check else self._store(taken)
         except MusterError as exc:
             if self.check and _is_inconclusive(exc):
                 return self._predicted(step, "could not be tried; this is the desired object"), None
-            raise
+            if not isinstance(exc, Rejected):
+                raise
+            if self.check and self._defaults(taken, exc):
+                return self._predicted(step, step.reason), None
+            return self._recreate(taken, exc)
         if step.live is None and not (self.check or step.pinned):
             self._undo_adoption(step, stored)
         if step.live and stored["metadata"].get("resourceVersion") == step.live["metadata"].get("resourceVersion") and (
-            not self.check or _without_bookkeeping(stored) == _without_bookkeeping(step.live)
+            not self.check or without_bookkeeping(stored) == without_bookkeeping(step.live)
         ):  # fmt: skip
             return Change(step.ref, "unchanged", step.reason), stored
         return self._change(step, stored), self._record_not_kept(step, stored)
@@ -102,11 +106,13 @@ class Writer:
         """
         try:
             self._dry_run(step)
-        except Immutable as exc:
-            self._check_recreate(step, exc)
         except MusterError as exc:
-            if not (_is_inconclusive(exc) or (later and cause_of(exc) == "webhook refusal")):
+            if _is_inconclusive(exc) or (later and cause_of(exc) == "webhook refusal"):
+                return
+            if not isinstance(exc, Rejected):
                 raise
+            if not self._defaults(step, exc):
+                self._check_recreate(step, exc)
 
     def _dry_run(self, step: Step) -> Manifest:
         """What an apply would store. A dry run cannot take over fields first, so a conflict about only those is none."""
@@ -142,17 +148,48 @@ class Writer:
                 return found
             raise
 
-    def _transfer_fields(self, step: Step) -> Step:
+    def _store(self, step: Step) -> Manifest:
+        """The object as an apply stores it. Defaults of the server that are in the way become ours first, and so go with the apply."""
+        try:
+            return self._apply(_for_existing_only(step), step)
+        except Rejected as exc:
+            defaults = self._defaults(step, exc)
+            if not defaults:
+                raise
+        backoff = Backoff(self.clock, first=0.1, factor=2)
+        freed = with_retries(
+            lambda: self._transfer_fields(
+                dataclasses.replace(step, live=self.cluster.get(step.ref) or step.live), defaults
+            ),
+            lambda exc: isinstance(exc, Conflict) and backoff.wait_for_retry(limit=_FREED_WITHIN),
+        )
+        # A null would keep what it is to remove: to structured-merge-diff it is a value, too.
+        freed = dataclasses.replace(freed, desired=_without_nulls(freed.desired))
+        return self._apply(_for_existing_only(freed), freed)
+
+    def _defaults(self, step: Step, refusal: Rejected) -> fields.Trie:
+        """The defaults of the server that may be why it refuses a change; empty where none is. A new object would be accepted."""
+        refused = refusal.details.get("fields") or ()
+        found = fields.defaults_in_the_way(step.desired, step.live, refused) if step.live else {}
+        if found:
+            self._dry_run_recreate(step, refusal)
+        return found
+
+    def _transfer_fields(self, step: Step, defaults: fields.Trie | None = None) -> Step:
         """Transfer the fields of the former managers to the owner; the step is then about the resulting version."""
-        if not (step.live and (step.takes or fields.is_created_by(step.live, manager_of(self.owner)))):
+        if not (step.live and (step.takes or defaults or fields.is_created_by(step.live, manager_of(self.owner)))):
             return step
-        taken = fields.transferred_fields(step.live, step.takes, manager_of(self.owner))
+        taken = fields.transferred_fields(step.live, step.takes, manager_of(self.owner), defaults)
         known = {key: step.live["metadata"][key] for key in ("uid", "resourceVersion")}
         try:
             patched = self.cluster.patch(step.ref, {"metadata": {**known, "managedFields": taken}}, dry_run=False)
         except Conflict as exc:
             raise (_overtaken(step) if step.pinned else exc) from exc
-        now = {**step.live["metadata"], "resourceVersion": patched["metadata"]["resourceVersion"]}
+        now = {
+            **step.live["metadata"],
+            "resourceVersion": patched["metadata"]["resourceVersion"],
+            "managedFields": taken,
+        }
         return dataclasses.replace(step, live={**step.live, "metadata": now})
 
     def _apply(self, desired: Manifest, step: Step | None = None) -> Manifest:
@@ -187,10 +224,14 @@ class Writer:
         )
 
     def _record_not_kept(self, step: Step, stored: Manifest) -> Manifest:
-        """Record fields that this server did not keep, or every run would apply them again."""
+        """Record fields that this server did not keep, or every run would apply them again, and those that admission changed."""
         desired = step.desired
+        if self.check or not step.ours or "managedFields" not in stored["metadata"]:
+            return stored
         dropped = fields.unowned_paths(desired, stored, manager_of(self.owner))
-        if self.check or not step.ours or not dropped or "managedFields" not in stored["metadata"]:
+        changed = [path for path in fields.differing_paths(stored, desired) if path not in dropped]
+        dropped += [f"{CHANGED}{path}" for path in changed]
+        if not dropped:
             return stored
         noted = {
             **desired["metadata"],
@@ -199,11 +240,17 @@ class Writer:
         made = dataclasses.replace(step, live=stored)
         return self._apply(_for_existing_only(dataclasses.replace(made, desired={**desired, "metadata": noted})), made)
 
-    def _check_recreate(self, step: Step, refusal: Immutable) -> Manifest:
-        if step.live is None:
+    def _check_recreate(self, step: Step, refusal: Rejected) -> tuple[Manifest, Immutable]:
+        """The object to replace, and why it has to be: the server would accept the new one, which it refuses as a change.
+
+        What it would refuse of a new one as well is just wrong.
+        """
+        if step.live is None or cause_of(refusal) == "allocated" or _is_inconclusive(refusal):
             raise refusal
+        self._dry_run_recreate(step, refusal)
+        immutable = _naming_fields(refusal, step.desired, step.live)
         if not self.recreate:
-            raise _naming_fields(refusal, step.desired, step.live)
+            raise immutable from refusal
         # ``recreate`` does not allow deleting data: it says nothing about what an object contains.
         facts = DeletionFacts(
             self.cluster,
@@ -214,11 +261,10 @@ class Writer:
         )
         why = why_kept(facts.candidate(step.ref, step.live), data_option="", delete_data=False).partition(";")[0]
         if why:
-            raise InvalidInput(f"{step.ref} is never recreated ({why}): {refusal.message}", ref=step.ref) from refusal
-        self._dry_run_recreate(step, refusal)
-        return step.live
+            raise InvalidInput(f"{step.ref} is never recreated ({why}): {immutable.message}", ref=step.ref) from refusal
+        return step.live, immutable
 
-    def _dry_run_recreate(self, step: Step, refusal: Immutable) -> None:
+    def _dry_run_recreate(self, step: Step, refusal: Rejected) -> None:
         """Ask, under a free name, whether the new object would be accepted: else the old one could be deleted and never replaced."""
         name = f"{step.ref.name[:40].rstrip('-.')}-{secrets.token_hex(4)}"
         tried = {**step.desired, "metadata": {**step.desired["metadata"], "name": name}}
@@ -227,15 +273,17 @@ class Writer:
         except MusterError as exc:
             if cause_of(exc) == "allocated":  # an address or port of the old object, which becomes free with it
                 return
+            wrong = exc.details.get("fields")
+            if not self.recreate or not isinstance(exc, Rejected) or wrong == refusal.details.get("fields"):
+                raise refusal from None
             raise InvalidInput(
                 f"{step.ref} cannot be changed in place, and is not deleted either, because the new one would be refused: {exc.message}",
                 hint=exc.hint, ref=step.ref, details=exc.details,
             ) from refusal  # fmt: skip
 
-    def _recreate(self, step: Step, refusal: Immutable) -> tuple[Change, Manifest | None]:
-        live = self._check_recreate(step, refusal)
-        why = _naming_fields(refusal, step.desired, live).message
-        change = Change(step.ref, "recreated", why, before=displayed(live), after=displayed(step.desired))
+    def _recreate(self, step: Step, refusal: Rejected) -> tuple[Change, Manifest | None]:
+        live, immutable = self._check_recreate(step, refusal)
+        change = Change(step.ref, "recreated", immutable.message, before=displayed(live), after=displayed(step.desired))
         if self.check:
             return change, None
         # Orphaned pods and claims of a StatefulSet are adopted by the new one, so nothing that runs is lost.
@@ -257,6 +305,12 @@ class Writer:
         return change, self._record_not_kept(step, self._apply(step.desired))
 
 
+def _without_nulls(value: t.Any) -> t.Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
 def _for_existing_only(step: Step) -> Manifest:
     """The object as it is sent if it exists: the server refuses it if another one has taken its place meanwhile, or another version."""
     live = (step.live or {}).get("metadata", {})
@@ -270,7 +324,7 @@ def _overtaken(step: Step) -> Overtaken:
 
 def displayed(manifest: Manifest) -> Manifest:
     """The object as people see it: without status, bookkeeping (the server's and ours) and secret values."""
-    visible: Manifest = printable(_without_bookkeeping(manifest))
+    visible: Manifest = printable(without_bookkeeping(manifest))
     annotations = visible["metadata"].get("annotations")
     if annotations is not None:
         for key in (ANNOTATION_APPLIED, ANNOTATION_FENCE, ANNOTATION_NOT_KEPT):
@@ -280,25 +334,20 @@ def displayed(manifest: Manifest) -> Manifest:
     return visible
 
 
-def _without_bookkeeping(manifest: Manifest) -> Manifest:
-    metadata = {key: value for key, value in manifest["metadata"].items() if key not in _SERVER_SIDE}
-    return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": metadata}
-
-
 _MUTABLE = re.compile(r"'(\w+)'")
 
 
-def _naming_fields(refusal: Immutable, desired: Manifest, live: Manifest) -> Immutable:
-    """The refusal with the fields that differ: for a StatefulSet the server only lists those that could be changed."""
-    if "for fields other than" not in refusal.message:
-        return refusal
-    mutable = _MUTABLE.findall(refusal.message)
-    spec, held = desired.get("spec") or {}, live.get("spec") or {}
-    changed = [f"spec.{key}" for key in spec if key not in mutable and not fields.covers(held.get(key), spec[key])]
-    if not changed:
-        return refusal
-    return Immutable(f"{refusal.ref} cannot be changed in place: {', '.join(changed)} {'is' if len(changed) == 1 else 'are'} immutable.",
-                     hint=refusal.hint, ref=refusal.ref, details={"fields": changed})  # fmt: skip
+def _naming_fields(refusal: Rejected, desired: Manifest, live: Manifest) -> Immutable:
+    """Why the object cannot be changed in place. For some kinds the server only lists the fields that could be changed."""
+    message = refusal.message.partition(f"{refusal.ref}: ")[2] or refusal.message
+    differ, named = fields.differing_paths(live, desired), refusal.details.get("fields") or []
+    if "for fields other than" in message:
+        mutable = _MUTABLE.findall(message)
+        tops = dict.fromkeys(re.split(r"[.\[]", path)[1] for path in differ if path.startswith("spec."))
+        if changed := [f"spec.{key}" for key in tops if key not in mutable]:
+            named, message = changed, f"{', '.join(changed)} {'is' if len(changed) == 1 else 'are'} immutable."
+    return Immutable(f"{refusal.ref} cannot be changed in place: {message}", hint="With recreate the object is deleted and created again.",
+                     ref=refusal.ref, details={"fields": named})  # fmt: skip
 
 
 def _is_inconclusive(exc: MusterError) -> bool:

@@ -141,8 +141,8 @@ def _label_value(text: str) -> str:
 
 
 def owners(texts: Iterable[str]) -> set[str]:
-    """The label values of owners that are written out as ``KIND.NAMESPACE.NAME``, however long."""
-    return set(map(_label_value, texts))
+    """The label values of owners that are written out as ``KIND.NAMESPACE.NAME``, however long; objects as KIND/NAME stay as they are."""
+    return {text if "/" in text else _label_value(text) for text in texts}
 
 
 def owner_of(kind: str, namespace: str, name: str) -> str:

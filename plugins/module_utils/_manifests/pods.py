@@ -100,7 +100,25 @@ def env_var(entry: Mapping[str, t.Any]) -> Manifest:
     value = entry.get("value")
     if (value is None) == (source is None):
         raise InvalidInput(f"env {name}: give either value or value_from.")
-    return {"name": name, "valueFrom": dict(source)} if source else {"name": name, "value": str(value)}
+    return (
+        {"name": name, "valueFrom": dict(source)}
+        if source
+        else {"name": name, "value": text(value, f"env {name}: value")}
+    )
+
+
+def text(value: t.Any, where: str) -> str:
+    """A text of a pod. YAML makes other values of plain words, such as 3.10, 0123 and yes, which no longer say what was written."""
+    if not isinstance(value, str):
+        raise InvalidInput(
+            f"{where} is not text but {type(value).__name__}.", "Put it in quotes, or give it to the filter string."
+        )
+    return value
+
+
+def texts(values: Sequence[t.Any], where: str) -> list[str]:
+    """Texts of a pod, such as its arguments."""
+    return [text(value, f"{where}[{index}]") for index, value in enumerate(values)]
 
 
 def merge_env(*layers: Sequence[Mapping[str, t.Any]]) -> list[Manifest]:
@@ -261,8 +279,8 @@ def _container(settings: PodSettings, env: Sequence[Mapping[str, t.Any]]) -> Man
         {
             "image": settings.image,
             "imagePullPolicy": settings.image_pull_policy,
-            "command": list(settings.command),
-            "args": [str(arg) for arg in settings.args],
+            "command": texts(settings.command, "command"),
+            "args": texts(settings.args, "args"),
             "env": merge_env(env, settings.env),
             "ports": container_ports(settings.ports, "ports"),
             "resources": resources(settings.resources, "resources"),

@@ -102,14 +102,12 @@ class Request:
 
 
 def _fields(value: t.Any, path: str = "f:") -> t.Any:
-    """fieldsV1 of a value: lists of objects with a name are keyed by it, other lists are atomic."""
+    """fieldsV1 of a value: lists of objects with a name (mounts: a path) are keyed by it, other lists are atomic."""
     if isinstance(value, dict) and value:
         return {f"f:{key}": _fields(item) for key, item in value.items()}
-    if isinstance(value, list) and value and all(isinstance(item, dict) and "name" in item for item in value):
-        return {
-            f"k:{json.dumps({'name': item['name']})}": {".": {}, **t.cast(dict[str, t.Any], _fields(item))}
-            for item in value
-        }
+    for key in ("mountPath", "name"):
+        if isinstance(value, list) and value and all(isinstance(item, dict) and key in item for item in value):
+            return {f"k:{json.dumps({key: item[key]})}": {".": {}, **_fields(item)} for item in value}
     return {}
 
 
@@ -512,19 +510,20 @@ class FakeCluster:
         entries = base.get("metadata", {}).pop("managedFields", [])
         others = [entry for entry in entries if (entry["manager"], entry["operation"]) != (manager, "Apply")]
         ours = [entry["fieldsV1"] for entry in entries if entry not in others]
-        for entry in others:
-            fields = _clashes(live, manifest, entry["fieldsV1"])
-            if fields and not force:
-                raise Conflict(
-                    f"{ref}: {entry['manager']} has {fields}", managers=[entry["manager"]], fields=fields, ref=ref
-                )
+        clashes = {
+            entry["manager"]: found for entry in others if (found := _clashes(live, manifest, entry["fieldsV1"]))
+        }
+        if clashes and not force:
+            fields = [field for found in clashes.values() for field in found]
+            raise Conflict(f"{ref}: {', '.join(clashes)} have {fields}", managers=list(clashes), fields=fields, ref=ref)
         held: dict[str, t.Any] = {}
         for entry in others:
             held = _merge(held, entry["fieldsV1"])
         for owned in ours:
             base = _without(base, owned, manifest, held)
         merged = t.cast(Manifest, _merge(base, manifest))
-        entry = {"manager": manager, "operation": "Apply", "apiVersion": ref.api_version, "fieldsType": "FieldsV1"}
+        entry = {"manager": manager, "operation": "Apply", "apiVersion": ref.api_version, "fieldsType": "FieldsV1",
+                 "time": "2026-11-21T00:00:01Z"}  # fmt: skip
         merged["metadata"]["managedFields"] = [*others, {**entry, "fieldsV1": _owned(manifest)}]
         return merged
 

@@ -13,7 +13,7 @@ import json
 from ..._manifests.merge import apply_overrides
 from ..._manifests.meta import ANNOTATION_SPEC_PARTS, LABEL_QUEUE, LABEL_QUEUE_PRIORITY, Manifest, compact, metadata
 from ..._manifests.network_policy import own_pods
-from ..._manifests.pods import field_env, pod_template
+from ..._manifests.pods import field_env, pod_template, text
 from ..._manifests.shared import files_config_map, mounted
 from ..._manifests.storage import storage_claim
 from .spec import GROUP, JobSet
@@ -87,7 +87,7 @@ def _pods(job: JobSet) -> Manifest:
         volume_mounts=(*job.pod.volume_mounts, *mounts),
         ports=({"name": "coordinator", "container_port": job.coordinator_port}, *job.pod.ports),
     )
-    annotations = {key: str(value) for key, value in job.pod_annotations.items()}
+    annotations = {key: text(value, f"pod_annotations: {key}") for key, value in job.pod_annotations.items()}
     return pod_template(
         pod, container=GROUP, labels=job.labels, selector=job.selector, env=_env(job), annotations=annotations
     )

@@ -61,8 +61,8 @@ def test_forbidden_names_user_verb_and_resource() -> None:
         (409, "object has been modified", errors.Conflict),
         (410, "too old resource version", errors.Gone),
         (400, "admission webhook x denied the request", errors.Rejected),
-        (422, 'Job "j" is invalid: spec.template: field is immutable', errors.Immutable),
-        (422, "spec.clusterIPs[0]: may not change once set", errors.Immutable),
+        (422, 'Job "j" is invalid: spec.template: field is immutable', errors.Rejected),
+        (422, "spec.clusterIPs[0]: may not change once set", errors.Rejected),
         (422, "spec.replicas: must be >= 0", errors.Rejected),
         (500, "boom", errors.ServerError),
         (503, "", errors.ServerError),
@@ -84,7 +84,7 @@ def test_an_object_that_is_missing_is_told_from_a_kind_that_is() -> None:
 def test_long_and_secret_values_are_left_out() -> None:
     long = causes(("spec.template", f"Invalid value: {{{'x' * 5000}: [a: b]}}: field is immutable"))
     found = error(422, reason="Invalid", message="x" * 9000, details=long)
-    assert str(found).startswith("StatefulSet ml/w cannot be changed in place: spec.template: field is immutable.")
+    assert str(found).startswith("The API server refused StatefulSet ml/w: spec.template: field is immutable.")
     short = causes(("spec.replicas", "Invalid value: -1: must be greater than or equal to 0"))
     assert "Invalid value: -1: must be" in str(error(422, reason="Invalid", details=short))
     secret = causes(("data[x]", 'Invalid value: "hunter2": bad'), kind="Secret")

@@ -482,10 +482,9 @@ def test_a_quota_that_is_not_counted_yet_is_waited_for(cluster: FakeCluster) -> 
 # Immutable fields
 
 
-def immutable(
-    message: str = "StatefulSet default/w cannot be changed in place: spec.x: field is immutable.",
-) -> Immutable:
-    return Immutable(message, ref=Ref("apps/v1", "StatefulSet", "w", "default"), hint="With recreate ...")
+def immutable(told: str = "spec.x: field is immutable") -> Rejected:
+    ref = Ref("apps/v1", "StatefulSet", "w", "default")
+    return Rejected(f"The API server refused {ref}: {told}.", ref=ref)
 
 
 def test_an_immutable_field_fails_and_recreate_helps(cluster: FakeCluster) -> None:
@@ -513,7 +512,7 @@ def test_the_immutable_fields_of_a_stateful_set_are_named(cluster: FakeCluster) 
 def test_a_claim_is_never_recreated(cluster: FakeCluster) -> None:
     claim = {**config(), "kind": "PersistentVolumeClaim", "data": {"size": "1"}}
     apply(cluster, claim)
-    cluster.fail("apply", "a", Immutable("claim: field is immutable"))
+    cluster.fail("apply", "a", Rejected("claim: field is immutable"))
     with pytest.raises(InvalidInput, match=r"is never recreated \(holds data\)"):
         apply(cluster, {**claim, "data": {"size": "2"}}, recreate=True)
 

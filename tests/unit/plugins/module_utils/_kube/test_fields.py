@@ -99,21 +99,6 @@ def test_set_elements_and_indexes() -> None:
     assert fields.unowned_paths(wish, live, US) == ["spec.set[1]", "spec.list[0].y"]
 
 
-@pytest.mark.parametrize(
-    ("live", "wish", "answer"),
-    [
-        ({"a": "1", "b": 2}, {"a": 1}, True),
-        ({"a": {"cpu": "1"}}, {"a": {"cpu": "1000m"}}, True),
-        ([{"x": 1, "defaulted": True}], [{"x": 1}], True),
-        ([1, 2], [1], False),
-        (None, {"a": 1}, False),
-        ({"a": True}, {"a": "true"}, False),
-    ],
-)
-def test_covers(live: t.Any, wish: t.Any, answer: bool) -> None:
-    assert fields.covers(live, wish) is answer
-
-
 def entry(manager: str, *names: str, operation: str = "Apply", **more: str) -> Manifest:
     data = {f"f:{name}": {} for name in names}
     return {"manager": manager, "operation": operation, "fieldsV1": {"f:data": data}, **more}
@@ -194,3 +179,53 @@ def test_the_last_write_is_that_of_any_of_our_managers() -> None:
     live = {"metadata": {"managedFields": [{"manager": manager, "time": time} for manager, time in entries]}}
     assert fields.last_write(live) == "11:00"
     assert fields.last_write({"metadata": {}}) == ""
+
+
+@pytest.mark.parametrize(
+    ("owned", "elements", "lost"),
+    [
+        ([], [{}, {"p": "U"}], ["spec.l[0]", "spec.l[1]"]),
+        ([("T", "*"), ("U", "*")], [{}, {"p": "U"}], []),
+        ([("U", "*")], [{}, {"p": "U"}], ["spec.l[0]"]),
+        ([("U", "*")], [{"p": "U"}, {}], ["spec.l[1]"]),
+        ([("T", "*"), ("T", "x")], [{"p": "T"}, {"h": "x"}], []),
+        ([("T", "x")], [{"p": "T"}, {"h": "x"}], ["spec.l[1]"]),
+        ([("T", "*"), ("U", "*"), ("T", "x"), ("U", "x")], [{}, {"h": "x"}, {"p": "U"}, {"p": "U", "h": "x"}], []),
+        ([("U", "*"), ("T", "x"), ("U", "x")], [{}, {"h": "x"}, {"p": "U"}, {"p": "U", "h": "x"}], ["spec.l[0]"]),
+        ([("T", "*")], [{"p": None}], []),
+    ],
+)
+def test_each_element_has_an_entry_of_its_own(
+    owned: list[tuple[str, str]], elements: list[Manifest], lost: list[str]
+) -> None:
+    """Keys that an element leaves out have defaults, here T and *. The live list is in the order of the desired one."""
+    keys = [json.dumps({"h": host, "p": protocol}) for protocol, host in owned]
+    node = {"f:spec": {"f:l": {f"k:{key}": {".": {}} for key in keys}}} if keys else {}
+    entry = {"manager": US, "operation": "Apply", "fieldsV1": node}
+    there = [{"p": "T", "h": "*", **{key: value for key, value in one.items() if value}} for one in elements]
+    live = {"metadata": {"managedFields": [entry]}, "spec": {"l": there}}
+    found = fields.unowned_paths({"metadata": {}, "spec": {"l": elements}}, live, US)
+    assert found == (lost if keys else ["spec"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "theirs", "ours", "same"),
+    [
+        ("v1/ConfigMap", "data", {"divisor": "3.10"}, {"divisor": "3.1"}, False),
+        ("v1/ConfigMap", "data", {"a": "1Gi"}, {"a": "1024Mi"}, False),
+        ("apps/v1/Deployment", "spec", {"metadata": {"divisor": "1.10"}}, {"metadata": {"divisor": "1.1"}}, False),
+        ("apps/v1/Deployment", "spec", {"x": {"limits": {"cpu": "1"}}}, {"x": {"limits": {"cpu": "1000m"}}}, True),
+        ("v1/Secret", "data", {"a": "MQ=="}, {"a": "MQ=="}, True),
+        ("x.io/v1/Foo", "spec", {"limits": {"version": "3.10"}}, {"limits": {"version": "3.1"}}, False),
+        ("x.io/v1/Foo", "spec", {"on": True}, {"on": 1}, False),
+        ("x.io/v1/Foo", "spec", {"l": [1, 2]}, {"l": [1]}, False),
+        ("x.io/v1/Foo", "spec", {"kept": 1}, {"a": {}, "b": [], "c": None, "d": "", "e": False}, True),
+        ("resource.k8s.io/v1/ResourceClaim", "spec", {"opaque": {"limits": {"v": "3.10"}}}, {"opaque": {"limits": {"v": "3.1"}}}, False),
+        ("autoscaling/v2/HorizontalPodAutoscaler", "spec", {"averageValue": "1"}, {"averageValue": "1000m"}, True),
+    ],
+)  # fmt: skip
+def test_only_quantities_are_compared_by_what_they_mean(
+    kind: str, field: str, theirs: t.Any, ours: t.Any, same: bool
+) -> None:
+    known = {"apiVersion": kind.rpartition("/")[0], "kind": kind.rpartition("/")[2], "metadata": {}}
+    assert (not list(fields.differing_paths({**known, field: theirs}, {**known, field: ours}))) is same

@@ -175,7 +175,6 @@ WRONG: dict[str, tuple[t.Any, str]] = {
     "a list": ([config()], "KC is empty or not a mapping"),
     "two documents": (f"{yaml.safe_dump(config())}---\n{{}}\n", "KC is not YAML"),
     "NUL in the text": ("a: \0", "KC is not YAML"),
-    "a date that is none": ("a: 2026-99-99", "KC is not YAML"),
     "NUL in a path": (config(tokenFile="a\0b"), "tokenFile of user 'a'@ has a NUL byte"),
     "a home that is none": (config(tokenFile="~nobody-of-that-name/x"), "tokenFile of user 'a' .* no such home"),
     "a flag that is text": (
@@ -515,3 +514,13 @@ def test_a_token_file_is_read_again(tmp_path: pathlib.Path) -> None:
     assert found.refresh(sent("one"))
     assert found.auth() == sent("two")
     assert not found.refresh(sent("two"))
+
+
+@pytest.mark.parametrize("name", ["10:20", "=", "<<", "2026-01-01", "1:30:45.5"])
+def test_plain_names_are_read_as_kubectl_reads_them(tmp_path: pathlib.Path, name: str) -> None:
+    path = tmp_path / "kc"
+    path.write_text(
+        f"current-context: {name}\ncontexts: [{{name: {name}, context: {{cluster: {name}, user: {name}}}}}]\n"
+        f"clusters: [{{name: {name}, cluster: {{server: 'http://example.com'}}}}]\nusers: [{{name: {name}, user: {{}}}}]\n"
+    )
+    assert kubeconfig.load({"kubeconfig": str(path)}).server == "http://example.com"

@@ -13,7 +13,6 @@ import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import (
     Forbidden,
-    Immutable,
     LeaseLost,
     Rejected,
 )
@@ -97,7 +96,7 @@ def test_a_run_is_alone_while_it_recreates(cluster: FakeCluster, monkeypatch: py
         return plain(ref, **options)
 
     monkeypatch.setattr(cluster, "delete", seen)
-    cluster.fail("apply", "w", Immutable("spec.x: field is immutable"))
+    cluster.fail("apply", "w", Rejected("spec.x: field is immutable"))
     changed = {**stateful("w"), "spec": {"replicas": 2}}
     assert actions(apply(cluster, changed, recreate=True)) == {"StatefulSet w": "recreated"}
     assert held[0]

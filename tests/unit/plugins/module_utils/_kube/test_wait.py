@@ -129,7 +129,8 @@ def test_a_failure_ends_the_wait_at_once(pods: Scripted) -> None:
 
 def test_a_missing_right_ends_the_wait_at_once(pods: Scripted) -> None:
     other = Ref("v1", "ConfigMap", "a", "default")
-    pods.fail("list", "", Forbidden("may not list pods"))
+    for verb, name in (("list", ""), ("get", PODS[0].name)):
+        pods.fail(verb, name, Forbidden("may not read pods"))
     with pytest.raises(Forbidden):
         wait(pods, [*PODS, other], timeout=10_000)
     assert pods.clock.now < 2000

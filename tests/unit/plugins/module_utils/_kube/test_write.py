@@ -11,7 +11,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, Immutable, InvalidInput, Rejected
+from ansible_collections.muster.ml.plugins.module_utils._core.errors import Conflict, InvalidInput, Rejected
 from ansible_collections.muster.ml.plugins.module_utils._kube.engine import apply_objects
 from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     ANNOTATION_NOT_KEPT,
@@ -20,7 +20,6 @@ from ansible_collections.muster.ml.plugins.module_utils._kube.objects import (
     annotations_of,
     ref_of,
 )
-from ansible_collections.muster.ml.plugins.module_utils._kube.plan import KUBECTL_APPLY
 from ansible_collections.muster.ml.plugins.module_utils._kube.report import Report
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 
@@ -73,7 +72,7 @@ def test_fields_are_taken_over_in_the_very_version_that_was_looked_at(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever wrote in between would find its entry in managedFields replaced by an old one."""
-    cluster.add(config(), manager=KUBECTL_APPLY)
+    cluster.add(config(), manager="kubectl-client-side-apply")
     known = dict((cluster.stored("ConfigMap", "a", "default") or {})["metadata"])
     plain, sent = cluster.patch, []
 
@@ -88,7 +87,7 @@ def test_fields_are_taken_over_in_the_very_version_that_was_looked_at(
 
 def test_a_dry_run_that_cannot_take_fields_over_sees_no_conflict_about_them(cluster: FakeCluster) -> None:
     for name in ("a", "b"):
-        cluster.add(config(name), manager=KUBECTL_APPLY)
+        cluster.add(config(name), manager="kubectl-client-side-apply")
     assert actions(apply(cluster, config(x="2"), config("b", x="2"), adopt=True, check=True)) == ["updated"] * 2
     assert cluster.writes == []
     assert actions(apply(cluster, config(x="2"), config("b", x="2"), adopt=True)) == ["updated"] * 2
@@ -98,7 +97,9 @@ def test_a_dry_run_that_cannot_take_fields_over_sees_no_conflict_about_them(clus
 def test_a_conflict_with_somebody_who_gives_nothing_is_told_before_the_first_write(
     cluster: FakeCluster, check: bool
 ) -> None:
-    cluster.add(config("b"), manager="a-controller")
+    cluster.add(config("b", x="1"), manager="kubectl")
+    cluster.apply(config("b", x="1"), dry_run=False, manager="a-controller")
+    cluster.requests.clear()
     with pytest.raises(Conflict, match="a-controller"):
         apply(cluster, config(), config("b", x="2"), adopt=True, check=check)
     assert cluster.writes == []
@@ -123,8 +124,8 @@ def test_fields_that_a_shared_namespace_does_not_keep_are_not_noted_on_it(cluste
 # Recreate
 
 
-def immutable() -> Immutable:
-    return Immutable("x: field is immutable.", hint="With recreate ...")
+def immutable() -> Rejected:
+    return Rejected("x: field is immutable.")
 
 
 def refusing(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, tried: Exception | None = None) -> list[Manifest]:
@@ -180,7 +181,7 @@ def test_what_becomes_ours_by_a_word_may_be_recreated(
     if owner:
         apply(cluster, service(1), owner=owner)
     else:
-        cluster.add(service(1), manager=KUBECTL_APPLY)
+        cluster.add(service(1), manager="kubectl-client-side-apply")
     refusing(cluster, monkeypatch)
     assert actions(apply(cluster, service(2), recreate=True, **{word: True})) == ["recreated"]
 

@@ -65,3 +65,34 @@ def test_identity_cannot_be_overridden(overrides: dict[str, t.Any]) -> None:
     manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "w"}, "spec": {"selector": {}}}
     with pytest.raises(InvalidInput, match="cannot be overridden"):
         apply_overrides(manifest, overrides)
+
+
+@pytest.mark.parametrize(
+    ("patch", "path", "right"),
+    [
+        ({"env": [{"$patch": "replace"}, {"name": "ONLY", "value": "x"}]}, "env", [{"name": "ONLY", "value": "x"}]),
+        ({"env": [{"$patch": "replace"}]}, "env", []),
+        ({"args": [{"$patch": "replace"}, {"a": 1}]}, "args", [{"a": 1}]),
+        ({"env": [{"$patch": "delete", "name": "A"}, {"$patch": "delete", "name": "none"}]}, "env", [{"name": "B", "value": "2"}]),
+        ({"$setElementOrder/env": [{"name": "B"}, {"name": "A"}]}, "env", [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]),
+        ({"$deleteFromPrimitiveList/words": ["b"]}, "words", ["a", "c"]),
+        ({"$setElementOrder/words": ["c", "a"]}, "words", ["c", "b", "a"]),
+        ({"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}, "strategy", {"type": "Recreate"}),
+        ({"strategy": {"$patch": "delete"}}, "strategy", {}),
+        ({"strategy": {"$patch": "merge", "type": "x"}}, "strategy", {"type": "x", "rollingUpdate": {}}),
+        ({"new": {"below": [{"$patch": "replace"}], "$retainKeys": ["below"]}}, "new", {"below": []}),
+    ],
+)  # fmt: skip
+def test_directives_of_a_strategic_merge_patch(patch: dict[str, t.Any], path: str, right: t.Any) -> None:
+    base = {**CONTAINER, "words": ["a", "b", "c"], "strategy": {"type": "RollingUpdate", "rollingUpdate": {}}}
+    assert strategic_merge(base, patch)[path] == right
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [{"$patch": "keep"}, {"$retain": []}, {"env": [{"$patch": "merge", "name": "A"}]}, {"words": [{"$patch": "delete", "x": 1}]},
+     {"new": {"$replace": True}}, {"tolerations": [{"deep": {"$x": 1}}]}],
+)  # fmt: skip
+def test_an_unknown_directive_is_refused_by_name(patch: dict[str, t.Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"overrides: \$"):
+        strategic_merge(CONTAINER, patch)

@@ -40,7 +40,7 @@ def test_everything_that_can_be_said(golden: Golden) -> None:
         "command": ["python3", "train.py"],
         "args": ["--rank=$(REPLICA_INDEX)"],
         "env": [
-            {"name": "SEED", "value": 7},
+            {"name": "SEED", "value": "7"},
             {"name": "TOKEN", "value_from": {"secretKeyRef": {"name": "hub", "key": "token"}}},
             {"name": "MASTER_PORT", "value": "23456"},
         ],
@@ -158,3 +158,13 @@ def test_bad_input_is_refused_by_name(pod: dict[str, t.Any], fields: dict[str, t
 def test_an_image_is_needed() -> None:
     with pytest.raises(InvalidInput, match="image: missing"):
         PodSettings.from_params({})
+
+
+@pytest.mark.parametrize("value", [True, 3.1, 83, None, ["a"]])
+@pytest.mark.parametrize("option", ["env", "args", "command"])
+def test_what_yaml_did_not_read_as_text_is_refused(option: str, value: t.Any) -> None:
+    if option == "env" and value is None:
+        return  # without a value it needs value_from
+    pod = {option: [{"name": "A", "value": value}] if option == "env" else ["a", value]}
+    with pytest.raises(InvalidInput, match=r"(env A: value|\[1\]) is not text but .*quotes"):
+        manifests(group(pod=pod))

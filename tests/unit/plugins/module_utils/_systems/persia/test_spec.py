@@ -27,7 +27,7 @@ PARAMS: dict[str, t.Any] = {
     "global_config": {"embedding_worker_config": {"forward_buffer_size": 100}},
     "embedding_config": {"slots_config": {"age": {"dim": 8}}},
     "files": {"train.py": "print('train')\n", "data_loader.py": "print('data')\n"},
-    "env": [{"name": "EPOCHS", "value": 3}],
+    "env": [{"name": "EPOCHS", "value": "3"}],
     "storage": {"claim_name": "adult-shared", "size": "1Gi", "access_modes": None},
     "nn_worker": {"replicas": 2, "nproc_per_node": 1, "entry": "train.py"},
     "dataloader": {"replicas": 1, "entry": "data_loader.py"},
@@ -194,7 +194,7 @@ def test_what_changed_is_named() -> None:
     assert changed() == []
     assert changed(metrics={"image": "other:1"}) == []
     assert changed(nn_worker={"replicas": 3}) == ["nn_worker.replicas"]
-    assert changed(env=[{"name": "EPOCHS", "value": 4}]) == ["env"]
+    assert changed(env=[{"name": "EPOCHS", "value": "4"}]) == ["env"]
     assert changed(image_pull_policy="IfNotPresent", clean_pod_policy="None") == []
     assert changed(embedding_config={"slots_config": {"age": {"dim": 16}}}, files={"train.py": "other"}) == [
         "embedding_config",
