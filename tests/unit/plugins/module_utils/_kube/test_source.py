@@ -167,7 +167,6 @@ def test_marked_text_is_read_too() -> None:
     assert to_plain_values(Unsafe("kind: ConfigMap")).__class__ is str
 
 
-<<<<<<< HEAD
 def test_a_released_manifest_must_have_its_digest(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "released.yaml"
     path.write_text(TWO)
@@ -179,7 +178,8 @@ def test_a_released_manifest_must_have_its_digest(tmp_path: pathlib.Path) -> Non
         source.from_release(str(tmp_path / "none.yaml"), digest)
     with pytest.raises(InvalidInput, match=r"url http://localhost:1/x\.yaml cannot be read"):
         source.from_release("http://localhost:1/x.yaml", digest)
-=======
+
+
 @pytest.mark.parametrize(
     "text", ["kind: ConfigMap\n", "kind: List\nitems: [{kind: ConfigMap}]\n", "- a\n", "kind: A\n--- x\n"]
 )
@@ -189,4 +189,3 @@ def test_an_error_about_an_object_of_a_folder_names_its_file(tmp_path: pathlib.P
     with pytest.raises(InvalidInput, match=r"wrong\.yml") as caught:
         check_objects(source.from_path(str(tmp_path)))
     assert "good.yml" not in str(caught.value)
->>>>>>> engine
