@@ -40,8 +40,8 @@ from .report import Action, Change
 from .wait import wait_until
 
 _GONE_TIMEOUT = 120.0
-_FREED_WITHIN = 10.0
-"""Seconds for a version of the object that no controller has replaced meanwhile."""
+_TRIES = 5
+"""Tries to take over the fields of an object whose status a controller writes meanwhile."""
 _WEBHOOK_PATIENCE = 30.0
 """Seconds for a webhook or a new kind to be served by what an earlier wave started."""
 
@@ -156,13 +156,8 @@ class Writer:
             defaults = self._defaults(step, exc)
             if not defaults:
                 raise
-        backoff = Backoff(self.clock, first=0.1, factor=2)
-        freed = with_retries(
-            lambda: self._transfer_fields(
-                dataclasses.replace(step, live=self.cluster.get(step.ref) or step.live), defaults
-            ),
-            lambda exc: isinstance(exc, Conflict) and backoff.wait_for_retry(limit=_FREED_WITHIN),
-        )
+        live = step.live if step.pinned else self.cluster.get(step.ref) or step.live
+        freed = self._transfer_fields(dataclasses.replace(step, live=live), defaults)
         # A null would keep what it is to remove: to structured-merge-diff it is a value, too.
         freed = dataclasses.replace(freed, desired=_without_nulls(freed.desired))
         return self._apply(_for_existing_only(freed), freed)
@@ -175,7 +170,7 @@ class Writer:
             self._dry_run_recreate(step, refusal)
         return found
 
-    def _transfer_fields(self, step: Step, defaults: fields.Trie | None = None) -> Step:
+    def _transfer_fields(self, step: Step, defaults: fields.Trie | None = None, tries: int = _TRIES) -> Step:
         """Transfer the fields of the former managers to the owner; the step is then about the resulting version."""
         if not (step.live and (step.takes or defaults or fields.is_created_by(step.live, manager_of(self.owner)))):
             return step
@@ -184,7 +179,17 @@ class Writer:
         try:
             patched = self.cluster.patch(step.ref, {"metadata": {**known, "managedFields": taken}}, dry_run=False)
         except Conflict as exc:
-            raise (_overtaken(step) if step.pinned else exc) from exc
+            if step.pinned:
+                raise _overtaken(step) from exc
+            seen = self.cluster.get(step.ref)
+            same = (
+                seen
+                and seen["metadata"]["uid"] == known["uid"]
+                and without_bookkeeping(seen) == without_bookkeeping(step.live)
+            )
+            if not (same and tries):
+                raise
+            return self._transfer_fields(dataclasses.replace(step, live=seen), defaults, tries - 1)
         now = {
             **step.live["metadata"],
             "resourceVersion": patched["metadata"]["resourceVersion"],

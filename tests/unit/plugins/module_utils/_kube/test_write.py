@@ -203,3 +203,26 @@ def test_what_cannot_be_recreated_is_told_before_the_first_write(
     with pytest.raises(InvalidInput, match=r"is never recreated \(holds data\)"):
         apply(cluster, config(), {**claim, "data": {"x": "2"}}, recreate=True)
     assert {request.ref.kind for request in cluster.writes} == {"Lease"}
+
+
+@pytest.mark.parametrize("changed", ["status", "spec"])
+def test_fields_are_taken_over_beside_a_controller_that_writes_the_status(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    cluster.add(config(x="1"), manager="helm")
+    plain, ref = cluster.patch, ref_of(config())
+
+    def late(*args: t.Any, **options: t.Any) -> Manifest:
+        monkeypatch.setattr(cluster, "patch", plain)
+        if changed == "status":
+            cluster.set_status(ref, {"phase": "Seen"})
+        else:
+            cluster.apply(config(y="theirs"), dry_run=False, manager="somebody")
+        return plain(*args, **options)
+
+    monkeypatch.setattr(cluster, "patch", late)
+    if changed == "status":
+        assert actions(apply(cluster, config(x="2"), adopt=True)) == ["updated"]
+    else:
+        with pytest.raises(Conflict, match="modified"):
+            apply(cluster, config(x="2"), adopt=True)
