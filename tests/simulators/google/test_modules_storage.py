@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.muster.ml.plugins.module_utils._core.errors import Unreachable
-from ansible_collections.muster.ml.plugins.modules import gcs_hmac_key
+from ansible_collections.muster.ml.plugins.module_utils._edge import run as edge
 from ansible_collections.muster.ml.tests.unit.fakes.cluster import FakeCluster
 from simulators.google.client import PROJECT, Simulator
 from simulators.google.conftest import killed
@@ -211,7 +211,7 @@ def cluster(run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> FakeCl
         reader.write("DELETE", row["selfLink"])
     fake = FakeCluster()
     fake.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
-    monkeypatch.setattr(gcs_hmac_key, "connector", lambda _params: lambda: fake)
+    monkeypatch.setattr(edge, "connector", lambda _params: lambda: fake)
     return fake
 
 
