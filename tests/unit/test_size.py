@@ -44,8 +44,8 @@ def role_variables() -> int:
     ("what", "count", "most"),
     [
         ("tracked lines", tracked_lines, 224_000),
-        ("lines of code in plugins", plugin_code, 38_000),
-        ("lines of code behind a module", code_behind_a_module, 480),
+        ("lines of code in plugins", plugin_code, 38_200),
+        ("lines of code behind a module", code_behind_a_module, 485),
         ("role variables", role_variables, 790),
     ],
 )
