@@ -315,3 +315,16 @@ def test_roles_and_playbooks_read_files_of_allowed_folders_only() -> None:
     assert len(found) > 5
     assert sorted(file for file in found if not list(ROOT.glob(str(file.relative_to(ROOT))))) == []
     assert sorted(file for file in found if file.relative_to(ROOT).parts[0] not in RUN_TIME_FOLDERS) == []
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "roles").iterdir()))
+def test_internal_variables_that_a_role_reads_are_set_in_it(name: str) -> None:
+    files = [path for path in (ROOT / "roles" / name).rglob("*") if path.suffix in (".yml", ".j2")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    read = set(re.findall(r"\b__[a-z][a-z0-9_]+\b", text))
+    # As a key, as what a task registers, as the variable of a loop, or in a template.
+    keys = r"(?:^\s*(?:- )?|[{,]\s*)(__\w+):(?=\s|$)"
+    named = r"(?:register|loop_var|index_var): (__\w+)|\bset (__\w+)|\bfor (__\w+)"
+    found = [name for row in re.findall(f"{keys}|{named}", text, re.MULTILINE) for name in row if name]
+    given = {"__released_operator_spec"}  # by the roles that share its tasks
+    assert read - {*found} - given == set()
