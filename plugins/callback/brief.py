@@ -66,10 +66,10 @@ class CallbackModule(Default):  # type: ignore[misc]
     def _is_verbose(self) -> bool:
         return bool(self._display.verbosity)
 
-    def get_option(self, option: str, hostvars: t.Any = None) -> t.Any:
-        if option in _NOT_PRINTED and not self._is_verbose:
+    def get_option(self, k: str, hostvars: t.Any = None) -> t.Any:
+        if k in _NOT_PRINTED and not self._is_verbose:
             return False
-        return super().get_option(option, hostvars)
+        return super().get_option(k, hostvars)
 
     # Plays
 

@@ -171,9 +171,10 @@ options:
       priority:
         description: Priority of the policy among those whose pattern matches. V(0) without it.
         type: int
-      apply-to:
+      apply_to:
         description: Kind of objects that the policy is for, such as V(queues). V(all) without it.
         type: str
+        aliases: [apply-to]
   exchanges:
     description: Exchanges of vhosts.
     type: list
@@ -361,6 +362,8 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.conver
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.plan import Wanted
 
 _SECRETS = {field: {"type": "str", "no_log": True} for field in document.SECRETS}
+_APPLY_TO = "apply-to"
+"""RabbitMQ's name of the field, which no option can have, as it is no identifier of Python."""
 _TYPES = {str: "str", bool: "bool", int: "int", dict: "dict", list: "list"}
 
 
@@ -368,6 +371,10 @@ def _rows(name: str, kind: document.Kind) -> dict[str, t.Any]:
     """Return the spec of the rows of a kind."""
     fields = {**dict.fromkeys(kind.key, ""), **kind.optional, **kind.new}
     spec: dict[str, t.Any] = {field: {"type": _TYPES[type(value)]} for field, value in fields.items()}
+    if _APPLY_TO in spec:
+        spec["apply_to"] = {**spec.pop(_APPLY_TO), "aliases": [_APPLY_TO]}
+    if "routing_key" in spec:
+        spec["routing_key"]["no_log"] = False
     for field in {*kind.key, *kind.required} - {"vhost", *kind.optional}:
         spec[field]["required"] = True
     if "tags" in spec:
@@ -397,7 +404,8 @@ CONSTRAINTS: dict[str, t.Any] = {**api.CONSTRAINTS}
 def desired(ctx: HostContext) -> Wanted:
     """Return what the options and the file describe; InvalidInput names a row that no broker would take."""
     params = ctx.params
-    given = [params, document.studioml(params["studioml_queues"]), _exported(ctx)]
+    policies = [_with_field(row) for row in params.get("policies") or ()]
+    given = [{**params, "policies": policies}, document.studioml(params["studioml_queues"]), _exported(ctx)]
     rows = {name: [row for part in given for row in part.get(name) or ()] for name in document.KINDS}
     present = document.parse(rows, params["vhost"])
     document.check_runners(present, params["studioml_runners"])
@@ -412,6 +420,12 @@ def desired(ctx: HostContext) -> Wanted:
         update_password=params["update_password"] == "always",  # noqa: S105
         **{key: params[key] for key in ("purge_permissions", "allow_lockout", "delete_data")},
     )
+
+
+def _with_field(row: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Return a policy with RabbitMQ's name of the field."""
+    rest = {key: value for key, value in row.items() if key not in ("apply_to", _APPLY_TO)}
+    return {**rest, _APPLY_TO: row.get("apply_to")}
 
 
 def _exported(ctx: HostContext) -> dict[str, t.Any]:

@@ -320,13 +320,14 @@ def test_a_default_member_of_a_union_is_in_nobodys_way(cluster: HttpCluster, cas
     assert applied(after, {**other, "data": {"a": "b"}}) == ["updated", "updated"]
 
 
+_TWO = {"app": "x", "b": "c"}
+_LABELLED = {**pod_template(containers=[{"name": "c", "image": "i"}]), "metadata": {"labels": _TWO}}
 FIXED: dict[str, tuple[Manifest, Manifest]] = {
     "PriorityClass": (made("scheduling.k8s.io/v1", "PriorityClass", value=10), made("scheduling.k8s.io/v1", "PriorityClass", value=20)),
     "RuntimeClass": (made("node.k8s.io/v1", "RuntimeClass", handler="a"), made("node.k8s.io/v1", "RuntimeClass", handler="b")),
     "Secret": (made("v1", "Secret", type="Opaque"), made("v1", "Secret", type="example.com/other")),
     "ConfigMap": (made("v1", "ConfigMap", immutable=True, data={"a": "1"}), made("v1", "ConfigMap", immutable=True, data={"a": "2"})),
-    "selector": (workload("Deployment"), workload("Deployment", selector={"matchLabels": {"app": "x", "b": "c"}},
-        template={**pod_template(containers=[{"name": "c", "image": "i"}]), "metadata": {"labels": {"app": "x", "b": "c"}}})),
+    "selector": (workload("Deployment"), workload("Deployment", selector={"matchLabels": _TWO}, template=_LABELLED)),
     "RoleBinding": tuple(made(RBAC, "RoleBinding", roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name})
                          for name in ("view", "edit")),
     "completions": tuple(made("batch/v1", "Job", spec={"suspend": True, "completionMode": mode, "completions": 1, "template": {"spec": {
