@@ -149,32 +149,13 @@ options:
         type: dict
         required: true
   policies:
-    description: Policies of vhosts. For a queue the matching policy with the highest priority counts.
+    description:
+      - Policies of vhosts. For a queue the matching policy with the highest priority counts.
+      - Each has C(name), C(pattern), a regular expression for the names of queues and exchanges, and C(definition), the settings with
+        the names that RabbitMQ gives them, such as C(max-length); and if needed C(vhost), C(priority) and C(apply-to), the kind of
+        objects that it is for, such as V(queues).
     type: list
     elements: dict
-    suboptions:
-      name:
-        description: Name of the policy.
-        type: str
-        required: true
-      vhost:
-        description: Name of the vhost.
-        type: str
-      pattern:
-        description: Regular expression for the names of the queues and exchanges.
-        type: str
-        required: true
-      definition:
-        description: Settings of the policy, with the names that RabbitMQ gives them, such as C(max-length).
-        type: dict
-        required: true
-      priority:
-        description: Priority of the policy among those whose pattern matches. V(0) without it.
-        type: int
-      apply_to:
-        description: Kind of objects that the policy is for, such as V(queues). V(all) without it.
-        type: str
-        aliases: [apply-to]
   exchanges:
     description: Exchanges of vhosts.
     type: list
@@ -362,8 +343,6 @@ from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.conver
 from ansible_collections.muster.ml.plugins.module_utils._systems.rabbitmq.plan import Wanted
 
 _SECRETS = {field: {"type": "str", "no_log": True} for field in document.SECRETS}
-_APPLY_TO = "apply-to"
-"""RabbitMQ's name of the field, which no option can have, as it is no identifier of Python."""
 _TYPES = {str: "str", bool: "bool", int: "int", dict: "dict", list: "list"}
 
 
@@ -371,8 +350,11 @@ def _rows(name: str, kind: document.Kind) -> dict[str, t.Any]:
     """Return the spec of the rows of a kind."""
     fields = {**dict.fromkeys(kind.key, ""), **kind.optional, **kind.new}
     spec: dict[str, t.Any] = {field: {"type": _TYPES[type(value)]} for field, value in fields.items()}
-    if _APPLY_TO in spec:
-        spec["apply_to"] = {**spec.pop(_APPLY_TO), "aliases": [_APPLY_TO]}
+    if any(not field.isidentifier() for field in spec):
+        return {
+            "type": "list",
+            "elements": "dict",
+        }  # RabbitMQ's apply-to can be no option; document.parse checks the fields
     if "routing_key" in spec:
         spec["routing_key"]["no_log"] = False
     for field in {*kind.key, *kind.required} - {"vhost", *kind.optional}:
@@ -404,8 +386,7 @@ CONSTRAINTS: dict[str, t.Any] = {**api.CONSTRAINTS}
 def desired(ctx: HostContext) -> Wanted:
     """Return what the options and the file describe; InvalidInput names a row that no broker would take."""
     params = ctx.params
-    policies = [_with_field(row) for row in params.get("policies") or ()]
-    given = [{**params, "policies": policies}, document.studioml(params["studioml_queues"]), _exported(ctx)]
+    given = [params, document.studioml(params["studioml_queues"]), _exported(ctx)]
     rows = {name: [row for part in given for row in part.get(name) or ()] for name in document.KINDS}
     present = document.parse(rows, params["vhost"])
     document.check_runners(present, params["studioml_runners"])
@@ -420,12 +401,6 @@ def desired(ctx: HostContext) -> Wanted:
         update_password=params["update_password"] == "always",  # noqa: S105
         **{key: params[key] for key in ("purge_permissions", "allow_lockout", "delete_data")},
     )
-
-
-def _with_field(row: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Return a policy with RabbitMQ's name of the field."""
-    rest = {key: value for key, value in row.items() if key not in ("apply_to", _APPLY_TO)}
-    return {**rest, _APPLY_TO: row.get("apply_to")}
 
 
 def _exported(ctx: HostContext) -> dict[str, t.Any]:
