@@ -26,6 +26,7 @@ from support.docs.attempts import Attempt, attempts
 from support.docs.commands import READERS_INVENTORY, made_by
 from support.docs.pages import Page, pages
 from support.places import BIN, ROOT, sources
+from support.reading import load
 
 KUBECONFIG = os.environ["MUSTER_KUBECONFIG"]
 SETTINGS = {
@@ -36,8 +37,14 @@ SETTINGS = {
     "muster_become": os.geteuid() != 0,
     "persia_storage_class_name": "local-path",
 }
-# What the reader's own inventory says, unless the command says it.
+# What the reader's own inventory says, unless the command says it. Released manifests are files, because nothing outside of this machine is
+# asked; those are the files of the local inventory, which the page's command for it writes.
 READERS_SETTINGS = {
+    **{
+        name: value
+        for name, value in load(ROOT / "inventories" / "local" / "group_vars" / "all.yml").items()
+        if name.endswith("_manifest")
+    },
     "persia_image": "registry.example.com/persia-cpu:0.1.dev251",
     "triton_model_repository": "gs://example-models/production",
 }
