@@ -75,12 +75,8 @@ PLANNED_AGAIN = frozenset(
 )  # fmt: skip
 # existing.yml looks at the nodes before anything is done, and gpu_drivers waits for GPUs after.
 WAITED_FOR = frozenset({"/api/v1/nodes"})
-# Each model that is uploaded asks which pods serve it, and which one is its store. Kueue has so many ClusterRoles that apply reads them by
-# one list; prune reads the metadata of all that its owner has, which is the same address for objects without a namespace.
-ASKED_BY_EACH = {
-    "triton_model": re.compile(r"/pods\?labelSelector=[^&]*%2Fname%3D(triton|object-store)$"),
-    "kueue": re.compile(r"/clusterroles\?labelSelector=muster.ml%2Fowner%3Dkueue$"),
-}
+# Each model that is uploaded asks which pods serve it, and which one is its store.
+ASKED_BY_EACH = {"triton_model": re.compile(r"/pods\?labelSelector=[^&]*%2Fname%3D(triton|object-store)$")}
 # Under the names of what is published: what somebody's cluster would pull.
 STAND_INS = [
     "published-nats",

@@ -24,6 +24,7 @@ from .deletion import Ownership
 from .lease import Lease, holder
 from .objects import (
     ANNOTATION_FENCE,
+    API_SERVICE,
     DEFINITION,
     NAMESPACE,
     Manifest,
@@ -79,6 +80,11 @@ def apply_objects(cluster: Cluster, objects: t.Iterable[t.Any], *, owner: str, c
         _wait_ready(run, steps, report, wait_timeout, predicates)
     report.warnings += cluster.warnings()
     return report
+
+
+def _api_version(service: Manifest) -> str:
+    """The API version that an APIService registers."""
+    return f"{service['spec'].get('group', '')}/{service['spec'].get('version', '')}"
 
 
 def _no_objects(owner: str) -> InvalidInput:
@@ -183,7 +189,12 @@ class _Run:
         desired = {step.ref.identity for step in steps}
         namespaces = {step.ref.namespace for step in steps if step.ref.namespace} or {self.options.namespace}
         found, warnings, _others = owned_objects(
-            self.cluster, self.options.owner, namespaces=namespaces, parallel=self.options.parallel, clock=self.clock
+            self.cluster,
+            self.options.owner,
+            namespaces=namespaces,
+            new={_api_version(step.desired) for step in steps if step.ref.group_kind == API_SERVICE and not step.live},
+            parallel=self.options.parallel,
+            clock=self.clock,
         )
         left = {
             ref: item

@@ -31,6 +31,7 @@ GroupKind = tuple[str, str]
 definition may bring another Event, Secret or Job."""
 
 CLAIM: GroupKind = ("", "PersistentVolumeClaim")
+API_SERVICE: GroupKind = ("apiregistration.k8s.io", "APIService")
 CONFIG_MAP: GroupKind = ("", "ConfigMap")
 DEFINITION: GroupKind = ("apiextensions.k8s.io", "CustomResourceDefinition")
 DEPLOYMENT: GroupKind = ("apps", "Deployment")

@@ -11,7 +11,19 @@ from __future__ import annotations
 
 import typing as t
 
-from .objects import CLAIM, CONFIG_MAP, DEFINITION, NAMESPACE, SECRET, SERVICE, GroupKind, Manifest, Ref, group_kind
+from .objects import (
+    API_SERVICE,
+    CLAIM,
+    CONFIG_MAP,
+    DEFINITION,
+    NAMESPACE,
+    SECRET,
+    SERVICE,
+    GroupKind,
+    Manifest,
+    Ref,
+    group_kind,
+)
 
 BUILT_IN_GROUPS = frozenset({
     "", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io",
@@ -90,7 +102,7 @@ _WAVES: dict[int, frozenset[GroupKind]] = {
     WAVE_ON_WORKLOADS: frozenset({
         ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-        ("apiregistration.k8s.io", "APIService"),
+        API_SERVICE,
         ("autoscaling", "HorizontalPodAutoscaler"),
     }),
 }  # fmt: skip

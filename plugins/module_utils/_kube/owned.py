@@ -38,13 +38,20 @@ _UNLISTED = 10.0
 
 
 def owned_objects(
-    cluster: Cluster, owner: str, *, namespaces: t.Collection[str] = (), parallel: int, clock: Clock = SYSTEM_CLOCK
+    cluster: Cluster,
+    owner: str,
+    *,
+    namespaces: t.Collection[str] = (),
+    new: t.Container[str] = (),
+    parallel: int,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[list[Manifest], list[str], list[str]]:
     """Metadata of the objects with the owner's labels, each once; warnings about what could not be listed; other owners of that name.
 
+    ``new``: API versions whose APIService the caller has just created; their server may not answer yet, and they are left out in silence.
     Controllers copy labels (those of a Service to its EndpointSlices): what has an owner reference and was not applied is left out.
     """
-    kinds, missing = served_kinds(cluster, clock)
+    kinds, missing = served_kinds(cluster, clock, new=new)
     many = [found for found in kinds if (group_of(found[0]), found[1]) in NEVER_OURS - REPORTS and found[2].namespaced]
     look = functools.partial(_listed, cluster, owner=owner, namespaces=namespaces)
     few = [found for found in kinds if (group_of(found[0]), found[1]) not in NEVER_OURS]

@@ -171,6 +171,22 @@ def test_prune_does_not_remember_what_a_stale_group_may_have(cluster: FakeCluste
     assert not [key for key in cluster.objects if key[3].startswith("muster-settled")]
 
 
+def test_prune_does_not_wait_for_the_server_of_an_api_that_the_run_has_just_registered(cluster: FakeCluster) -> None:
+    """Kueue's own server starts after its APIService is there: what nothing served until now has no objects."""
+    spec = {"group": "visibility.kueue.x-k8s.io", "version": "v1beta2", "service": {"name": "k", "namespace": "k"}}
+    metadata = {"name": "v1beta2.visibility.kueue.x-k8s.io"}
+    service = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": metadata, "spec": spec}
+    cluster.unknown = ["visibility.kueue.x-k8s.io/v1beta2"]
+    began = cluster.clock.monotonic()
+    assert apply(cluster, config(), service, prune=True).warnings == []
+    assert cluster.clock.monotonic() == began
+    assert [key for key in cluster.objects if key[3].startswith("muster-settled")]
+    assert apply(cluster, config(), service, prune=True).warnings == [], "nothing is searched while the record holds"
+    # An API that was there before this run may have objects.
+    (warning,) = apply(cluster, config(), config("b"), service, prune=True).warnings
+    assert "visibility.kueue.x-k8s.io/v1beta2 are left out" in warning
+
+
 def test_discovery_tells_which_groups_are_stale() -> None:
     versions = [{"version": "v1", "freshness": "Stale", "resources": []}, {"version": "v2", "freshness": "Current"}]
     document = {"items": [{"metadata": {"name": "a.example.com"}, "versions": versions}]}
