@@ -1,11 +1,7 @@
 # Copyright: (c) 2026, Muster contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the module rabbitmq_definitions on the controller."""
 
-from __future__ import annotations
-
-from ansible_collections.muster.ml.plugins.modules import rabbitmq_definitions
 from ansible_collections.muster.ml.plugins.plugin_utils._early import KUBERNETES, import_early
 from ansible_collections.muster.ml.plugins.plugin_utils._host_action import HostAction
 
@@ -13,6 +9,4 @@ import_early(KUBERNETES)
 
 
 class ActionModule(HostAction):
-    """Runs the module's execute in this process."""
-
-    module = rabbitmq_definitions
+    """Runs the module rabbitmq_definitions on the controller."""

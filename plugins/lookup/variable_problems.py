@@ -54,9 +54,6 @@ try:
 except ImportError:  # an internal class: places are not named without it
     Origin = None
 
-_PREFIXED = "_"
-_SCALARS = (str, int, float, bool, list, dict)
-
 
 class LookupModule(LookupBase):
     def run(self, terms: t.Any, variables: dict[str, t.Any] | None = None, **kwargs: t.Any) -> list[str]:  # noqa: ARG002
@@ -66,17 +63,13 @@ class LookupModule(LookupBase):
 
     def _given(self, name: str, value: object) -> Given | None:
         """The variable, unless the collection itself, a task's result or Ansible set it."""
-        if (
-            _PREFIXED not in name
-            or name.startswith(("_", "ansible_"))
-            or not isinstance(value, (*_SCALARS, type(None)))
-        ):
+        # Each variable of a role or playbook has an underscore, and what Ansible gives every task, such as hostvars, has none.
+        if "_" not in name or name.startswith(("_", "ansible_")):
             return None
         tag, of_name = _origin(value), _origin(name)
+        # Of a registered result the name has a place and the value has none. Booleans and null never have one.
         if tag is None and of_name is not None and value is not None and not isinstance(value, bool):
-            return (
-                None  # a registered result: its name has a place, its value has none; booleans and null never have one
-            )
+            return None
         place = tag or of_name
         path = pathlib.Path(place.path) if place is not None and place.path else None
         if path and any(path.is_relative_to(COLLECTION / folder) for folder in ("roles", "playbooks", "plugins")):

@@ -49,12 +49,29 @@ _ESTABLISHED_TIMEOUT = 60.0
 _PRUNE_TIMEOUT = 60.0
 
 
-def apply_objects(cluster: Cluster, objects: t.Iterable[t.Any], *, owner: str, check: bool, namespace: str | None = None,
-                  adopt: bool = False, force_conflicts: bool = False, recreate: bool = False, prune: bool = False,
-                  delete_data: bool = False, namespaces: t.Collection[str] | None = None, overwrite: t.Mapping[Ref,
-                  t.Collection[str]] | None = None, promised: Promised | None = None, made_of: t.Mapping[Ref, str | None] |
-                  None = None, wait: bool = False, wait_timeout: float = 120, predicates: Predicates | None = None,
-                  parallel: int = PARALLEL, on_progress: OnProgress | None = None, clock: Clock = SYSTEM_CLOCK) -> Report:  # fmt: skip
+def apply_objects(
+    cluster: Cluster,
+    objects: t.Iterable[t.Any],
+    *,
+    owner: str,
+    check: bool,
+    namespace: str | None = None,
+    adopt: bool = False,
+    force_conflicts: bool = False,
+    recreate: bool = False,
+    prune: bool = False,
+    delete_data: bool = False,
+    namespaces: t.Collection[str] | None = None,
+    overwrite: t.Mapping[Ref, t.Collection[str]] | None = None,
+    promised: Promised | None = None,
+    made_of: t.Mapping[Ref, str | None] | None = None,
+    wait: bool = False,
+    wait_timeout: float = 120,
+    predicates: Predicates | None = None,
+    parallel: int = PARALLEL,
+    on_progress: OnProgress | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Report:
     """Make the cluster have these objects, and (prune) no others of this owner. Safe to run again at any point.
 
     ``predicates`` overrides readiness by kind; ``wait_timeout`` is in seconds. ``overwrite``: fields, as conflicts name them, that are

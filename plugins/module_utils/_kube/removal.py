@@ -133,10 +133,21 @@ def _naming_kept(report: Report) -> Report:
     return report
 
 
-def delete_objects(cluster: Cluster, what: t.Iterable[Manifest | Ref] | None, ownership: Ownership | str, *, check: bool,
-                   namespace: str | None = None, wait: bool = False, wait_timeout: float = 120, delete_data: bool = False,
-                   ignore_users_of: t.Collection[str] = (), parallel: int = PARALLEL, on_progress: OnProgress | None = None,
-                   clock: Clock = SYSTEM_CLOCK) -> Report:  # fmt: skip
+def delete_objects(
+    cluster: Cluster,
+    what: t.Iterable[Manifest | Ref] | None,
+    ownership: Ownership | str,
+    *,
+    check: bool,
+    namespace: str | None = None,
+    wait: bool = False,
+    wait_timeout: float = 120,
+    delete_data: bool = False,
+    ignore_users_of: t.Collection[str] = (),
+    parallel: int = PARALLEL,
+    on_progress: OnProgress | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Report:
     """Delete the named objects that belong to the owner; if WHAT is None, everything that belongs to it. ``wait_timeout`` is in seconds.
 
     An object that does not exist is no error, and costs no request. What must stay is reported as kept, with the reason.
@@ -150,8 +161,17 @@ def delete_objects(cluster: Cluster, what: t.Iterable[Manifest | Ref] | None, ow
         wait_until(cluster, list(going), timeout=left, predicates={ref.group_kind: deletion_state for ref in going}, known=going,
                    goal="gone", on_progress=on_progress, clock=clock)  # fmt: skip
 
-    deletion = Deletion(cluster, ownership, check, "delete_data", delete_data, parallel, wait_gone if wait and not check
-                        else None, ignore_users_of, clock)  # fmt: skip
+    deletion = Deletion(
+        cluster,
+        ownership,
+        check,
+        "delete_data",
+        delete_data,
+        parallel,
+        wait_gone if wait and not check else None,
+        ignore_users_of,
+        clock,
+    )
     home = namespace or cluster.namespace
     if what is not None:
         return _delete_named(

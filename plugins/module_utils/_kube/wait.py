@@ -136,9 +136,18 @@ class _Tracker:
         return state
 
 
-def wait_until(cluster: Cluster, refs: t.Sequence[Ref], *, timeout: float, predicates: Predicates | None = None, known:
-               t.Mapping[Ref, Manifest | None] | None = None, label_selector: str | None = None, goal: str = "ready",
-               on_progress: OnProgress | None = None, clock: Clock = SYSTEM_CLOCK) -> dict[Ref, Manifest | None]:  # fmt: skip
+def wait_until(
+    cluster: Cluster,
+    refs: t.Sequence[Ref],
+    *,
+    timeout: float,
+    predicates: Predicates | None = None,
+    known: t.Mapping[Ref, Manifest | None] | None = None,
+    label_selector: str | None = None,
+    goal: str = "ready",
+    on_progress: OnProgress | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> dict[Ref, Manifest | None]:
     """Return the objects once each is ready; WaitTimeout after TIMEOUT seconds, or Failed. What ``known`` shows ready costs no request."""
     tracker = _Tracker(cluster, refs, predicates or {})
     for ref, manifest in (known or {}).items():
