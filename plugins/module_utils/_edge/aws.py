@@ -16,7 +16,6 @@ import dataclasses
 import functools
 import typing as t
 
-from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
 from ansible.module_utils.common.warnings import warn
 
 from ansible_collections.amazon.aws.plugins.module_utils.botocore import (
@@ -30,17 +29,19 @@ from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleA
 from .._aws.api import Api
 from .._aws.plan import with_owner_tags
 from .._aws.resource import Resource
-from .._cloud.converge import ConvergeOptions, Outcome, WaitOptions, converge
+from .._cloud.converge import ConvergeOptions, WaitOptions, converge
 from .._core.errors import InvalidInput
+from . import cloud
+from .cloud import wait_options as wait_options
 from .failure import EXPECTED, Result, failure
 from .host import HostContext
+from .options import STATE as STATE
 
 HAS_LIBRARIES: bool = HAS_BOTO3
 Spec = dict[str, dict[str, t.Any]]
 # The keys in these are the user's own words, and keep their spelling.
 WORDS = ["labels", "tags", "Tags"]
 
-STATE: Spec = {"state": {"type": "str", "choices": ["present", "absent"], "default": "present"}}
 TAGS: Spec = {
     "tags": {"type": "dict", "aliases": ["resource_tags"]},
     "purge_tags": {"type": "bool", "default": True},
@@ -48,32 +49,8 @@ TAGS: Spec = {
     "adopt": {"type": "bool", "default": False},
 }
 
-
-def wait_options(seconds: int) -> Spec:
-    return {"wait": {"type": "bool", "default": True}, "wait_timeout": {"type": "int", "default": seconds}}
-
-
-def snake_case_result(body: dict[str, t.Any]) -> dict[str, t.Any]:
-    """A resource as AWS describes it, in snake_case, without our internal keys."""
-    public = {key: value for key, value in body.items() if not key.startswith("_")}
-    result: dict[str, t.Any] = camel_dict_to_snake_dict(public, ignore_list=WORDS)
-    return result
-
-
-def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
-    result: dict[str, t.Any] = {
-        "changed": outcome.plan.changed,
-        "actions": [str(step) for step in (*outcome.plan.steps, *outcome.plan.later)],
-        key: snake_case_result(outcome.live) if outcome.live else {},
-    }
-    if outcome.kept:
-        result["kept"] = outcome.kept
-    if diff:
-        result["diff"] = {
-            "before": snake_case_result(outcome.plan.before),
-            "after": snake_case_result(outcome.plan.after),
-        }
-    return result
+snake_case_result = functools.partial(cloud.snake_case_result, words=WORDS)
+result_of = functools.partial(cloud.result_of, words=WORDS)
 
 
 class Login:

@@ -13,10 +13,10 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing as t
 
 from ansible.module_utils.basic import env_fallback
-from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
 
 from ansible_collections.google.cloud.plugins.module_utils.gcp_utils import (
     HAS_GOOGLE_LIBRARIES,
@@ -31,8 +31,11 @@ from .._gcp.api import Api
 from .._gcp.compare import MAPS, mark_of
 from .._gcp.errors import library_errors, without_secrets
 from .._gcp.resource import Resource
+from . import cloud
+from .cloud import wait_options as wait_options
 from .failure import Result
 from .host import HostContext, host_main
+from .options import STATE as STATE
 
 HAS_LIBRARIES: bool = HAS_GOOGLE_LIBRARIES and HAS_REQUESTS
 Spec = dict[str, dict[str, t.Any]]
@@ -40,7 +43,6 @@ R = t.TypeVar("R", bound=Resource)
 SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 SECONDS = {"timeout": (10.0, 60.0)}
 
-STATE: Spec = {"state": {"type": "str", "choices": ["present", "absent"], "default": "present"}}
 OWNER: Spec = {"owner": {"type": "str"}, "adopt": {"type": "bool", "default": False}}
 
 
@@ -61,13 +63,13 @@ AUTH: Spec = {
 """The options of google.cloud's GcpModule, which adds them itself and is an AnsibleModule; a test compares them."""
 
 
+snake_case_result = functools.partial(cloud.snake_case_result, words=sorted(MAPS))
+result_of = functools.partial(cloud.result_of, words=sorted(MAPS))
+
+
 def full_spec(own: Spec) -> Spec:
     """The options of one module, with those of the login."""
     return {**AUTH, **own}
-
-
-def wait_options(seconds: int) -> Spec:
-    return {"wait": {"type": "bool", "default": True}, "wait_timeout": {"type": "int", "default": seconds}}
 
 
 class Options:
@@ -96,27 +98,6 @@ class HttpSession:
             return answer.status_code, answer.json() if answer.content else {}
         except ValueError:
             return answer.status_code, without_secrets(answer.text)
-
-
-def result_of(outcome: Outcome, key: str, *, diff: bool) -> dict[str, t.Any]:
-    result: dict[str, t.Any] = {
-        "changed": outcome.plan.changed,
-        "actions": [str(step) for step in (*outcome.plan.steps, *outcome.plan.later)],
-        key: snake_case_result(outcome.live) if outcome.live else {},
-    }
-    if outcome.kept:
-        result["kept"] = outcome.kept
-    if diff:
-        plan = outcome.plan
-        result["diff"] = {"before": snake_case_result(plan.before), "after": snake_case_result(plan.after)}
-    return result
-
-
-def snake_case_result(body: Body) -> Body:
-    """A resource as Google describes it, in snake_case, without our internal keys. The user's own words keep their spelling."""
-    public = {key: value for key, value in body.items() if not key.startswith("_")}
-    result: Body = camel_dict_to_snake_dict(public, ignore_list=sorted(MAPS))
-    return result
 
 
 def from_options(kind: type[R], params: dict[str, t.Any]) -> R:

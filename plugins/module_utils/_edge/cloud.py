@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, Muster contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the edges of AWS and of Google Cloud share: the options of a wait, and the result that each module returns.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.module_utils.common.dict_transformations import camel_dict_to_snake_dict
+
+from .._cloud.converge import Outcome
+
+
+def wait_options(seconds: int) -> dict[str, dict[str, t.Any]]:
+    return {"wait": {"type": "bool", "default": True}, "wait_timeout": {"type": "int", "default": seconds}}
+
+
+def snake_case_result(body: dict[str, t.Any], words: t.Sequence[str]) -> dict[str, t.Any]:
+    """A resource as its cloud describes it, in snake_case, without our internal keys.
+
+    WORDS: fields whose keys are the user's own words, and keep their spelling.
+    """
+    public = {key: value for key, value in body.items() if not key.startswith("_")}
+    result: dict[str, t.Any] = camel_dict_to_snake_dict(public, ignore_list=list(words))
+    return result
+
+
+def result_of(outcome: Outcome, key: str, *, diff: bool, words: t.Sequence[str]) -> dict[str, t.Any]:
+    """The result keys that every module returns; the resource itself is under KEY."""
+    plan = outcome.plan
+    result: dict[str, t.Any] = {
+        "changed": plan.changed,
+        "actions": [str(step) for step in (*plan.steps, *plan.later)],
+        key: snake_case_result(outcome.live, words) if outcome.live else {},
+    }
+    if outcome.kept:
+        result["kept"] = outcome.kept
+    if diff:
+        result["diff"] = {
+            "before": snake_case_result(plan.before, words),
+            "after": snake_case_result(plan.after, words),
+        }
+    return result
