@@ -103,7 +103,8 @@ import typing as t
 from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_access import EksAccessEntry
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
 TYPES = ["STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX"]
 SCOPE: dict[str, t.Any] = {

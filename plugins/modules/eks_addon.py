@@ -103,7 +103,9 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.api import Api
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_addon import EksAddon, check_version, successor
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,

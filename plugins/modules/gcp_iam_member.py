@@ -99,8 +99,9 @@ import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
 from ansible_collections.muster.ml.plugins.module_utils._edge.failure import Result
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import STATE, api_of, gcp_main, result_of
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import api_of, gcp_main, result_of
 from ansible_collections.muster.ml.plugins.module_utils._edge.host import HostContext
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.iam_member import IamMember, converge_member, place
 
 RESOURCES = ("project", "service_account", "bucket", "repository")

@@ -119,14 +119,9 @@ instance:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import (
-    OWNER,
-    STATE,
-    converger,
-    from_options,
-    gcp_main,
-    wait_options,
-)
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, from_options, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_instance import GcpDisk, GcpInstance, look_up
 
 DISK: dict[str, dict[str, t.Any]] = {

@@ -53,7 +53,8 @@ services:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import converger, gcp_main
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service import GcpServices
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {

@@ -61,7 +61,8 @@ service_account:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcp_service_account import GcpServiceAccount
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {

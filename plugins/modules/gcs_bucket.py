@@ -87,7 +87,8 @@ bucket:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gcs_bucket import GcsBucket
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {

@@ -82,8 +82,9 @@ key:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import STATE, full_spec
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import full_spec
 from ansible_collections.muster.ml.plugins.module_utils._edge.hmac import execute
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._edge.run import module_main
 
 SECRET: dict[str, dict[str, t.Any]] = {

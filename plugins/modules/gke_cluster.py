@@ -219,7 +219,9 @@ cluster:
 
 import typing as t
 
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, STATE, converger, gcp_main, wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_cluster import ADDONS, DISABLED_ADDONS, GkeCluster
 
 NETWORKS: dict[str, t.Any] = {

@@ -315,14 +315,9 @@ import typing as t
 from ansible.module_utils.common.dict_transformations import snake_dict_to_camel_dict
 
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
-from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import (
-    OWNER,
-    STATE,
-    converger,
-    from_options,
-    gcp_main,
-    wait_options,
-)
+from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
+from ansible_collections.muster.ml.plugins.module_utils._edge.gcp import OWNER, converger, from_options, gcp_main
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_config import node_config
 from ansible_collections.muster.ml.plugins.module_utils._gcp.gke_node_pool import GkeNodePool
 

@@ -68,7 +68,8 @@ import dataclasses
 import typing as t
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.iam_oidc_provider import IamOidcProvider
-from ansible_collections.muster.ml.plugins.module_utils._edge.aws import STATE, TAGS, aws_main, converger
+from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
+from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
 
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     **STATE,

@@ -280,7 +280,7 @@ def attributes(path: Path) -> list[ast.Attribute]:
         ("storage", "_edge.groups", ["STORAGE"]),
         ("storage.claim", "_edge.groups", ["CLAIM"]),
         ("training", "_edge.systems", ["WHICH"]),
-        ("gcp", "_edge.gcp", ["STATE"]),
+        ("gcp", "_edge.options", ["STATE"]),
         ("gcp.owner", "_edge.gcp", ["OWNER"]),
         ("rabbitmq", "_systems.rabbitmq.api", ["CONNECTION"]),
     ],

@@ -32,10 +32,8 @@ from .._aws.resource import Resource
 from .._cloud.converge import ConvergeOptions, WaitOptions, converge
 from .._core.errors import InvalidInput
 from . import cloud
-from .cloud import wait_options as wait_options
 from .failure import EXPECTED, Result, failure
 from .host import HostContext
-from .options import STATE as STATE
 
 HAS_LIBRARIES: bool = HAS_BOTO3
 Spec = dict[str, dict[str, t.Any]]

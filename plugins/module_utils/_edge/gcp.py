@@ -32,10 +32,8 @@ from .._gcp.compare import MAPS, mark_of
 from .._gcp.errors import library_errors, without_secrets
 from .._gcp.resource import Resource
 from . import cloud
-from .cloud import wait_options as wait_options
 from .failure import Result
 from .host import HostContext, host_main
-from .options import STATE as STATE
 
 HAS_LIBRARIES: bool = HAS_GOOGLE_LIBRARIES and HAS_REQUESTS
 Spec = dict[str, dict[str, t.Any]]
