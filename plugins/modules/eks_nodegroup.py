@@ -190,6 +190,7 @@ from ansible.module_utils.common.dict_transformations import snake_dict_to_camel
 
 from ansible_collections.muster.ml.plugins.module_utils._aws.eks_nodegroup import EksNodegroup, look_up
 from ansible_collections.muster.ml.plugins.module_utils._cloud.plan import without_none
+from ansible_collections.muster.ml.plugins.module_utils._cloud.texts import texts
 from ansible_collections.muster.ml.plugins.module_utils._edge.aws import TAGS, aws_main, converger
 from ansible_collections.muster.ml.plugins.module_utils._edge.cloud import wait_options
 from ansible_collections.muster.ml.plugins.module_utils._edge.options import STATE
@@ -255,7 +256,7 @@ def resource(params: dict[str, t.Any]) -> EksNodegroup:
         if given[name] is not None:
             given[name] = snake_dict_to_camel_dict(without_none(given[name]))
     if given["labels"] is not None:
-        given["labels"] = {str(key): str(value) for key, value in given["labels"].items()}
+        given["labels"] = texts("labels", given["labels"], lambda value: str(value).lower())
     return EksNodegroup(**given)
 
 

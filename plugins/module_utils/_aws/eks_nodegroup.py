@@ -14,6 +14,7 @@ import typing as t
 
 from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, same_members, without_none
+from .._cloud.texts import refuse_node_label
 from .._core.errors import InvalidInput, MusterError
 from .api import Api
 from .eks_cluster import minor
@@ -25,6 +26,12 @@ LATEST = "latest"
 CUSTOM = "CUSTOM"
 """The AMI type of nodes whose image is that of their launch template. EKS takes no version, release or other AMI type for them."""
 SYMBOLIC = ("$Latest", "$Default")
+RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "eks.amazonaws.com")
+"""Of labels that kubelet does not start with (terraform-aws-modules/terraform-aws-eks#3346), or EKS refuses (eksctl-io/eksctl#4007)."""
+FREE_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+"""Of labels that kubelet may set (IsKubeletLabel in k8s.io/kubelet/pkg/apis/well_known_labels.go, Kubernetes 1.35)."""
+LONGEST = 63
+"""Characters of a label's or taint's key with its domain (labelKey and taintKey of EKS in botocore)."""
 # Folders of AWS's public parameters by AMI type (EKS user guide, "Retrieve recommended Amazon Linux AMI IDs").
 _RELEASES = {
     "AL2023_x86_64_STANDARD": "amazon-linux-2023/x86_64/standard",
@@ -182,9 +189,29 @@ class EksNodegroup(Resource):
             raise InvalidInput(
                 f"{self.label}: taints has {', '.join(twice)} more than once", hint="A key has one value per effect"
             )
+        self._refuse_words()
         if self.launch_template and self.disk_size is not None:
             raise InvalidInput(
                 f"{self.label}: disk_size belongs in the launch template", hint="Leave out one of the two"
+            )
+
+    def _refuse_words(self) -> None:
+        """Refuse labels and taints that EKS or Kubernetes refuses."""
+        labels, taints = self.labels or {}, [(taint["key"], taint.get("value") or "") for taint in self.taints or ()]
+        for key, value in (*labels.items(), *taints):
+            refuse_node_label(self.label, key, value)
+        for key, value in labels.items():
+            if _within(key, RESERVED_DOMAINS) and not _within(key, FREE_DOMAINS):
+                raise InvalidInput(
+                    f"{self.label}: nodes do not start with the label {key}: {', '.join(RESERVED_DOMAINS)} are reserved",
+                    hint=f"Choose a domain of your own or {FREE_DOMAINS[1]}, or label the nodes in Kubernetes once they are there",
+                )
+            if not value:
+                raise InvalidInput(f"{self.label}: label {key} is empty, which EKS refuses", hint="Give it a value")
+        if long := [key for key in (*labels, *dict(taints)) if len(key) > LONGEST]:
+            raise InvalidInput(
+                f"{self.label}: the key {long[0]} has {len(long[0])} characters",
+                hint=f"EKS takes {LONGEST} with the domain",
             )
 
     def _create_request(self) -> Body:
@@ -353,6 +380,12 @@ def look_up(api: Api, params: Body) -> str:
         if asked.get("version") in SYMBOLIC:
             asked["version"] = str(row["VersionNumber"])
     return ""
+
+
+def _within(key: str, domains: t.Iterable[str]) -> bool:
+    """Whether the domain of a label's key is one of DOMAINS or below it."""
+    domain, slash, _name = key.rpartition("/")
+    return bool(slash) and any(f".{domain}".endswith(f".{one}") for one in domains)
 
 
 def taints_by_identity(taints: t.Iterable[Body] | None) -> dict[tuple[str, str], Body]:

@@ -29,6 +29,7 @@ class LaunchTemplate(Immediate):
     """
 
     IDENTITY = ("LaunchTemplateId",)
+    any_character_in_tags = True
 
     name: str
     device_name: str = "/dev/xvda"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
+import unicodedata
 
 from .._cloud import plan
 from .._cloud.plan import Body, Comparison, mark_text
@@ -22,6 +23,42 @@ class Step(plan.Step):
     """A call of boto3; most are EKS's."""
 
     service: str = "eks"
+
+
+RESERVED = "aws:"
+MOST = 50
+"""Tags of a resource without those of AWS (TagMap of EKS, tagListType of IAM in botocore)."""
+LONGEST_KEY, LONGEST_VALUE = 128, 256
+_SIGNS = "_.:/=+-@"
+
+
+def refuse_tags(label: str, tags: t.Mapping[str, str], *, any_character: bool = False) -> None:
+    """Refuse tags that AWS refuses, before anything is sent. LABEL: the resource, or the variable, that has them.
+
+    Lengths and characters are those of tagKeyType and tagValueType of IAM, and of TagKey and TagValue of EFS in botocore, which are the
+    standard set of the other services ("Tag naming limits and requirements", Tagging AWS Resources user guide). EC2 takes any character
+    (EC2 user guide, "Tag your Amazon EC2 resources").
+    """
+    for key, value in tags.items():
+        if key.lower().startswith(RESERVED):
+            raise InvalidInput(
+                f"{label}: the tag {key} cannot be set: AWS reserves {RESERVED} for its own", hint="Choose another key"
+            )
+        if not 1 <= len(key) <= LONGEST_KEY or len(value) > LONGEST_VALUE:
+            raise InvalidInput(
+                f"{label}: the tag {key} has a key of {len(key)} and a value of {len(value)} characters",
+                hint=f"AWS takes keys of 1 to {LONGEST_KEY} and values of at most {LONGEST_VALUE}",
+            )
+        wrong = sorted({one for one in key + value if not (one in _SIGNS or unicodedata.category(one)[0] in "LNZ")})
+        if wrong and not any_character:
+            raise InvalidInput(
+                f"{label}: the tag {key!r} with the value {value!r} has {', '.join(map(repr, wrong))}",
+                hint=f"AWS takes letters, digits, spaces and {' '.join(_SIGNS)} in tags",
+            )
+    if len(tags) > MOST:
+        raise InvalidInput(
+            f"{label} would have {len(tags)} tags", hint=f"AWS takes {MOST} at most, the owner's among them"
+        )
 
 
 def with_owner_tags(
@@ -88,7 +125,7 @@ def tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
 
 
 def tag_dict(tags: t.Iterable[t.Mapping[str, str]] | None) -> dict[str, str]:
-    return {tag["Key"]: tag["Value"] for tag in tags or ()}
+    return {tag["Key"]: tag.get("Value") or "" for tag in tags or ()}
 
 
 def live_tags(live: Body) -> dict[str, str]:

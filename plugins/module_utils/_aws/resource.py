@@ -9,6 +9,8 @@ Private to the collection.
 
 from __future__ import annotations
 
+import typing as t
+
 from .._cloud import resource as cloud
 from .._cloud.errors import CallRefused
 from .._cloud.plan import GONE, Body, State, Step
@@ -23,6 +25,9 @@ class Resource(cloud.Resource[Api]):
 
     CLOUD = "AWS"
     MARK = "tag"
+    tags: dict[str, str] | None
+    any_character_in_tags: t.ClassVar[bool] = False
+    """Whether its service takes more than the standard set of characters in tags (see ``refuse_tags``)."""
 
     def marks(self, live: Body) -> dict[str, str]:
         return live_tags(live)

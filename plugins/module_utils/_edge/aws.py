@@ -27,9 +27,10 @@ from ansible_collections.amazon.aws.plugins.module_utils.botocore import (
 from ansible_collections.amazon.aws.plugins.module_utils.modules import AnsibleAWSModule, aws_argument_spec
 
 from .._aws.api import Api
-from .._aws.plan import with_owner_tags
+from .._aws.plan import refuse_tags, with_owner_tags
 from .._aws.resource import Resource
 from .._cloud.converge import ConvergeOptions, WaitOptions, converge
+from .._cloud.texts import texts
 from .._core.errors import InvalidInput
 from . import cloud
 from .failure import EXPECTED, Result, failure
@@ -143,12 +144,15 @@ def converger(
     def execute(ctx: AwsContext) -> Result:
         params = {**ctx.params, "region": ctx.login.region}
         api = Api(ctx.login.client)
-        mark = params.get("only_tagged") or {}
+        mark = texts("only_tagged", params.get("only_tagged") or {})
         absent = only_removes or params.get("state") == "absent"
-        tags, purge = with_owner_tags(params.get("tags"), mark, purge=params.get("purge_tags", True))
+        given = None if absent or params.get("tags") is None else texts("tags", params["tags"])
+        tags, purge = with_owner_tags(given, mark, purge=params.get("purge_tags", True))
         params.update(tags=tags, purge_tags=purge, **(dataclasses.asdict(api.caller()) if with_caller else {}))
         notice = check(api, params) if check and not absent else ""
         resource = make(params)
+        if not absent:
+            refuse_tags(resource.label, tags or {}, any_character=resource.any_character_in_tags)
         options = ConvergeOptions(absent, ctx.check, mark, params.get("adopt", False))
         outcome = converge(
             resource, api, options, WaitOptions(params.get("wait", True), params.get("wait_timeout", 120))
