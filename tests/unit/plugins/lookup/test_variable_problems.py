@@ -82,6 +82,15 @@ VALUES: list[tuple[str, Any, str]] = [
     ("muster_pod_security", "base", "must be one of privileged, baseline, restricted, not base."),
     ("elastic_storage_access_modes", ["ReadWriteMany", "ReadWriteonce"], ""),
     ("images_registry_password", {"secret": "hunter2"}, ""),
+    ("muster_systems", "elastic", ""),
+    ("muster_systems", "elastic, persia", ""),
+    ("muster_images", "a,b", "must be a list, not text. With -e it is written as JSON: -e '{\"muster_images\": [\"a\", \"b\"]}'."),
+    ("eks_cluster_public_access_cidrs", "203.0.113.0/24",
+     "must be a list, not text. With -e it is written as JSON: -e '{\"eks_cluster_public_access_cidrs\": [\"a\", \"b\"]}'."),
+    ("muster_aws_tags", "team=ml", "must be a dict, not text. With -e it is written as JSON: -e '{\"muster_aws_tags\": {\"key\": \"value\"}}'."),
+    ("muster_aws_tags", {"cost_center": 1234, "prod": True}, ""),
+    ("muster_aws_tags", {"aws:foo": "x"}, "has a tag that AWS refuses: the tag aws:foo cannot be set: AWS reserves aws: for its own. Choose another key."),
+    ("eks_network_tags", {"team": None}, "has a tag that AWS refuses: team has no value. Give it a text, a number, true or false; \"\" for an empty text."),
 ]
 
 
