@@ -58,11 +58,14 @@ options:
     description: Complete configuration in the schema of the add-on.
     type: dict
   resolve_conflicts:
-    description: Resolution of conflicts with fields that another client changed in the cluster.
+    description:
+      - Resolution of conflicts with what another client put into the cluster, such as a self-managed add-on of the same name.
+      - V(OVERWRITE) takes it over with the settings of EKS. V(PRESERVE) keeps the settings at an update, and is V(NONE) at the
+        installation. Without either the add-on fails, and is not tried again.
     type: str
     choices: [NONE, OVERWRITE, PRESERVE]
   preserve:
-    description: Keep the add-on's objects in the cluster, with O(state=absent).
+    description: Keep the add-on's objects in the cluster, with O(state=absent). Those of an add-on that failed by a conflict always stay.
     type: bool
     default: false
   wait_timeout:

@@ -65,9 +65,11 @@ MISSING = {
     "ServerSideEncryptionConfigurationNotFoundError",
 }
 # IAM is eventually consistent: the service that is to use a new role may not see it yet, or its trust policy, or its permissions. EKS has
-# many ways to say so (the texts that terraform-provider-aws waits for in internal/service/eks).
+# many ways to say so (the texts that terraform-provider-aws waits for in internal/service/eks: cluster.go, node_group.go, addon.go,
+# access_entry.go, pod_identity_association.go).
 ROLE_NOT_SEEN = re.compile(
-    "could not be assumed|role.*does not exist|EKS Managed Policies|Error in role params|policy must include|service principals|"
+    "invalid principal|could not be assumed|"
+    "role.*does not exist|EKS Managed Policies|Error in role params|policy must include|service principals|"
     "trusted entity|CREATE_FAILED",
     re.IGNORECASE | re.DOTALL,
 )

@@ -10,6 +10,7 @@ Private to the collection.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from .._cloud.errors import CallRefused
@@ -18,6 +19,10 @@ from .._core.errors import InvalidInput, MusterError
 from .api import Api
 from .plan import Step, eks_tag_steps, tag_change
 from .resource import Immediate
+
+_SESSION = re.compile(r"arn:([\w-]+):sts::(\d{12}):assumed-role/([^/]+)/.+")
+_PRINCIPAL = re.compile(r"arn:[\w-]+:iam::\d{12}:(?:role|user)/\S+")
+_RESERVED = "system:"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +59,10 @@ class EksAccessEntry(Immediate):
         if "authentication mode" in str(refused):
             hint = "Set the cluster's authentication_mode to API_AND_CONFIG_MAP or API (module eks_cluster)"
             return CallRefused(str(refused), code=refused.code, hint=hint)
+        if "invalid principal" in str(refused):
+            kind, name = self.principal_arn.split(":")[-1].split("/")[0], self.principal_arn.rsplit("/", 1)[-1]
+            hint = f"Give the ARN of one that exists, with its path: `aws iam get-{kind} --{kind}-name {name}` shows it"
+            return CallRefused(str(refused), code=refused.code, hint=hint)
         return refused
 
     def plan(self, live: Body | None) -> Plan:
@@ -75,6 +84,14 @@ class EksAccessEntry(Immediate):
         return deletion_plan(live, Step("delete_access_entry", self._named, "delete")) if live else Plan()
 
     def _validate(self) -> None:
+        self._refuse_principal()
+        names = {"username": [self.username or ""], "kubernetes_groups": self.kubernetes_groups or ()}
+        for option, given in names.items():
+            if wrong := [one for one in given if one.startswith(_RESERVED)]:
+                raise InvalidInput(
+                    f"{self.label}: {option} has {wrong[0]}; EKS takes no name that begins with {_RESERVED}",
+                    hint="For all rights give the policy AmazonEKSClusterAdminPolicy; otherwise bind a group with a name of your own",
+                )
         for policy in self.policies or ():
             scope = policy["accessScope"]
             if (scope["type"] == "namespace") != bool(scope.get("namespaces")):
@@ -82,6 +99,27 @@ class EksAccessEntry(Immediate):
                     f"{self.label}: {policy['policyArn']} has access_scope {scope}",
                     hint="Namespaces are given for the type namespace and for no other",
                 )
+
+    def _refuse_principal(self) -> None:
+        """Refuse what can have no access entry (CreateAccessEntryRequest.principalArn in botocore; service-linked roles:
+        hashicorp/terraform-provider-aws#36447)."""
+        if match := _SESSION.fullmatch(self.principal_arn):
+            partition, account, role = match.groups()
+            raise InvalidInput(
+                f"{self.label}: the principal is a session of role {role}, which can have no access entry",
+                hint=f"Give the ARN of the role, with its path if it has one, such as arn:{partition}:iam::{account}:role/{role};"
+                f" `aws iam get-role --role-name {role}` shows it",
+            )
+        if not _PRINCIPAL.fullmatch(self.principal_arn):
+            raise InvalidInput(
+                f"principal_arn {self.principal_arn!r} is no ARN of an IAM role or user",
+                hint="Write it as arn:aws:iam::123456789012:role/NAME",
+            )
+        if ":role/aws-service-role/" in self.principal_arn:
+            raise InvalidInput(
+                f"{self.label}: EKS takes no access entry for a role that is linked to a service",
+                hint="Give another role",
+            )
 
     def _create_request(self) -> Body:
         return without_none(

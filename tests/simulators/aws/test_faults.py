@@ -44,6 +44,46 @@ def test_a_role_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run, gro
     assert aws.attempts().count("eks:CreateCluster") == 7
 
 
+def test_a_principal_that_is_not_seen_yet_is_waited_for(aws: Simulator, run: Run, ground: Body) -> None:
+    """And one that never appears is told with a way out."""
+    aws.clear()
+    aws.fault("role_not_visible", "CreateAccessEntry", times=3)
+    entry = {"cluster_name": "f", "principal_arn": ground["web"]}
+    assert done(run("eks_access_entry", **entry))["access_entry"]["principal_arn"] == ground["web"]
+    assert aws.attempts().count("eks:CreateAccessEntry") == 4
+    lost = run("eks_access_entry", cluster_name="f", principal_arn="arn:aws:iam::123456789012:role/aws-reserved/Lost")
+    assert (
+        "invalid principal. Give the ARN of one that exists, with its path: `aws iam get-role --role-name Lost`"
+        in lost["msg"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"principal_arn": "arn:aws-cn:sts::123456789012:assumed-role/Admin/me@example.com"},
+            "a session of role Admin, which can have no access entry. Give the ARN of the role, with its path if it has one, such as"
+            " arn:aws-cn:iam::123456789012:role/Admin; `aws iam get-role --role-name Admin` shows it",
+        ),
+        ({"principal_arn": "arn:aws:sts::123456789012:federated-user/me"}, "is no ARN of an IAM role or user"),
+        ({"principal_arn": "arn:aws:iam::123456789012:group/ml"}, "is no ARN of an IAM role or user"),
+        ({"principal_arn": "ml-team"}, "principal_arn 'ml-team' is no ARN of an IAM role or user"),
+        ({"principal_arn": "arn:aws:iam::123456789012:role/aws-service-role/x.amazonaws.com/X"}, "linked to a service"),
+        ({"username": "system:admin"}, "username has system:admin; EKS takes no name that begins with system:"),
+        ({"kubernetes_groups": ["ml", "system:masters"]}, "kubernetes_groups has system:masters; EKS takes no name"),
+    ],
+)
+def test_an_access_entry_that_cannot_be_is_refused_in_the_plan(
+    aws: Simulator, run: Run, ground: Body, change: Body, words: str
+) -> None:
+    aws.clear()
+    entry = {"cluster_name": "f", "principal_arn": ground["other-pod"], **change}
+    for more in ({"check": True}, {}):
+        assert words in run("eks_access_entry", **more, **entry)["msg"]
+    assert aws.attempts() == []
+
+
 def test_throttling_is_waited_for(aws: Simulator, run: Run, ground: Body) -> None:
     aws.clear()
     aws.fault("throttle", "DescribeCluster", times=2)
@@ -140,12 +180,59 @@ def test_an_addon_that_fails_tells_why(aws: Simulator, run: Run) -> None:
     assert run("eks_addon", **named, resolve_conflicts="OVERWRITE")["addon"]["status"] == "ACTIVE"
 
 
-def test_an_addon_that_is_there_by_itself_is_taken_over_only_when_asked_for(run: Run, ground: Body) -> None:
-    """As in every cluster that was created without saying otherwise."""
+CONFLICTS = "ConfigurationConflict: Conflicts found when trying to apply"
+
+
+def test_an_addon_that_is_there_by_itself_is_taken_over_only_when_asked_for(
+    aws: Simulator, changes: Run, run: Run, ground: Body
+) -> None:
+    """As in every cluster that was created without saying otherwise (aws/amazon-network-policy-controller-k8s#200).
+
+    A conflict is told once with the way out, is not tried again, and what is in the cluster stays whatever is done with the add-on.
+    """
     done(run("eks_cluster", **{**cluster(ground, "own"), "bootstrap_self_managed_addons": True}))
     named = {"cluster_name": "own", "name": "vpc-cni"}
-    assert "ConfigurationConflict" in run("eks_addon", **named)["msg"]
-    assert done(run("eks_addon", **named, resolve_conflicts="OVERWRITE"))["addon"]["status"] == "ACTIVE"
+    for more in ({}, {"resolve_conflicts": "PRESERVE"}):
+        told = run("eks_addon", **named, **more)["msg"]
+        assert "install failed: CREATE_FAILED (" + CONFLICTS in told
+        assert "With resolve_conflicts: OVERWRITE EKS takes it over, with its own settings" in told
+        aws.clear()
+        for again in ({"check": True}, {}, {"resolve_conflicts": "NONE"}, {"resolve_conflicts": "PRESERVE"}):
+            refused = run("eks_addon", **named, **again)["msg"]
+            assert f"is CREATE_FAILED ({CONFLICTS}" in refused
+            assert "and would be again. What is named is in the cluster" in refused
+        assert aws.attempts() == []
+        gone = done(run("eks_addon", **named, state="absent"))
+        assert gone["actions"] == ["eks:delete_addon (remove)"]
+    run("eks_addon", **named)
+    taken = done(run("eks_addon", **named, resolve_conflicts="OVERWRITE"))
+    assert taken["actions"] == [
+        "eks:delete_addon (delete, it is CREATE_FAILED; its objects stay)",
+        "eks:create_addon (install)",
+    ]
+    assert taken["addon"]["status"] == "ACTIVE"
+    changes("eks_addon", **named, state="absent")
+    assert done(run("eks_addon", **named))["addon"]["status"] == "ACTIVE"
+
+
+def test_a_failed_update_of_an_addon_is_tried_again_only_if_it_may_end_otherwise(
+    aws: Simulator, run: Run, ground: Body
+) -> None:
+    named = {"cluster_name": "own", "name": "kube-proxy"}
+    done(run("eks_addon", **named, resolve_conflicts="OVERWRITE"))
+    change = {"configuration_values": {"replicas": 2}}
+    conflict = {"errorCode": "ConfigurationConflict", "errorMessage": "DaemonSet.apps kube-proxy", "resourceIds": []}
+    aws.fault("update_fails", "AddonUpdate", **conflict)
+    told = run("eks_addon", **named, **change)["msg"]
+    assert "ended as Failed: ConfigurationConflict: DaemonSet.apps kube-proxy. What is named is in the cluster" in told
+    aws.clear()
+    assert "is UPDATE_FAILED (ConfigurationConflict" in run("eks_addon", **named, **change)["msg"]
+    assert aws.attempts() == []
+    assert done(run("eks_addon", **named, **change, resolve_conflicts="PRESERVE"))["addon"]["status"] == "ACTIVE"
+    other = {"errorCode": "AccessDenied", "errorMessage": "no", "resourceIds": []}
+    aws.fault("update_fails", "AddonUpdate", **other)
+    assert "AccessDenied" in run("eks_addon", **named, configuration_values={})["msg"]
+    assert done(run("eks_addon", **named, configuration_values={}))["addon"]["status"] == "ACTIVE"
 
 
 def test_a_line_break_in_a_token_is_told_without_the_token(run: Run) -> None:

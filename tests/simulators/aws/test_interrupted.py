@@ -50,7 +50,7 @@ def kinds(ground: Body) -> dict[str, tuple[Body, Body]]:
         ),
         "eks_launch_template": ({"name": "cut"}, {}),
         "eks_access_entry": (
-            {**cluster, "principal_arn": "arn:aws:iam::123456789012:role/cut", "policies": entries},
+            {**cluster, "principal_arn": ground["web"], "policies": entries},
             {},
         ),
         "eks_addon": ({**cluster, "name": "vpc-cni"}, {}),
@@ -72,7 +72,7 @@ def kinds(ground: Body) -> dict[str, tuple[Body, Body]]:
     }
 
 
-NAMES = sorted(kinds({"subnets": ["", ""], "node": "", "pod": ""}))
+NAMES = sorted(kinds({"subnets": ["", ""], "node": "", "pod": "", "web": ""}))
 
 
 @pytest.fixture(autouse=True)
