@@ -23,9 +23,11 @@ from .._core.pace import Backoff, with_retries
 from .errors import without_secrets
 from .plan import Step
 
-A = t.TypeVar("A")
-# botocore repeats these a few times itself (botocore/retries/standard.py), which is not enough in a busy account.
+# botocore repeats these a few times itself (botocore/retries/standard.py), which is not enough in a busy account. The answer to a HEAD
+# request has no body, and so only the number of SlowDown.
 THROTTLED = {
+    "429",
+    "503",
     "BandwidthLimitExceeded",
     "EC2ThrottledException",
     "PriorRequestNotComplete",
@@ -144,16 +146,19 @@ class Api:
             raise
 
     def pages(self, label: str, service: str, operation: str, key: str, **request: t.Any) -> list[t.Any]:
-        """All items of a listing, page after page; from the first one again where a later one is refused for a while."""
+        """All items of a listing. Each page is asked for as patiently as a single object."""
         client = self._client(service)
         if not client.can_paginate(operation):
             return list((self.read(label, service, operation, **request) or {}).get(key, []))
 
-        def listing() -> list[t.Any]:
-            return [item for page in client.get_paginator(operation).paginate(**request) for item in page.get(key, [])]
+        def ask(**page: t.Any) -> Body:
+            return self._send(label, Step(operation, page, "list", service))
 
+        # botocore's paginator calls the operation of the client that made it, here of a copy whose operation is patient.
+        pager = object.__new__(type(client))
+        vars(pager).update(vars(client), **{operation: ask})
         try:
-            return self._patiently(label, Step(operation, request, "list", service), listing)
+            return [item for page in pager.get_paginator(operation).paginate(**request) for item in page.get(key, [])]
         except CallRefused as refused:
             if refused.code in MISSING:
                 return []
@@ -163,15 +168,12 @@ class Api:
         return self._send(label, step)
 
     def _send(self, label: str, step: Step) -> Body:
-        return self._patiently(label, step, lambda: getattr(self._client(step.service), step.operation)(**step.request))
-
-    def _patiently(self, label: str, step: Step, ask: t.Callable[[], A]) -> A:
-        """What ASK answers, repeated while AWS says that it is too early; then its last refusal is raised."""
+        """Send a request, again while AWS says that it is too early; then its last refusal is raised."""
         backoff = Backoff(self.clock, first=1.0, factor=1.5, longest=15.0)
 
-        def call() -> A:
+        def call() -> Body:
             try:
-                return ask()
+                return t.cast(Body, getattr(self._client(step.service), step.operation)(**step.request))
             except Exception as error:
                 raise _refusal(label, step, error) from error
 

@@ -58,6 +58,12 @@ def description(service: str) -> ServiceModel:
     return ServiceModel(loader.load_service_model(service, "service-2"), service)
 
 
+def protocol(service: str) -> str:
+    """The protocol of requests that name their operation in X-Amz-Target is JSON, also where the service has another one besides."""
+    found = str(description(service).protocol)
+    return "json" if found == "smithy-rpc-v2-cbor" else found
+
+
 @cache
 def routes(service: str) -> list[tuple[str, re.Pattern[str], OperationModel]]:
     """(method, path pattern, operation), the most literal paths first: /file-systems/policy before /file-systems/{id}."""
