@@ -87,11 +87,30 @@ HINTS = {
     "UnauthorizedOperation": "The caller lacks this permission; see playbooks/files/eks-policies",
     "ResourceLimitExceededException": "Ask for a higher limit in Service Quotas, or remove what is no longer needed",
     BUCKET_BUSY: "S3 frees the name of a deleted bucket only after a while, up to an hour: run again later",
-    "ExpiredToken": "Renew the credentials and run again; finished steps are not repeated",
-    "ExpiredTokenException": "Renew the credentials and run again; finished steps are not repeated",
+    "400": "S3 gives no reason to HEAD requests. Most often the credentials have expired: renew them and run again",
+    **dict.fromkeys(
+        # In turn: EC2, S3, STS and IAM, the services with JSON (their error codes), and botocore for a login by SSO.
+        (
+            "RequestExpired",
+            "TokenRefreshRequired",
+            "ExpiredToken",
+            "ExpiredTokenException",
+            "UnauthorizedSSOTokenError",
+            "SSOTokenLoadError",
+            "TokenRetrievalError",
+            "CredentialRetrievalError",
+        ),
+        "Renew the credentials and run again; finished steps are not repeated",
+    ),
     "ParamValidationError": "Check the options; an older boto3 than that of requirements-aws.txt may not know a parameter",
-    "UnrecognizedClientException": "Check the access key and the region",
-    "InvalidClientTokenId": "Check the access key and the region",
+    **dict.fromkeys(
+        ("AuthFailure", "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException"),
+        "Check the access key and the region",
+    ),
+    **dict.fromkeys(
+        ("InvalidSignatureException", "RequestTimeTooSkewed", "SignatureDoesNotMatch"),
+        "Check the secret key, and the clock of this machine",
+    ),
 }
 
 

@@ -81,7 +81,8 @@ class S3Bucket(Immediate):
 
     def read(self, api: Api) -> Body | None:
         try:
-            if api.read(self.label, "s3", "head_bucket", **self._named) is None:
+            head = api.read(self.label, "s3", "head_bucket", **self._named)
+            if head is None:
                 return None
             # Ownership first: a bucket of another owner is not read any further.
             tags = tag_dict((api.read(self.label, "s3", "get_bucket_tagging", **self._named) or {}).get("TagSet"))
@@ -98,6 +99,7 @@ class S3Bucket(Immediate):
         policy = ask("get_bucket_policy").get("Policy")
         return {
             "Name": self.name,
+            "BucketRegion": head.get("BucketRegion", self.region),
             "PublicAccessBlock": ask("get_public_access_block").get("PublicAccessBlockConfiguration", {}),
             "Encryption": rules[0]["ApplyServerSideEncryptionByDefault"] if rules else {},
             "Versioning": ask("get_bucket_versioning").get("Status") == "Enabled",
@@ -142,7 +144,17 @@ class S3Bucket(Immediate):
         hint = hints.get(refused.code)
         return CallRefused(str(refused), code=refused.code, hint=hint) if hint else refused
 
+    def used_by(self, live: Body) -> str:
+        """A bucket of another region: names are unique in all of them, and botocore follows S3 to the region that has it."""
+        region = live.get("BucketRegion", self.region)
+        return f"is in the region {region}, not in {self.region}" if region != self.region else ""
+
     def plan(self, live: Body | None) -> Plan:
+        if live is not None and (elsewhere := self.used_by(live)):
+            raise InvalidInput(
+                f"{self.label} {elsewhere}, and is left as it is",
+                hint=f"Choose another name, or run with region: {live['BucketRegion']}",
+            )
         if live is not None:
             return self._changes(live)
         create = Step("create_bucket", self._create_request(), "create", "s3")

@@ -333,6 +333,45 @@ def test_a_bucket_of_another_account_is_told_as_such(aws: Simulator, run: Run) -
     assert "choose another name" in refused["msg"]
 
 
+def test_a_bucket_of_another_region_is_told_as_such(aws: Simulator, run: Run) -> None:
+    """S3 leads every client to it, so that it looks as if it were here."""
+    mark = {"muster.ml/owner": "t"}
+    tags = {"Tags": [{"Key": key, "Value": value} for key, value in mark.items()]}
+    for region in ("us-east-1", "eu-west-1"):
+        place = {} if region == "us-east-1" else {"LocationConstraint": region}
+        aws.client("s3", region).create_bucket(Bucket=f"in-{region}", CreateBucketConfiguration={**place, **tags})
+        aws.clear()
+        for more in ({"check": True}, {}, {"adopt": True}):
+            refused = run("s3_bucket", name=f"in-{region}", only_tagged=mark, **more)["msg"]
+            assert f"is in the region {region}, not in us-west-2, and is left as it is" in refused
+            assert f"Choose another name, or run with region: {region}" in refused
+        kept = run("s3_bucket", name=f"in-{region}", only_tagged=mark, state="absent", delete_data=True)
+        assert kept["kept"].endswith(f"it is in the region {region}, not in us-west-2")
+        assert aws.attempts() == []
+        assert run("s3_bucket", name=f"in-{region}", only_tagged=mark, region=region, state="absent")["changed"] is True
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "module", "options"),
+    [
+        ("DescribeSubnets", "RequestExpired", "ec2_removal", {"id": "subnet-0123456789abcdef0"}),
+        ("DescribeCluster", "ExpiredTokenException", "eks_cluster", {"name": "f"}),
+        ("GetCallerIdentity", "ExpiredToken", "s3_bucket", {"name": "expired"}),
+        ("HeadBucket", "400", "s3_bucket", {"name": "expired"}),
+        ("HeadObject", "400", "s3_object", {"bucket": "expired", "name": "x", "src": __file__}),
+    ],
+)
+def test_credentials_that_have_expired_are_told_as_such(
+    aws: Simulator, run: Run, operation: str, code: str, module: str, options: Body
+) -> None:
+    """EC2: aws/aws-sdk-go-v2#1674. HEAD requests of S3, whose answer has no body: aws/aws-sdk-js#2219."""
+    aws.fault("refuse", operation, code=code, message="expired", status=400)
+    told = run(module, **options)["msg"]
+    assert "enew the" in told or "renew them" in told
+    assert "run again" in told
+    assert aws.ask("faults") == []
+
+
 def test_names_that_are_too_long_are_refused_by_the_services(aws: Simulator) -> None:
     """The simulator judges lengths and patterns as AWS does, by AWS's own description."""
     iam, eks = aws.client("iam"), aws.client("eks")
