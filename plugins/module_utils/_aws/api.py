@@ -77,10 +77,12 @@ ROLE_NOT_SEEN = re.compile(
 )
 # S3 answers this while another change of the bucket is not everywhere yet (ansible/ansible#66778).
 BUCKET_BUSY = "OperationAborted"
-# EC2 answers the first two for minutes, because network interfaces outlive what they belonged to (terraform-provider-aws waits for both);
-# EFS the third, just after the last mount target has gone.
-IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "FileSystemInUse"}
-BUSY = ("currently in status", "not in Active State")
+# EC2 answers the first three for minutes, because network interfaces outlive what they belonged to (terraform-provider-aws waits for the
+# first two; EC2 API, "Error codes", has the third); EFS the fourth, just after the last mount target has gone.
+IN_USE = {"DependencyViolation", "InvalidGroup.InUse", "InvalidNetworkInterface.InUse", "FileSystemInUse"}
+# EKS answers so while it makes another change, for minutes; of one that it makes by itself the status of the cluster shows nothing
+# (aws/containers-roadmap#1500 and #1511; terraform-provider-aws waits for "in progress" before it deletes a cluster).
+BUSY = re.compile("currently in status|not in Active State|in progress")
 HINTS = {
     "AccessDenied": "The caller lacks this permission; see playbooks/files/eks-policies",
     "AccessDeniedException": "The caller lacks this permission; see playbooks/files/eks-policies",
@@ -211,9 +213,7 @@ def too_early(step: Step, refused: MusterError) -> bool:
         return False
     if refused.code == BUCKET_BUSY or (refused.code == "NoSuchBucket" and step.operation.startswith("put_")):
         return True  # a bucket is not everywhere as soon as it is created
-    if refused.code == "InvalidParameterException" and ROLE_NOT_SEEN.search(str(refused)):
-        return True
-    return any(word in str(refused) for word in BUSY)
+    return refused.code == "InvalidParameterException" and bool(ROLE_NOT_SEEN.search(str(refused)))
 
 
 def _refusal(label: str, step: Step, error: Exception) -> CallRefused:

@@ -17,7 +17,7 @@ from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion
 from .._core.errors import InvalidInput
 from .api import Api
 from .plan import Step, eks_tag_steps, tag_change
-from .resource import Resource
+from .resource import Updated
 from .state import status_state
 
 # What EKS calls a field that it is to set and another client has set (AddonIssue.code in botocore).
@@ -26,7 +26,7 @@ OVERWRITE, PRESERVE = "OVERWRITE", "PRESERVE"
 
 
 @dataclasses.dataclass(frozen=True)
-class EksAddon(Resource):
+class EksAddon(Updated):
     """Options that are None keep their live value; EKS chooses them when the add-on is installed."""
 
     IDENTITY = ("addonArn", "createdAt")

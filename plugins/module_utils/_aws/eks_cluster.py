@@ -20,7 +20,7 @@ from .._core.errors import InvalidInput, MusterError
 from . import cidr
 from .api import Api
 from .plan import Step, eks_tag_steps, tag_change
-from .resource import Resource
+from .resource import Updated
 from .state import status_state
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
@@ -75,7 +75,7 @@ def support_notice(api: Api, version: str, support_type: str | None, today: dt.d
 
 
 @dataclasses.dataclass(frozen=True)
-class EksCluster(Resource):
+class EksCluster(Updated):
     """Options that are None keep their live value; EKS chooses them when the cluster is created."""
 
     IDENTITY = ("arn", "createdAt")

@@ -19,7 +19,7 @@ from .._core.errors import InvalidInput, MusterError
 from .api import Api
 from .eks_cluster import minor
 from .plan import Step, eks_tag_steps, tag_change
-from .resource import Resource
+from .resource import Updated
 from .state import status_state
 
 LATEST = "latest"
@@ -49,7 +49,7 @@ def release_parameter(ami_type: str, version: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class EksNodegroup(Resource):
+class EksNodegroup(Updated):
     """Options that are None keep their live value; EKS chooses them when the node group is created."""
 
     IDENTITY = ("nodegroupArn", "createdAt")

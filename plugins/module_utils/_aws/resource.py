@@ -9,13 +9,14 @@ Private to the collection.
 
 from __future__ import annotations
 
+import abc
 import typing as t
 
 from .._cloud import resource as cloud
 from .._cloud.errors import CallRefused
 from .._cloud.plan import GONE, Body, State, Step
 from .._core.errors import Failed
-from .api import IN_USE, Api
+from .api import BUSY, IN_USE, Api
 from .plan import live_tags
 from .state import reason
 
@@ -32,12 +33,32 @@ class Resource(cloud.Resource[Api]):
     def marks(self, live: Body) -> dict[str, str]:
         return live_tags(live)
 
+    def under_way(self, api: Api, step: Step, answer: Body) -> str | None:  # noqa: ARG002  # most changes show in its state
+        return None
+
+    def passes(self, refused: CallRefused) -> bool:
+        return refused.code in IN_USE
+
+    def recorded(self, api: Api, live: Body) -> bool:
+        return self.account_of(live) in ("", api.caller().account)
+
+    def account_of(self, live: Body) -> str:
+        """The account in its ARN; empty if the ARN has none."""
+        arn = str(live.get(self.IDENTITY[0], "")) if self.IDENTITY else ""
+        return arn.split(":")[4] if arn.count(":") >= 5 else ""
+
+
+class Updated(Resource):
+    """An EKS cluster or a part of one. EKS makes one change at a time, and keeps a record of each, its update."""
+
+    BUSY = ("is busy with another change", "Wait until that has ended, or run again later")
+
+    @abc.abstractmethod
     def update_request(self, update: str) -> Body:
         """The request for the status of an update."""
-        raise AssertionError(f"this kind has no updates to wait for, such as {update}")
 
     def under_way(self, api: Api, step: Step, answer: Body) -> str | None:
-        """The update of EKS that the step started."""
+        """The update that the step started."""
         if step.wait != "update":
             return None
         update = answer["update"]["id"]
@@ -53,15 +74,7 @@ class Resource(cloud.Resource[Api]):
         return None if record.get("status") == "Successful" else f"update {update} is {record.get('status')}"
 
     def passes(self, refused: CallRefused) -> bool:
-        return refused.code in IN_USE
-
-    def recorded(self, api: Api, live: Body) -> bool:
-        return self.account_of(live) in ("", api.caller().account)
-
-    def account_of(self, live: Body) -> str:
-        """The account in its ARN; empty if the ARN has none."""
-        arn = str(live.get(self.IDENTITY[0], "")) if self.IDENTITY else ""
-        return arn.split(":")[4] if arn.count(":") >= 5 else ""
+        return refused.code == "ResourceInUseException" and bool(BUSY.search(refused.message))
 
 
 class Immediate(Resource):

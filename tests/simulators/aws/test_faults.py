@@ -274,6 +274,26 @@ def test_what_keeps_a_cluster_from_its_upgrade_is_told(aws: Simulator, run: Run)
     assert "`aws eks list-insights --cluster-name f` and `describe-insight` show them" in refused["msg"]
 
 
+def test_a_change_that_eks_makes_itself_is_waited_for(aws: Simulator, run: Run, ground: Body) -> None:
+    """The status shows nothing of it. Messages: aws/containers-roadmap#1511, elastic/cloudbeat#3093, and the simulator's own."""
+    busy = {"code": "ResourceInUseException", "status": 409}
+    for message in (
+        "Cannot UpdateClusterConfig because cluster f currently has update b7c83fd1-d7b0 in progress",
+        "Cannot modify cluster f currently in status UPDATING",
+    ):
+        aws.fault("refuse", "UpdateClusterConfig", times=3, message=message, **busy)
+        late = run("eks_cluster", name="f", support_type="STANDARD", wait_timeout=0)
+        assert "EKS cluster f is busy with another change after 0 s." in late["msg"]
+        assert done(run("eks_cluster", name="f", support_type="STANDARD"))["changed"] is True
+        run("eks_cluster", name="f", support_type="EXTENDED")
+        assert aws.ask("faults") == []
+    update = "Cannot delete because cluster gone currently has an update in progress"
+    aws.fault("refuse", "DeleteCluster", times=3, message=update, **busy)
+    done(run("eks_cluster", **cluster(ground, "gone")))
+    assert done(run("eks_cluster", name="gone", state="absent"))["cluster"] == {}
+    assert aws.ask("faults") == []
+
+
 BUSY = "A conflicting conditional operation is currently in progress against this resource. Please try again."
 
 
@@ -307,6 +327,9 @@ def test_what_was_in_use_a_moment_ago_is_deleted_again(aws: Simulator, run: Run,
     aws.client("ec2").create_tags(Resources=[group], Tags=[{"Key": "a", "Value": "b"}])
     aws.fault("refuse", "DeleteSecurityGroup", times=2, code="InvalidGroup.InUse", message="in use")
     assert done(run("ec2_removal", id=group, only_tagged={"a": "b"}))["changed"] is True
+    made = aws.client("ec2").create_network_interface(SubnetId=ground["subnets"][0])["NetworkInterface"]
+    aws.fault("refuse", "DeleteNetworkInterface", times=2, code="InvalidNetworkInterface.InUse", message="in use")
+    assert done(run("ec2_removal", id=made["NetworkInterfaceId"]))["changed"] is True
     assert aws.ask("faults") == []
 
 

@@ -182,7 +182,6 @@ def test_a_plan_for_a_file_system_shows_what_follows() -> None:
         ("ThrottlingException", "Rate exceeded", "read", True),
         ("InvalidParameterException", "Role provided in the request does not exist.", "create", True),
         ("InvalidParameterException", "The subnet ID is malformed", "create", False),
-        ("ResourceInUseException", "Cannot modify cluster x currently in status UPDATING", "logging", True),
         ("ResourceNotFoundException", "No cluster found: it does not exist", "delete", False),
     ],
 )
