@@ -17,7 +17,7 @@ from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, creation_plan, deletion_plan, without_none
 from .._core.errors import InvalidInput, MusterError
 from .api import Api
-from .plan import Step, eks_tag_steps, tag_change
+from .plan import Step
 from .resource import Immediate
 
 _SESSION = re.compile(r"arn:([\w-]+):sts::(\d{12}):assumed-role/([^/]+)/.+")
@@ -76,8 +76,7 @@ class EksAccessEntry(Immediate):
                 hint="Delete the entry (state: absent) and run again",
             )
         compare = Comparison()
-        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        tags = eks_tag_steps(compare, live["accessEntryArn"], change)
+        tags = self.tag_steps(compare, live, resourceArn=live["accessEntryArn"])
         return compare.plan([*tags, *self._update(compare, live), *self._policies(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
@@ -221,8 +220,7 @@ class EksPodIdentityAssociation(Immediate):
             if desired
             else []
         )
-        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        return compare.plan([*eks_tag_steps(compare, live["associationArn"], change), *steps])
+        return compare.plan([*self.tag_steps(compare, live, resourceArn=live["associationArn"]), *steps])
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None:

@@ -16,7 +16,7 @@ import typing as t
 from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion_plan, without_none
 from .._core.errors import InvalidInput
 from .api import Api
-from .plan import Step, eks_tag_steps, tag_change
+from .plan import Step
 from .resource import Updated
 from .state import status_state
 
@@ -102,8 +102,8 @@ class EksAddon(Updated):
             remove = Step("delete_addon", request, f"delete, it is {live['status']}; its objects stay", wait="gone")
             return Plan((remove, create), {"status": live["status"]}, create.request)
         compare = Comparison()
-        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        return compare.plan([*eks_tag_steps(compare, live["addonArn"], change), *self._update(compare, live)])
+        tags = self.tag_steps(compare, live, resourceArn=live["addonArn"])
+        return compare.plan([*tags, *self._update(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:
         if live is None or live["status"] == "DELETING":

@@ -19,7 +19,7 @@ from .._cloud.plan import Body, Comparison, Plan, State, creation_plan, deletion
 from .._core.errors import InvalidInput, MusterError
 from . import cidr
 from .api import Api
-from .plan import Step, eks_tag_steps, tag_change
+from .plan import Step
 from .resource import Updated
 from .state import status_state
 
@@ -142,8 +142,7 @@ class EksCluster(Updated):
             )
         self._refuse_immutable(live)
         compare = Comparison()
-        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        steps = [*eks_tag_steps(compare, live["arn"], change), *self._endpoint_access(compare, live)]
+        steps = [*self.tag_steps(compare, live, resourceArn=live["arn"]), *self._endpoint_access(compare, live)]
         steps += [*self._networks(compare, live), *self._settings(compare, live)]
         return compare.plan([*steps, *self._encryption(compare, live), *self._upgrade(compare, live)])
 

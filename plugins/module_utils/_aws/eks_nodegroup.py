@@ -18,7 +18,7 @@ from .._cloud.texts import refuse_node_label
 from .._core.errors import InvalidInput, MusterError
 from .api import Api
 from .eks_cluster import minor
-from .plan import Step, eks_tag_steps, tag_change
+from .plan import Step
 from .resource import Updated
 from .state import status_state
 
@@ -140,8 +140,7 @@ class EksNodegroup(Updated):
             return Plan((remove, create), {"status": live["status"]}, create.request)
         self._refuse_immutable(live)
         compare = Comparison()
-        change = tag_change(live.get("tags", {}), self.tags, purge=self.purge_tags)
-        tags = eks_tag_steps(compare, live["nodegroupArn"], change)
+        tags = self.tag_steps(compare, live, resourceArn=live["nodegroupArn"])
         return compare.plan([*tags, *self._upgrade(compare, live), *self._configure(compare, live)])
 
     def plan_absent(self, live: Body | None) -> Plan:

@@ -74,51 +74,6 @@ def with_owner_tags(
     return ({**(tags or {}), **mark}, purge and tags is not None) if mark else (tags, purge)
 
 
-@dataclasses.dataclass(frozen=True)
-class TagChange:
-    """Tags to set and keys to remove."""
-
-    put: dict[str, str]
-    remove: list[str]
-    before: dict[str, str]
-    after: dict[str, str]
-
-
-def tag_change(current: dict[str, str], desired: dict[str, str] | None, *, purge: bool) -> TagChange | None:
-    """The change of tags, or None. Keys that start with ``aws:`` are AWS's own."""
-    if desired is None:
-        return None
-    ours = {key: value for key, value in current.items() if not key.startswith("aws:")}
-    put = {key: value for key, value in desired.items() if ours.get(key) != value}
-    remove = sorted(ours.keys() - desired.keys()) if purge else []
-    if not put and not remove:
-        return None
-    after = {key: value for key, value in {**ours, **desired}.items() if key not in remove}
-    return TagChange(put, remove, ours, after)
-
-
-def tag_steps(compare: Comparison, change: TagChange | None, put: Step, remove: Step) -> list[Step]:
-    """The steps for a change of tags, as given for this kind of resource; also notes the change for the diff."""
-    if change is None:
-        return []
-    compare.differs("tags", change.before, change.after)
-    return ([put] if change.put else []) + ([remove] if change.remove else [])
-
-
-def eks_tag_steps(compare: Comparison, arn: str, change: TagChange | None) -> list[Step]:
-    """The same for everything of EKS, which tags by ARN."""
-    if change is None:
-        return []
-    return tag_steps(
-        compare,
-        change,
-        Step("tag_resource", {"resourceArn": arn, "tags": change.put}, f"tags {', '.join(sorted(change.put))}"),
-        Step(
-            "untag_resource", {"resourceArn": arn, "tagKeys": change.remove}, f"without tags {', '.join(change.remove)}"
-        ),
-    )
-
-
 def tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
     """Tags in the form of IAM and EFS."""
     return [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
@@ -132,3 +87,47 @@ def live_tags(live: Body) -> dict[str, str]:
     """The tags of a resource as its service describes it: EKS has a dictionary, the others lists."""
     tags = live.get("tags")
     return dict(tags) if isinstance(tags, dict) else tag_dict(live.get("Tags"))
+
+
+def changed_tags(
+    compare: Comparison, current: dict[str, str], desired: dict[str, str] | None, *, purge: bool
+) -> tuple[dict[str, str], list[str]]:
+    """(tags to set, keys to remove), noted for the diff. Keys that start with ``aws:`` are AWS's own."""
+    if desired is None:
+        return {}, []
+    ours = {key: value for key, value in current.items() if not key.startswith(RESERVED)}
+    put = {key: value for key, value in desired.items() if ours.get(key) != value}
+    remove = sorted(ours.keys() - desired.keys()) if purge else []
+    compare.differs("tags", ours, {key: value for key, value in {**ours, **desired}.items() if key not in remove})
+    return put, remove
+
+
+@dataclasses.dataclass(frozen=True)
+class Tagging:
+    """The operations by which a service tags, and their parameters for tags and keys with the form that it wants of both."""
+
+    service: str = "eks"
+    put: str = "tag_resource"
+    remove: str = "untag_resource"
+    tags: str = "tags"
+    keys: str = "tagKeys"
+    form: t.Callable[[dict[str, str]], t.Any] = dict
+    form_of_keys: t.Callable[[list[str]], t.Any] = list
+
+    def steps(self, change: tuple[dict[str, str], list[str]], named: Body) -> list[Step]:
+        """The steps for a change of tags; NAMED is the resource in the requests."""
+        tags, keys = change
+        put = Step(self.put, {**named, self.tags: self.form(tags)}, f"tags {', '.join(sorted(tags))}", self.service)
+        remove = {**named, self.keys: self.form_of_keys(keys)}
+        gone = Step(self.remove, remove, f"without tags {', '.join(keys)}", self.service)
+        return [put] * bool(tags) + [gone] * bool(keys)
+
+
+EKS_TAGS = Tagging()
+EFS_TAGS = Tagging("efs", tags="Tags", keys="TagKeys", form=tag_list)
+OIDC_TAGS = Tagging(
+    "iam", "tag_open_id_connect_provider", "untag_open_id_connect_provider", "Tags", "TagKeys", form=tag_list
+)
+EC2_TAGS = Tagging(
+    "ec2", "create_tags", "delete_tags", "Tags", "Tags", tag_list, lambda keys: [{"Key": key} for key in keys]
+)

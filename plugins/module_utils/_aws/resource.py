@@ -14,10 +14,11 @@ import typing as t
 
 from .._cloud import resource as cloud
 from .._cloud.errors import CallRefused
-from .._cloud.plan import GONE, Body, State, Step
+from .._cloud.plan import GONE, Body, Comparison, State, Step
 from .._core.errors import Failed
 from .api import BUSY, IN_USE, Api
-from .plan import live_tags
+from .plan import EKS_TAGS, Tagging, changed_tags, live_tags
+from .plan import Step as AwsStep
 from .state import reason
 
 
@@ -26,9 +27,21 @@ class Resource(cloud.Resource[Api]):
 
     CLOUD = "AWS"
     MARK = "tag"
+    TAGGING: t.ClassVar[Tagging] = EKS_TAGS
     tags: dict[str, str] | None
+    purge_tags: bool
     any_character_in_tags: t.ClassVar[bool] = False
     """Whether its service takes more than the standard set of characters in tags (see ``refuse_tags``)."""
+
+    @property
+    def desired_tags(self) -> dict[str, str] | None:
+        """None keeps those that it has."""
+        return self.tags
+
+    def tag_steps(self, compare: Comparison, live: Body, **named: t.Any) -> list[AwsStep]:
+        """The steps that change its tags; NAMED is the resource in the requests."""
+        change = changed_tags(compare, live_tags(live), self.desired_tags, purge=self.purge_tags)
+        return self.TAGGING.steps(change, named)
 
     def marks(self, live: Body) -> dict[str, str]:
         return live_tags(live)

@@ -18,7 +18,7 @@ from .._cloud.errors import CallRefused
 from .._cloud.plan import Body, Comparison, Plan, deletion_plan, printable_request
 from .._core.errors import Failed, InvalidInput, MusterError
 from .api import DENIED, Api
-from .plan import Step, tag_change, tag_dict, tag_list
+from .plan import Step, changed_tags, tag_dict, tag_list
 from .resource import Immediate
 
 CLOSED = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
@@ -194,10 +194,10 @@ class S3Bucket(Immediate):
         def step(operation: str, says: str, **request: t.Any) -> None:
             steps.append(Step(operation, {**self._named, **request}, says, "s3"))
 
-        if change := tag_change(live["tags"], self.tags, purge=self.purge_tags):
-            compare.differs("tags", change.before, change.after)
+        put, gone = changed_tags(compare, live["tags"], self.tags, purge=self.purge_tags)
+        if put or gone:
             # The request replaces all tags, including those that AWS set itself.
-            everything = {**{k: v for k, v in live["tags"].items() if k.startswith("aws:")}, **change.after}
+            everything = {key: value for key, value in {**live["tags"], **put}.items() if key not in gone}
             step("put_bucket_tagging", "tags", Tagging={"TagSet": tag_list(everything)})
         if compare.differs("public_access_block", live["PublicAccessBlock"], CLOSED):
             step("put_public_access_block", "block public access", PublicAccessBlockConfiguration=CLOSED)
